@@ -214,7 +214,7 @@ export async function startServer(
       maintenanceWindowService(pool.sql, config, { nowMs: clock.nowMs, wake: jobs.wake, hooks: rules.windows }),
     ],
     ...notifications.services,
-    [CredentialService, credentialService(pool.sql, config, masterKeys)],
+    [CredentialService, credentialService(pool.sql, config, masterKeys, notifications.hostsInUse)],
     ...tenantServices(pool.sql, config, callers, audit),
     [UserAccountService, userAccountService(pool.sql, config, passwordHasher())],
     [UserGroupService, userGroupService(pool.sql, config)],

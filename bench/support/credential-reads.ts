@@ -42,7 +42,7 @@ export const credentialReads: Reads = async (sql, tenantId) => {
     services: [
       {
         service: CredentialService,
-        implementation: credentialService(sql, config, keyring(config)),
+        implementation: credentialService(sql, config, keyring(config), async () => []),
       },
     ],
     cases: [1, 100].map((size) => ({

@@ -63,7 +63,8 @@ const columns: readonly Column<Delivery>[] = [
 export function DeliveriesScreen() {
   const answer = useAnswer(async (signal) => {
     const status = Number(address.value.parameters.get("status") ?? 0) as DeliveryStatus;
-    const asked = { ...filled(), status, pageSize: 200 };
+    const summary = address.value.parameters.get("summary") ?? "";
+    const asked = { ...filled(), summary, status, pageSize: 200 };
     return { asked, page: await deliveries.listDeliveries(asked, { signal }) };
   });
   const { value, loading, failure, again } = answer.value;
@@ -84,6 +85,11 @@ export function DeliveriesScreen() {
           {loading ? "Loading…" : `${total.toLocaleString("en")} in all`}
         </p>
         <div class="tools">
+          {address.value.parameters.has("summary") && (
+            <button type="button" onClick={() => setParameters({ summary: undefined })}>
+              Of one summary ×
+            </button>
+          )}
           <Filters />
           <button type="button" onClick={again}>
             Refresh
@@ -114,13 +120,21 @@ export function DeliveriesScreen() {
       {opened && (
         <Dialog title="Delivery" close={() => setParameters({ open: undefined })}>
           <DeliveryCard delivery={opened} changed={again} subject />
-          <h3>How the rule decided</h3>
-          <Explanation key={opened.id} rule={opened.rule} about={{ case: "subject", value: opened.subject }} />
+          {!endsSummary(opened) && (
+            <>
+              <h3>How the rule decided</h3>
+              <Explanation key={opened.id} rule={opened.rule} about={{ case: "subject", value: opened.subject }} />
+            </>
+          )}
         </Dialog>
       )}
     </div>
   );
 }
+
+/** Whether a delivery is about no event, metric or window, but ends a summary: rules decide about its members. */
+const endsSummary = ({ occasion, eventId, entityId, metricName }: Delivery) =>
+  occasion === "clear" && eventId === "" && entityId === "" && metricName === "";
 
 function Filters() {
   const now = filled();

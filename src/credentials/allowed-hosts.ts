@@ -19,7 +19,7 @@ const compared = (name: string) =>
 const covers = (name: string, other: string) =>
   name.startsWith(wildcard) ? other === name || other.endsWith(name.slice(1)) : other === name;
 
-/** Whether a credential's secrets may be sent to a host, as `hostOf` returns it. */
+/** Whether a credential's secrets may be sent to a host, as `hostOf` returns it. Without names there is no credential. */
 export function allowsHost(allowedHosts: readonly string[], host: string): boolean {
   return allowedHosts.length === 0 || allowedHosts.some((name) => covers(compared(name), host));
 }
@@ -28,8 +28,14 @@ export function allowsHost(allowedHosts: readonly string[], host: string): boole
  * Checks that stored secrets may go nowhere else than before, since they stay while `allowedHosts` changes: else whoever may
  * change a credential could have its secrets sent to a host of their own. @throws code 3 when they may
  */
-export function checkKeptHosts(allowedHosts: readonly string[], storedHosts: readonly string[]): void {
+export function checkKeptHosts(
+  allowedHosts: readonly string[],
+  { allowedHosts: allowed, boundHosts: bound }: { allowedHosts: readonly string[]; boundHosts: readonly string[] },
+): void {
+  const storedHosts = allowed.length > 0 ? allowed : bound;
   if (storedHosts.length === 0) return;
+  // They stay bound as they are.
+  if (allowed.length === 0 && allowedHosts.length === 0) return;
   const before = storedHosts.map(compared);
   const within = allowedHosts.every((name) => before.some((each) => covers(each, compared(name))));
   if (allowedHosts.length > 0 && within) return;

@@ -4,7 +4,7 @@ import { orm } from "../db/orm.ts";
 import { textsOf } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { inUse, notFound } from "../errors.ts";
-import { allowedHostsColumn, credentials, credentialUses } from "./tables.ts";
+import { allowedHostsColumn, boundHostsColumn, credentials, credentialUses } from "./tables.ts";
 import { usersOf } from "./used-by.ts";
 
 /** What a credential holds beside its secrets. */
@@ -20,6 +20,7 @@ export interface CredentialValues {
 /** A credential as it is stored, without its secrets. */
 export interface CredentialRow extends CredentialValues {
   id: string;
+  boundHosts: string[];
   collections: string[];
   destinations: string[];
 }
@@ -32,6 +33,8 @@ const columnsOf = (tenantId: string) => ({
   tags: credentials.tags,
   allowedApiClients: credentials.allowedApiClients,
   allowedHosts: allowedHostsColumn,
+  // They hold while the caller allows nothing.
+  boundHosts: sql<string[]>`case when ${allowedHostsColumn} = '[]' then ${boundHostsColumn} else '[]' end`,
   collections: usersOf(tenantId, "collection"),
   destinations: usersOf(tenantId, "destination"),
 });
@@ -51,7 +54,7 @@ export async function insertCredential(
   await orm(db)
     .insert(credentials)
     .values({ tenantId, ...own, secrets });
-  return { ...own, collections: [], destinations: [] };
+  return { ...own, boundHosts: [], collections: [], destinations: [] };
 }
 
 /** Credentials by name and id. @throws code 3 for a bad page token */
@@ -82,32 +85,43 @@ export async function lockCredential(
   tx: Db,
   tenantId: string,
   id: string,
-): Promise<{ type: string; secretKeys: string[]; allowedHosts: string[] }> {
+): Promise<{ type: string; secretKeys: string[]; allowedHosts: string[]; boundHosts: string[] }> {
   const [row] = await orm(tx)
-    .select({ type: credentials.type, secrets: credentials.secrets, allowedHosts: allowedHostsColumn })
+    .select({
+      type: credentials.type,
+      secrets: credentials.secrets,
+      allowedHosts: allowedHostsColumn,
+      boundHosts: boundHostsColumn,
+    })
     .from(credentials)
     .where(identified(tenantId, id))
     .for("no key update");
   if (row === undefined) throw notFound("credential", id);
-  const { type, secrets, allowedHosts } = row;
-  return { type, secretKeys: Object.keys(secrets), allowedHosts };
+  const { secrets, ...stored } = row;
+  return { ...stored, secretKeys: Object.keys(secrets) };
 }
 
-/** Replaces a locked credential; without `secrets`, sealed, its own stay. @throws code 5 */
+/** Replaces a locked credential; without `secrets`, sealed, its own stay where they are bound to. */
 export async function updateCredential(
   tx: Db,
   tenantId: string,
   id: string,
   values: CredentialValues,
   secrets: Record<string, string> | undefined,
-): Promise<CredentialRow> {
+): Promise<void> {
   const { name, type, description, tags, allowedApiClients, allowedHosts } = values;
-  const own = identified(tenantId, id);
   await orm(tx)
     .update(credentials)
-    .set({ name, type, description, tags, allowedApiClients, allowedHosts, ...(secrets && { secrets }) })
-    .where(own);
-  const [row] = await orm(tx).select(columnsOf(tenantId)).from(credentials).where(own);
+    .set({
+      ...{ name, type, description, tags, allowedApiClients, allowedHosts },
+      ...(secrets && { secrets, boundHosts: null }),
+    })
+    .where(identified(tenantId, id));
+}
+
+/** @throws code 5 */
+export async function readCredential(db: Db, tenantId: string, id: string): Promise<CredentialRow> {
+  const [row] = await orm(db).select(columnsOf(tenantId)).from(credentials).where(identified(tenantId, id));
   if (row === undefined) throw notFound("credential", id);
   return row;
 }

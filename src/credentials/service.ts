@@ -15,11 +15,13 @@ import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
 import { checkKeptHosts } from "./allowed-hosts.ts";
+import { bindHosts, type HostsInUse } from "./bound-hosts.ts";
 import {
   deleteCredential,
   insertCredential,
   listCredentials,
   lockCredential,
+  readCredential,
   refuseUsed,
   updateCredential,
 } from "./credentials.ts";
@@ -31,13 +33,14 @@ import { sealSecrets } from "./secrets.ts";
 const kept: Kept = {
   things: "credentials",
   table: "credentials",
-  columns: ["name", "description", "tags", "allowed_api_clients", "allowed_hosts"],
+  columns: ["name", "description", "tags", "allowed_api_clients", "allowed_hosts", "bound_hosts"],
 };
 
 export function credentialService(
   db: Db,
   bounds: QuotaBounds,
   keyring: Keyring,
+  hostsInUse: HostsInUse,
 ): Partial<ServiceImpl<typeof CredentialService>> {
   return {
     async createCredential({ info = create(CredentialInfoSchema), secrets }, context) {
@@ -63,17 +66,20 @@ export function credentialService(
       const checked = checkedSecrets(info.type, secrets);
       const keeps = Object.keys(checked).length === 0;
       return await transaction(db, async (tx) => {
+        await bindHosts(tx, tenantId, id, hostsInUse);
         const stored = await lockCredential(tx, tenantId, id);
         // Destinations are checked against the type once, when they begin to use it.
         if (info.type !== stored.type) await refuseUsed(tx, tenantId, id);
         if (keeps) {
           checkKept(info.type, stored.type, stored.secretKeys);
-          if (stored.secretKeys.length > 0) checkKeptHosts(info.allowedHosts, stored.allowedHosts);
+          if (stored.secretKeys.length > 0) checkKeptHosts(info.allowedHosts, stored);
         }
         const owner = { kind: "credential", id };
         const sealed = keeps ? undefined : await sealSecrets(tx, tenantId, owner, checked, keyring);
         const before = await heldBytes(tx, tenantId, kept);
-        const row = await updateCredential(tx, tenantId, id, info, sealed);
+        await updateCredential(tx, tenantId, id, info, sealed);
+        await bindHosts(tx, tenantId, id, hostsInUse);
+        const row = await readCredential(tx, tenantId, id);
         await checkQuota(tx, tenantId, kept, bounds, before);
         await audited(tx, context, id);
         return create(ReplaceCredentialResponseSchema, { info: toCredential(row) });

@@ -40,8 +40,10 @@ export const credentials = pgTable(
     description: text("description").notNull(),
     tags: jsonb("tags").notNull().$type<string[]>(),
     allowedApiClients: jsonb("allowed_api_clients").notNull().$type<string[]>(),
-    /** Null in rows of before 0.2.0: any host. */
+    /** Null in rows of before 0.2.0: nothing is said. */
     allowedHosts: jsonb("allowed_hosts").$type<string[]>(),
+    /** While allowedHosts is empty: the hosts of what used it first. Null: nothing has used it since it has its secrets. */
+    boundHosts: jsonb("bound_hosts").$type<string[]>(),
     /** By secret key: sealed by the tenant's data key, base64. */
     secrets: jsonb("secrets").notNull().$type<Record<string, string>>(),
   },
@@ -51,8 +53,14 @@ export const credentials = pgTable(
   ],
 );
 
-/** The hosts that a credential's secrets may be sent to, as a column to select; empty: any. */
+/** What the caller has allowed, as a column to select; empty: nothing was said. */
 export const allowedHostsColumn = sql<string[]>`coalesce(${credentials.allowedHosts}, '[]')`;
+/** What a credential is bound to while nothing is said; empty: nothing has used it. */
+export const boundHostsColumn = sql<string[]>`coalesce(${credentials.boundHosts}, '[]')`;
+/** The hosts that a credential's secrets may be sent to; empty: nothing is said and nothing has used it. */
+export const sendableHosts = sql<
+  string[]
+>`coalesce(nullif(${credentials.allowedHosts}, '[]'), ${credentials.boundHosts}, '[]')`;
 
 /** One row a thing that uses a credential. The foreign key prevents the deletion of a credential in use. */
 export const credentialUses = pgTable(

@@ -3,7 +3,7 @@ import { QueryBuilder } from "drizzle-orm/pg-core";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { invalidField } from "../errors.ts";
-import { allowedHostsColumn, credentials, credentialUses } from "./tables.ts";
+import { credentials, credentialUses, sendableHosts } from "./tables.ts";
 
 /** What uses a credential: a collection of data, or a destination of notifications. */
 export interface CredentialUser {
@@ -15,12 +15,13 @@ export interface CredentialUser {
 /** What a thing has to fit that uses a credential. */
 export interface UsableCredential {
   readonly type: string;
-  /** Where its secrets may go; empty: to any host. */
+  /** Where its secrets may go: one at least. */
   readonly allowedHosts: readonly string[];
 }
 
 /**
- * A credential to use, which stays as it is until the end of the caller's transaction.
+ * A credential to use, which stays as it is until the end of the caller's transaction. `bind` binds one without allowedHosts
+ * to where it is used, in that transaction.
  * @throws code 3 at `path`, the place of the credential's id in the request, when there is no such credential, or one without secrets
  */
 export async function usableCredential(
@@ -28,13 +29,22 @@ export async function usableCredential(
   tenantId: string,
   credentialId: string,
   path: string,
+  bind: () => Promise<void>,
 ): Promise<UsableCredential> {
+  const own = and(eq(credentials.tenantId, tenantId), eq(credentials.id, credentialId));
   // The lock makes a concurrent deletion wait, which then sees the use.
-  const [row] = await orm(db)
-    .select({ type: credentials.type, secrets: credentials.secrets, allowedHosts: allowedHostsColumn })
-    .from(credentials)
-    .where(and(eq(credentials.tenantId, tenantId), eq(credentials.id, credentialId)))
-    .for("share");
+  const read = (which: SQL | undefined) =>
+    orm(db)
+      .select({ type: credentials.type, secrets: credentials.secrets, allowedHosts: sendableHosts })
+      .from(credentials)
+      .where(which)
+      .for("share");
+  let [row] = await read(and(own, sql`jsonb_array_length(${sendableHosts}) > 0`));
+  if (row === undefined) {
+    // By a lock of its own, before this one: two of these at once would wait for each other.
+    await bind();
+    [row] = await read(own);
+  }
   if (row === undefined) throw invalidField(path, "must be the id of a stored credential");
   const { secrets, ...credential } = row;
   if (Object.keys(secrets).length === 0) throw invalidField(path, "must be the id of a credential that has secrets");
@@ -51,8 +61,9 @@ export async function useCredential(
   credentialId: string,
   { kind, id }: CredentialUser,
   path: string,
+  bind: () => Promise<void>,
 ): Promise<UsableCredential> {
-  const credential = await usableCredential(tx, tenantId, credentialId, path);
+  const credential = await usableCredential(tx, tenantId, credentialId, path, bind);
   await orm(tx).insert(credentialUses).values({ tenantId, credentialId, kind, usedBy: id }).onConflictDoNothing();
   return credential;
 }

@@ -40,8 +40,13 @@ function fitting(rows: readonly DeliveryRow[]): number {
 }
 
 /** What the filters but that of the status say of a row of either table; undefined when no row can match. */
-function filtersOf(db: Db, tenantId: string, request: ListDeliveriesRequest): Fragment | undefined {
-  const { rule, destination, trigger, eventId, entityId, metricName } = request;
+function filtersOf(
+  db: Db,
+  tenantId: string,
+  request: ListDeliveriesRequest,
+  members: MemberTimes | undefined,
+): Fragment | undefined {
+  const { rule, destination, trigger, eventId, entityId, metricName, summary } = request;
   const conditions = [db`tenant_id = ${tenantId}`];
   if (rule !== "") conditions.push(db`rule_name = ${rule}`);
   if (destination !== "") conditions.push(db`destination_name = ${destination}`);
@@ -59,7 +64,32 @@ function filtersOf(db: Db, tenantId: string, request: ListDeliveriesRequest): Fr
     conditions.push(db`event_id = ${event}`);
     if (occurrence !== undefined) conditions.push(db`number = ${occurrence.number}`);
   }
+  if (summary !== "") {
+    if (members === undefined) return undefined;
+    // By the primary keys.
+    conditions.push(
+      db`created_ms >= ${members.first}`,
+      db`created_ms <= ${members.last}`,
+      db`id = any(array(
+        select delivery_id from summary_members where tenant_id = ${tenantId} and summary_id = ${summary}))`,
+    );
+  }
   return sqlJoin(db, conditions, "and");
+}
+
+/** When the first and the last of what a summary stands for was decided. */
+interface MemberTimes {
+  first: bigint;
+  last: bigint;
+}
+
+/** Reads it; undefined when this is no summary. */
+async function memberTimes(db: Db, tenantId: string, summary: string): Promise<MemberTimes | undefined> {
+  if (createdOf(summary) === undefined) return undefined;
+  const [times] = await db<MemberTimes[]>`
+    select min(created_ms) as first, max(created_ms) as last from summary_members
+    where tenant_id = ${tenantId} and summary_id = ${summary} having count(*) > 0`;
+  return times;
 }
 
 async function listDeliveries(
@@ -77,9 +107,11 @@ async function listDeliveries(
     request.entityId,
     request.metricName,
     status,
+    ...(request.summary === "" ? [] : [request.summary]),
   ]);
   const page = countedPage(ListDeliveriesRequestSchema.typeName, tenantId, request, query);
-  const matching = filtersOf(db, tenantId, request);
+  const members = await memberTimes(db, tenantId, request.summary);
+  const matching = filtersOf(db, tenantId, request, members);
   if (matching === undefined) return create(ListDeliveriesResponseSchema);
   const any = status === DeliveryStatus.DELIVERY_STATUS_UNSPECIFIED;
   const waiting = db`${matching} and ${any || status === DeliveryStatus.PENDING}`;

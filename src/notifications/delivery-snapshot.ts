@@ -18,6 +18,26 @@ export interface DeliverySnapshot {
   chain?: string[];
   /** What set off the rules: a report from outside, a call, a crossing, the end of a window. A UUID of its time. */
   root?: string;
+  /** Of a summary's end: what the summary said. */
+  summary?: SummarySnapshot;
   /** A maintenance window that begins or ends, instead of an event. */
   window?: { id: string; name: string; message: string; what: "start" | "end"; atMs: number };
+}
+
+/** What a summary says, kept for its end: events and entities may be deleted by then. */
+export interface SummarySnapshot {
+  /** The delivery that was sent as the summary. */
+  readonly id: string;
+  readonly count: number;
+  /** Its members, as many as are named. */
+  readonly names: readonly string[];
+  /** The worst of its members. */
+  readonly severity: number;
+  /** Of the delivery that was sent as the summary; empty for a series or an entity. */
+  readonly eventId: string;
+  readonly entity: {
+    readonly id: string;
+    readonly name: string;
+    readonly dimensions: Readonly<Record<string, string>>;
+  };
 }

@@ -33,7 +33,8 @@ import { principalOf } from "../rpc/context.ts";
 import { checkEtag } from "../rpc/etag.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { afterRuleChange } from "./after-rule-change.ts";
-import { deliveryThreads, destinationStates } from "./delivering/tables.ts";
+import { bindCredential } from "./bound-credentials.ts";
+import { deliveryThreads, destinationStates, summaryMembers } from "./delivering/tables.ts";
 import { checkDestination, placeOf } from "./kinds.ts";
 import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
 import { toDestination } from "./messages.ts";
@@ -169,6 +170,7 @@ export function destinationService(
         checkSecretAddresses(parted, before, typePath);
         const secrets = { ...keptSecrets, ...(await sealSecrets(tx, tenantId, ownerOf(name), parted.fresh, keyring)) };
         const heldBefore = await heldBytes(tx, tenantId, kept);
+        await bindCredential(tx, tenantId, before, products);
         await orm(tx)
           .update(destinations)
           .set({ secrets, ...valuesOf(destination, parted) })
@@ -182,7 +184,7 @@ export function destinationService(
 
     async deleteDestination({ name }, context) {
       await transaction(db, async (tx) => {
-        await deleteDestination(tx, principalOf(context).tenantId, normalizedName(name));
+        await deleteDestination(tx, principalOf(context).tenantId, normalizedName(name), products);
         await afterRuleChange(tx, context, "destination", name);
       });
       return create(DeleteDestinationResponseSchema);
@@ -215,7 +217,8 @@ async function noteCredential(
   await releaseCredentials(tx, tenantId, user);
   const id = credentialIdOf(type);
   const path = `${typePath}.${type.type.case}.credentialId`;
-  const credential = id === "" ? undefined : await useCredential(tx, tenantId, id, user, path);
+  const bind = () => bindCredential(tx, tenantId, type, products);
+  const credential = id === "" ? undefined : await useCredential(tx, tenantId, id, user, path, bind);
   checkCredential(type, credential, typePath);
   checkCredentialHosts(type, credential?.allowedHosts ?? [], products, typePath);
 }
@@ -248,11 +251,11 @@ async function listDestinations(db: Db, tenantId: string, request: ListDestinati
 }
 
 /** Deletes a destination that no rule uses. @throws code 5; code 9 when one does */
-async function deleteDestination(tx: Db, tenantId: string, name: string): Promise<void> {
+async function deleteDestination(tx: Db, tenantId: string, name: string, products: ProductAddresses): Promise<void> {
   const own = named(tenantId, name);
   // Locked first: a rule that begins to use it meanwhile waits, and then finds it gone.
-  const locked = await orm(tx).select({ name: destinations.name }).from(destinations).where(own).for("update");
-  if (locked.length === 0) throw notFound("destination", name);
+  const [locked] = await orm(tx).select({ type: destinations.type }).from(destinations).where(own).for("update");
+  if (locked === undefined) throw notFound("destination", name);
   const users = await orm(tx)
     .select({ name: ruleDestinations.ruleName })
     .from(ruleDestinations)
@@ -260,9 +263,19 @@ async function deleteDestination(tx: Db, tenantId: string, name: string): Promis
     .orderBy(ruleDestinations.ruleName)
     .limit(usersNamed + 1);
   if (users.length > 0) throw inUse("destination", name, inRules(users));
+  await bindCredential(tx, tenantId, fromJson(DestinationTypeSchema, locked.type as JsonValue), products);
   await releaseCredentials(tx, tenantId, { kind: "destination", id: name });
   await orm(tx).delete(destinations).where(own);
   await orm(tx).delete(deliveryThreads).where(threadsOf(tenantId, name));
+  await orm(tx)
+    .delete(summaryMembers)
+    .where(
+      and(
+        eq(summaryMembers.tenantId, tenantId),
+        eq(summaryMembers.destinationName, name),
+        sql`${summaryMembers.createdMs} >= 0`, // by summary_members_by_subject
+      ),
+    );
   await forgetCounts(tx, tenantId, "destination", name);
 }
 

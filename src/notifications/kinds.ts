@@ -7,6 +7,7 @@ import type { KindName } from "./delivering/retry.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import type { SignIn } from "./kinds/access-tokens.ts";
 import { notSent } from "./kinds/attempt-outcome.ts";
+import { summaryMessage } from "./kinds/default-texts.ts";
 import { email } from "./kinds/email.ts";
 import { event } from "./kinds/event.ts";
 import { incidentPaging } from "./kinds/incident-paging.ts";
@@ -83,7 +84,8 @@ async function renderTexts(
 ): Promise<Record<string, string>> {
   const { name, kind, message, desc } = kindOf(type);
   const texts: Record<string, string> = {};
-  for (const [path, template] of Object.entries(kind.templates(message, notification.rule.message))) {
+  const ruleMessage = notification.summary === undefined ? notification.rule.message : summaryMessage;
+  for (const [path, template] of Object.entries(kind.templates(message, ruleMessage))) {
     await pace();
     const { text, markup, charsMax } = template;
     const variables = variablesOf(notification, { name, desc, message }, markup, publicUrl);

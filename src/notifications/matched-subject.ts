@@ -43,6 +43,13 @@ export function staleSubject(triggerName: string, entityId: Buffer, metricName: 
   return { key: digest("stale", triggerName, entityId), entityId, ...(metricName !== "" && { metricName }) };
 }
 
+/** What a summary and its end are about, by the id of the delivery that was sent as the summary. */
+export function summarySubject(summaryId: string): Buffer {
+  const key = Buffer.alloc(SUBJECT_BYTES);
+  key.write(summaryId.replaceAll("-", ""), "hex");
+  return key;
+}
+
 /** A run of a maintenance window, by when it began. */
 export function windowSubject(windowId: string, runMs: number): Buffer {
   return digest("window", windowId, String(runMs));

@@ -36,6 +36,8 @@ export interface Notification {
   readonly subjectId: string;
   /** Names the match that it belongs to, within its subject; absent in tests and previews. */
   readonly match?: string;
+  /** Of a summary, and of its end: how many notifications it stands for, and as many of their names as are known. */
+  readonly summary?: { readonly id: string; readonly count: number; readonly names: readonly string[] };
   /** Absent for a metric, or data that stay away. */
   readonly event?: {
     readonly id: string;

@@ -2,6 +2,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import type { Config } from "../config/settings.ts";
+import type { HostsInUse } from "../credentials/bound-hosts.ts";
 import type { Keyring } from "../credentials/keyring.ts";
 import type { Pool } from "../db/connect.ts";
 import type { NotifyListener } from "../db/listen.ts";
@@ -9,6 +10,7 @@ import type { EntityCache } from "../entities/entity-cache.ts";
 import type { StoreChanges } from "../events/changes.ts";
 import { dataBounds, ingestEvents } from "../events/ingest.ts";
 import type { Log } from "../log.ts";
+import { hostsInUse } from "./bound-credentials.ts";
 import { BeyondChain, countMadeEvent } from "./deciding/chain-counts.ts";
 import type { RuleEngine } from "./deciding/engine.ts";
 import type { Dispatcher } from "./delivering/dispatcher.ts";
@@ -33,6 +35,8 @@ interface Options {
 
 /** Notifications of this process: what sends them, and the services that show and change what is sent. */
 export interface Notifications extends Pick<Dispatcher, "wake" | "stats" | "stop"> {
+  /** Returns where the secrets of a credential are sent. */
+  readonly hostsInUse: HostsInUse;
   readonly services: readonly [DescService, Partial<ServiceImpl<DescService>>][];
 }
 
@@ -79,6 +83,7 @@ export async function startNotifications(
       nowMs,
       wake: sending.wake,
     }),
+    hostsInUse: hostsInUse(world),
     wake: sending.wake,
     stats: sending.stats,
     async stop() {

@@ -67,12 +67,8 @@ export interface RefusedHost {
   readonly rule: string;
 }
 
-/** The first address of a destination that its credential's secrets, or what they are exchanged for, may not be sent to. */
-export function refusedHost(
-  { type }: DestinationType,
-  allowedHosts: readonly string[],
-  { incidentPagingUrl, teamChatUrl }: ProductAddresses,
-): RefusedHost | undefined {
+/** The addresses that a destination's credential is sent to, or what it is exchanged for; by their paths. */
+function credentialAddresses({ type }: DestinationType, { incidentPagingUrl, teamChatUrl }: ProductAddresses) {
   const addresses: [path: string, address: string][] = [];
   if (type.case === "incidentPaging") addresses.push(["incidentPaging.credentialId", incidentPagingUrl]);
   if (type.case === "teamChat") addresses.push(["teamChat.credentialId", teamChatUrl]);
@@ -81,7 +77,20 @@ export function refusedHost(
     addresses.push(["itsm.baseUrl", baseUrl]);
     if (authorization.case === "oauth") addresses.push(["itsm.oauth.tokenUrl", authorization.value.tokenUrl]);
   }
-  for (const [path, address] of addresses) {
+  return addresses;
+}
+
+/** The hosts that a destination's credential is sent to. */
+export const hostsOf = (type: DestinationType, products: ProductAddresses): string[] =>
+  credentialAddresses(type, products).map(([, address]) => hostOf(address) ?? "");
+
+/** The first address of a destination that its credential's secrets, or what they are exchanged for, may not be sent to. */
+export function refusedHost(
+  type: DestinationType,
+  allowedHosts: readonly string[],
+  products: ProductAddresses,
+): RefusedHost | undefined {
+  for (const [path, address] of credentialAddresses(type, products)) {
     const host = hostOf(address) ?? "";
     if (!allowsHost(allowedHosts, host)) {
       return { path, rule: `sends the credential to ${host}, which is none of its allowedHosts` };

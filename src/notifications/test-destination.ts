@@ -19,6 +19,7 @@ import { failedPrecondition } from "../errors.ts";
 import { principalOf } from "../rpc/context.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { audited } from "../tenants/audit.ts";
+import { bindCredential } from "./bound-credentials.ts";
 import { givenRefreshToken, refreshTokenPath, storedRefreshToken } from "./delivering/refresh-token.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { checkedParts } from "./destinations.ts";
@@ -83,7 +84,9 @@ async function opened(
 ) {
   const parted = await checkedParts(given ?? create(DestinationTypeSchema), tenantId);
   const unmasked = withSecrets(parted.masked, parted.fresh);
-  const open = await unsealDestination(db, tenantId, name, unmasked, keyring, typePath);
+  // A test sends the secrets, too: what it is bound by is stored before.
+  await transaction(db, (tx) => bindCredential(tx, tenantId, unmasked, world));
+  const open = await unsealDestination(db, tenantId, name, unmasked, keyring, world, typePath);
   checkCredentialHosts(open.type, open.allowedHosts, world, typePath);
   const refreshToken = parted.kept.includes(refreshTokenPath)
     ? storedRefreshToken(db, tenantId, normalizedName(name), open.type, keyring)

@@ -7,15 +7,16 @@ import { usableCredential } from "../credentials/used-by.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
+import { bindCredential } from "./bound-credentials.ts";
 import { checkSecretAddresses } from "./secret-addresses.ts";
 import { keptOf, ownerOf, type Parted, partSecrets, withSecrets } from "./secrets.ts";
-import { checkCredential, credentialIdOf, withCredential } from "./stored-credential.ts";
+import { checkCredential, credentialIdOf, type ProductAddresses, withCredential } from "./stored-credential.ts";
 import { destinations } from "./tables.ts";
 
 /** A destination with its secrets readable. */
 export interface OpenDestination {
   readonly type: DestinationType;
-  /** Where those of its stored credential may be sent; empty: to any host. */
+  /** Where those of its stored credential may be sent; empty: it names none. */
   readonly allowedHosts: readonly string[];
   /** All that the stored credential keeps secret, user names as well. */
   readonly credentialSecrets: readonly string[];
@@ -33,12 +34,14 @@ export async function unsealDestination(
   name: string,
   type: DestinationType,
   keyring: Keyring,
+  products: ProductAddresses,
   path: string,
 ): Promise<OpenDestination> {
   const opened = await openKept(db, tenantId, name, type, keyring, path);
   const id = credentialIdOf(type);
   const credentialPath = `${path}.${type.type.case}.credentialId`;
-  const credential = id === "" ? undefined : await usableCredential(db, tenantId, id, credentialPath);
+  const bind = () => bindCredential(db, tenantId, type, products);
+  const credential = id === "" ? undefined : await usableCredential(db, tenantId, id, credentialPath, bind);
   checkCredential(type, credential, path);
   if (credential === undefined) return { type: opened, allowedHosts: [], credentialSecrets: [] };
   const { secrets } = await openSecrets(db, tenantId, id, keyring);

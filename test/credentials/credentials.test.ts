@@ -112,7 +112,7 @@ describe("a create", () => {
     });
     expect(answer).toMatchObject({ status: 200 });
     expect(answer.body).toEqual({
-      info: { id: expect.stringMatching(/^[0-9a-f-]{36}$/), info: { ...info, usedBy: noUses } },
+      info: { id: expect.stringMatching(/^[0-9a-f-]{36}$/), info: { ...info, boundHosts: [], usedBy: noUses } },
     });
     const { credentials } = (await json("GET", `${path}?pageSize=1000`)).body;
     expect(credentials).toContainEqual(answer.body.info);
@@ -221,7 +221,7 @@ describe("a replacement", () => {
       secrets: { clientID: "i", clientSecret: "s" },
     });
     expect(answer).toMatchObject({ status: 200 });
-    expect(answer.body).toEqual({ info: { id, info: { ...info, usedBy: noUses } } });
+    expect(answer.body).toEqual({ info: { id, info: { ...info, boundHosts: [], usedBy: noUses } } });
   });
 
   test.each([{}, { secrets: {} }])(
@@ -286,7 +286,7 @@ describe("a deletion", () => {
       { kind: "collection", id: "c1" },
     ] as const;
     for (const use of [...uses, uses[0]]) {
-      await transaction(sql, (tx) => useCredential(tx, tenant.id, id, use, "credentialId"));
+      await transaction(sql, (tx) => useCredential(tx, tenant.id, id, use, "credentialId", async () => undefined));
     }
     const usedBy = { collections: { ids: ["c1"] }, destinations: { ids: ["other chat", "team chat"] } };
     const replaced = await json("PUT", `${path}/${id}`, teamChat);
@@ -312,7 +312,7 @@ describe("a deletion", () => {
       const use = { kind: "destination", id: `d${round}` } as const;
       const [gone, used] = await Promise.allSettled([
         grpc.deleteCredential({ id }),
-        transaction(sql, (tx) => useCredential(tx, tenant.id, id, use, "credentialId")),
+        transaction(sql, (tx) => useCredential(tx, tenant.id, id, use, "credentialId", async () => undefined)),
       ]);
       expect([gone.status, used.status].sort()).toEqual(["fulfilled", "rejected"]);
       if (gone.status === "rejected") expect(gone.reason).toMatchObject({ code: 9 });

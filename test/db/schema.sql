@@ -198,6 +198,7 @@ create table credentials (
   allowed_api_clients jsonb not null,
   secrets jsonb not null,
   allowed_hosts jsonb,
+  bound_hosts jsonb,
   constraint credentials_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX credentials_name ON public.credentials USING btree (tenant_id, name, id);
@@ -671,6 +672,20 @@ create table stale_watches (
   constraint stale_watches_trigger_fk FOREIGN KEY (tenant_id, trigger_name) REFERENCES triggers(tenant_id, name) ON DELETE CASCADE
 );
 CREATE INDEX stale_watches_fired ON public.stale_watches USING btree (tenant_id, trigger_name, entity_id) WHERE fired;
+
+create table summary_members (
+  tenant_id uuid not null,
+  summary_id uuid not null,
+  delivery_id uuid not null,
+  created_ms bigint not null,
+  destination_name text collate "C" not null,
+  subject bytea not null,
+  rule_id uuid not null,
+  over boolean not null,
+  told jsonb,
+  constraint summary_members_tenant_id_summary_id_delivery_id_pk PRIMARY KEY (tenant_id, summary_id, delivery_id)
+);
+CREATE INDEX summary_members_by_subject ON public.summary_members USING btree (tenant_id, destination_name, subject) WHERE (created_ms >= 0);
 
 create table tenant_counts (
   tenant_id uuid not null,

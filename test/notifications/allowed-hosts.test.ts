@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
@@ -73,7 +74,7 @@ test.each([
   [["b.a.example"], ["*.a.example"], false],
   [["*.b.a.example"], ["*.a.example"], false],
 ])("from %j to %j stored secrets may stay: %s", (before, after, may) => {
-  const check = () => checkKeptHosts(after, before);
+  const check = () => checkKeptHosts(after, { allowedHosts: before, boundHosts: [] });
   if (may) check();
   else expect(check).toThrow("must be given again");
 });
@@ -196,6 +197,151 @@ describe("a credential whose hosts are changed", () => {
     expect((await put(["z.example"])).status).toBe(200);
     const { credentials: listed } = (await json("GET", "/v1/credentials?pageSize=1000")).body;
     expect(listed.find((each: { id: string }) => each.id === id).info.allowedHosts).toEqual(["z.example"]);
+  });
+});
+
+describe("a credential without allowedHosts", () => {
+  const here = receiver.url;
+  const there = `http://localhost:${receiver.port}`;
+  const shown = async (id: string) => {
+    const { credentials: listed } = (await json("GET", "/v1/credentials?pageSize=1000")).body;
+    const { allowedHosts, boundHosts } = listed.find((each: { id: string }) => each.id === id).info;
+    return { allowedHosts, boundHosts };
+  };
+  const itsm = (id: string, baseUrl: string) => naming({ itsm: { baseUrl, shortDescription: "x" } }, id);
+  const unbound = () => credential("usernamePassword", { username: "u", password: "secret" }, []);
+  const put = (id: string, more: object, secrets?: object) =>
+    json("PUT", `/v1/credentials/${id}`, {
+      info: { name: "c", type: "usernamePassword", ...more },
+      ...(secrets && { secrets }),
+    });
+  const refused = {
+    status: 400,
+    body: {
+      code: 3,
+      message: expect.stringContaining("sends the credential to localhost, which is none of its allowedHosts"),
+    },
+  };
+  const bound = { allowedHosts: [], boundHosts: ["127.0.0.1"] };
+  const secrets = { username: "u", password: "other" };
+  const newName = () => `bound ${randomUUID()}`;
+
+  test.each(Object.entries(kinds))(
+    "of the kind %s is bound to the hosts of the first destination that uses it",
+    async (_kind, [type, own, given]) => {
+      const id = await credential(type, own as Record<string, string>, []);
+      expect(await shown(id)).toEqual({ allowedHosts: [], boundHosts: [] });
+      expect(await json("POST", destinationsPath, { name: newName(), type: naming(given, id) })).toMatchObject({
+        status: 200,
+      });
+      const hosts = type === "itsmOAuth" ? ["127.0.0.1", "a.b.example"] : ["127.0.0.1"];
+      expect(new Set((await shown(id)).boundHosts)).toEqual(new Set(hosts));
+    },
+  );
+
+  test("goes to no other host by a second destination, a changed one, a test, or when the first is deleted", async () => {
+    const id = await unbound();
+    const [first, second] = [newName(), newName()];
+    const path = `${destinationsPath}/${encodeURIComponent(first)}`;
+    expect(await json("POST", destinationsPath, { name: first, type: itsm(id, here) })).toMatchObject({ status: 200 });
+    expect(await shown(id)).toEqual(bound);
+    expect(await json("POST", destinationsPath, { name: second, type: itsm(id, there) })).toMatchObject(refused);
+    expect(await json("PUT", path, { name: first, type: itsm(id, there) })).toMatchObject(refused);
+    expect(await json("POST", `${destinationsPath}:test`, { name: second, type: itsm(id, there) })).toMatchObject(
+      refused,
+    );
+    expect(await json("DELETE", path)).toMatchObject({ status: 200 });
+    expect(await json("POST", destinationsPath, { name: second, type: itsm(id, there) })).toMatchObject(refused);
+    expect(await json("POST", destinationsPath, { name: second, type: itsm(id, here) })).toMatchObject({ status: 200 });
+    expect(receiver.received).toEqual([]);
+  });
+
+  test("is bound by a test before it is sent", async () => {
+    const id = await unbound();
+    expect(await json("POST", `${destinationsPath}:test`, { name: newName(), type: itsm(id, here) })).toMatchObject({
+      status: 200,
+    });
+    expect(await shown(id)).toEqual(bound);
+    expect(await json("POST", destinationsPath, { name: newName(), type: itsm(id, there) })).toMatchObject(refused);
+  });
+
+  test("is not bound by a destination that is refused", async () => {
+    const id = await unbound();
+    const type = { teamChat: { channel: "ops", credentialId: id } };
+    expect(await json("POST", destinationsPath, { name: newName(), type })).toMatchObject({ status: 400 });
+    expect(await shown(id)).toEqual({ allowedHosts: [], boundHosts: [] });
+  });
+
+  test("may be renamed and narrowed without its secrets; other hosts need them", async () => {
+    const id = await unbound();
+    await json("POST", destinationsPath, { name: newName(), type: itsm(id, here) });
+    expect(await put(id, { description: "d" })).toMatchObject({ status: 200 });
+    expect(await shown(id)).toEqual(bound);
+    const wider = await put(id, { allowedHosts: ["127.0.0.1", "localhost"] });
+    expect(wider).toMatchObject({
+      status: 500,
+      body: { code: 3, message: expect.stringMatching(/^secrets: must be given again/) },
+    });
+    expect(await put(id, { allowedHosts: ["127.0.0.1"] })).toMatchObject({ status: 200 });
+    expect(await put(id, { allowedHosts: ["127.0.0.1", "localhost"] }, secrets)).toMatchObject({ status: 200 });
+    expect(await json("POST", destinationsPath, { name: newName(), type: itsm(id, there) })).toMatchObject({
+      status: 200,
+    });
+    // With new secrets, and nothing allowed, it is bound to all that use it now.
+    expect(await put(id, {}, secrets)).toMatchObject({ status: 200 });
+    expect(await shown(id)).toEqual({ allowedHosts: [], boundHosts: ["127.0.0.1", "localhost"] });
+  });
+
+  describe("and of before, which several destinations use,", () => {
+    /** As a version stored it that knows no bound hosts. */
+    async function former() {
+      const id = await unbound();
+      const names = [newName(), newName()];
+      for (const [i, baseUrl] of [here, there].entries()) {
+        const own = { name: names[i], type: itsm(id, baseUrl) };
+        if (i === 1) await server.database.sql`update credentials set allowed_hosts = '["localhost"]' where id = ${id}`;
+        expect(await json("POST", destinationsPath, own)).toMatchObject({ status: 200 });
+      }
+      await server.database.sql`update credentials set allowed_hosts = null, bound_hosts = null where id = ${id}`;
+      return { id, names };
+    }
+    const both = { allowedHosts: [], boundHosts: ["127.0.0.1", "localhost"] };
+    const third = "http://127.0.0.2:1";
+
+    test("is bound to the hosts of them all when another begins to use it, is changed, tested or deleted", async () => {
+      for (const use of [
+        (id: string, _names: string[]) => json("POST", destinationsPath, { name: newName(), type: itsm(id, third) }),
+        (id: string, [name = ""]: string[]) =>
+          json("PUT", `${destinationsPath}/${encodeURIComponent(name)}`, { name, type: itsm(id, third) }),
+        (id: string, _names: string[]) =>
+          json("POST", `${destinationsPath}:test`, { name: newName(), type: itsm(id, third) }),
+        (id: string, _names: string[]) => put(id, { allowedHosts: ["127.0.0.2"] }),
+      ]) {
+        const { id, names } = await former();
+        expect((await use(id, names)).body).toMatchObject({ code: 3 });
+        expect(await json("POST", destinationsPath, { name: newName(), type: itsm(id, there) })).toMatchObject({
+          status: 200,
+        });
+        expect(await shown(id)).toEqual(both);
+      }
+      const { id, names } = await former();
+      for (const name of names) await json("DELETE", `${destinationsPath}/${encodeURIComponent(name)}`);
+      expect(await shown(id)).toEqual(both);
+    });
+
+    test("is bound when something is sent", async () => {
+      const { id, names } = await former();
+      const name = newName();
+      await json("POST", "/v1/notification/triggers", { name, type: eventJson(name) });
+      const rule = { name, enabled: true, triggerNames: [name], destinationNames: names };
+      expect(await json("POST", "/v1/notification/rules", rule)).toMatchObject({ status: 200 });
+      const event = { name, timestamp: Date.now(), dimensions: { source: "a" }, status: "STATUS_OPEN" };
+      await json("POST", "/v1/data-receiver/events", { events: [event] });
+      await expect
+        .poll(() => receiver.received.filter(({ method }) => method === "POST").length, { timeout: 10_000 })
+        .toBe(2);
+      expect(await shown(id)).toEqual(both);
+    });
   });
 });
 

@@ -90,11 +90,12 @@ const kinds: [string, object, object][] = [
   ],
 ];
 
+const products = { incidentPagingUrl: "https://pager.example", teamChatUrl: "https://chat.example" };
 /** What the stored destination would be sent with. */
 async function opened(of = name) {
   const { destination } = await destinations.getDestination({ name: of });
   if (destination?.type === undefined) throw new Error("no type");
-  const { type } = await unsealDestination(sql, tenant.id, of, destination.type, keys, "type");
+  const { type } = await unsealDestination(sql, tenant.id, of, destination.type, keys, products, "type");
   return toJson(DestinationTypeSchema, type) as Record<string, never>;
 }
 

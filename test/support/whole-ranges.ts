@@ -43,7 +43,10 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "whether any updater is enabled: up to the first that is",
   },
   { begin: /^delete from feed where/, why: "removes what is older than an hour" },
-  { begin: /^delete from (?:instances|audit_entries|delivery_\w+)/, why: "removes what is older than its retention" },
+  {
+    begin: /^delete from (?:instances|audit_entries|delivery_\w+|summary_members)/,
+    why: "removes what is older than its retention",
+  },
   {
     begin: new RegExp(
       `^${notByKey}select .* from "?(?:api_clients|api_keys|user_accounts|user_groups|credentials|destinations|rules|triggers|maintenance_windows|property_updaters|dictionary_entries|audit_entries)"?`,

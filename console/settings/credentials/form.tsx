@@ -77,7 +77,7 @@ export function CredentialForm({ stored, type = "", onSaved }: CredentialFormPro
           form={form}
           path="info.allowedHosts"
           label="May be sent to"
-          help="Hosts, such as acme.example.com, or *.example.com for all names below one. None: any host. To allow others later, the secrets have to be given again."
+          help={hostsHelp(info.boundHosts)}
           values={info.allowedHosts}
           set={(allowedHosts) => change({ allowedHosts })}
         />
@@ -95,6 +95,15 @@ export function CredentialForm({ stored, type = "", onSaved }: CredentialFormPro
       {allowed && <FormEnd form={form} schema={ReplaceCredentialRequestSchema} send={stored ? "Save" : "Create"} />}
     </form>
   );
+}
+
+function hostsHelp(bound: readonly string[]): string {
+  const none =
+    bound.length === 0
+      ? "None: the host of the first destination that uses it, from then on."
+      : `None: as now, only ${bound.join(", ")}, where it was used first.`;
+  const rest = "To allow others later, the secrets have to be given again.";
+  return `Hosts, such as acme.example.com, or *.example.com for all names below one. ${none} ${rest}`;
 }
 
 const infoOf = ({ info }: Credential): MessageInitShape<typeof ReplaceCredentialRequestSchema> =>

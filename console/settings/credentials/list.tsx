@@ -14,6 +14,9 @@ const credentials = clientOf(CredentialService);
 const users = ({ info }: Credential) =>
   [...(info?.usedBy?.destinations?.ids ?? []), ...(info?.usedBy?.collections?.ids ?? [])].join(", ");
 
+const hosts = ({ info }: Credential) =>
+  (info && info.allowedHosts.length > 0 ? info.allowedHosts : (info?.boundHosts ?? [])).join(", ");
+
 const columns: readonly Column<Credential>[] = [
   {
     key: "name",
@@ -36,8 +39,8 @@ const columns: readonly Column<Credential>[] = [
     line: 0,
     label: "May be sent to",
     width: "minmax(120px, 1fr)",
-    cell: ({ info }) => info?.allowedHosts.join(", ") || <span class="quiet">any host</span>,
-    title: ({ info }) => info?.allowedHosts.join(", ") ?? "",
+    cell: (credential) => hosts(credential) || <span class="quiet">the first user's host</span>,
+    title: hosts,
   },
   {
     key: "description",

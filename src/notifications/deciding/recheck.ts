@@ -35,7 +35,9 @@ export type Verdict =
     }
   | { readonly send: false; readonly reason: string }
   /** Not known yet: it is asked about again. */
-  | { readonly send: "later" };
+  | { readonly send: "later" }
+  /** The end of a summary, of which a match still stands. */
+  | { readonly send: "held" };
 
 /** Decides again on deliveries right before they are tried, and stores what follows; what it does not name is to be sent. */
 export type Recheck = (
@@ -73,12 +75,14 @@ export async function recheckMatches(
   const looked = ready.length > 0 ? await lookAgain(sql, tenantId, ready, rules, deciding, nowMs) : undefined;
   const postponed = new Set(looked === undefined ? late : late.filter((each) => !ready.includes(each)));
   const noted = looked === undefined ? before : await readMatches(sql, tenantId, keys);
+  const held = await standingSummaries(sql, tenantId, deliveries, rules);
   return new Map(
     deliveries.map((each): [string, Verdict] => {
       const match = matchOf(noted, each);
       if (!rules.byId.has(each.ruleId)) return [each.id, no("the rule is disabled, or is there no more")];
       if (postponed.has(each)) return [each.id, { send: "later" }];
       if (ofWindow(each)) return [each.id, { send: true }];
+      if (held.has(each.id)) return [each.id, { send: "held" }];
       if (each.occasion === "clear") return [each.id, { send: true, standing: standingRules(each, noted, rules) }];
       if (match === undefined || !match.standing || each.createdMs < match.matchedMs) {
         return [each.id, no("the condition is over")];
@@ -104,6 +108,33 @@ function standingRules(
     const counts = standing && notifiedMs !== undefined && (matchedMs <= createdMs || dueMs > createdMs);
     return counts && byId.get(ruleId)?.destinationNames.includes(destinationName) ? [ruleId] : [];
   });
+}
+
+/** Returns the ends of summaries of which a match stands that the destination is notified of, by their ids. */
+async function standingSummaries(
+  db: Db,
+  tenantId: string,
+  deliveries: readonly Waiting[],
+  { byId }: TenantRules,
+): Promise<Set<string>> {
+  const held = new Set<string>();
+  for (const { id, destinationName, told } of deliveries) {
+    if (told.summary === undefined) continue;
+    const notifying = [...byId.values()].filter(({ destinationNames }) => destinationNames.includes(destinationName));
+    // Both by their keys.
+    const found = await db`
+      select from summary_members m
+        cross join lateral (
+          select from rule_matches
+          where tenant_id = ${tenantId} and subject = m.subject and rule_id = m.rule_id and standing
+            and matched_ms <= m.created_ms offset 0
+        ) as stands
+      where m.tenant_id = ${tenantId} and m.summary_id = ${told.summary.id} and not m.over
+        and m.rule_id = any(${uuidArray(notifying.map((rule) => rule.id))}::uuid[])
+      limit 1`;
+    if (found.count > 0) held.add(id);
+  }
+  return held;
 }
 
 async function lookAgain(

@@ -44,6 +44,8 @@ export interface Share {
   readonly state: DestinationState | undefined;
   /** The slots that it holds. */
   readonly slots: number;
+  /** How many are sent at most. Fewer rows are claimed, but for a summary: all that wait. */
+  readonly places: number;
   readonly rows: readonly DueDelivery[];
 }
 
@@ -69,7 +71,7 @@ const boundsOf = ({ kind, maxPerMinute }: DueDestination): DestinationBounds => 
 const isBound = ({ pace, maxPerMinute }: DestinationBounds, state: DestinationState | null) =>
   pace !== undefined || maxPerMinute > 0 || (state?.opened ?? 0) > 0;
 
-const wanted = ({ summary, max }: Allowance, lookMax: number) => (summary ? 1 : Math.min(max, lookMax));
+const wanted = ({ max }: Allowance, lookMax: number) => Math.min(max, lookMax);
 
 /**
  * Takes deliveries of a tenant that are due now, as many as there are slots and as their destinations allow; nothing is
@@ -125,26 +127,24 @@ async function take(
   const bound = living.flatMap((each) => (isBound(boundsOf(each), each.state) ? [each.name] : []));
   const states = bound.length === 0 ? undefined : await lockDestinationStates(tx, tenantId, bound);
   const plans = living.map((each) => {
-    const [bounds, state] = [boundsOf(each), states?.get(each.name)];
-    return { name: each.name, bounds, state, allowed: allowance(state ?? freshState, bounds, nowMs) };
+    const { name } = each;
+    const [bounds, state] = [boundsOf(each), states?.get(name)];
+    const allowed = allowance(state ?? freshState, bounds, nowMs);
+    const slots = held.get(name) ?? 0;
+    return { name, bounds, state, allowed, slots, places: Math.min(slots, allowed.max) };
   });
-  const quotas = plans.flatMap(({ name, allowed: { summary: all, max } }) => {
-    const count = Math.min(held.get(name) ?? 0, max);
-    return count > 0 ? [{ name, max: all ? summaryMax : count, all }] : [];
-  });
+  const quotas = plans.flatMap(({ name, allowed: { summary: all }, places }) =>
+    places > 0 ? [{ name, max: all ? summaryMax : places, all }] : [],
+  );
   const claimed = quotas.length === 0 ? [] : await claimDeliveries(tx, tenantId, quotas, { nowMs, leaseMs });
   const byName = Map.groupBy(claimed, ({ destinationName }) => destinationName);
-  const shares = plans.map((plan) => ({
-    ...plan,
-    slots: held.get(plan.name) ?? 0,
-    rows: byName.get(plan.name) ?? [],
-  }));
+  const shares = plans.map((plan) => ({ ...plan, rows: byName.get(plan.name) ?? [] }));
   await charge(tx, tenantId, shares, nowMs);
   return { ended, shares };
 }
 
-/** How many a destination is charged for: a summary counts as one. */
-const charged = ({ allowed, rows }: Share) => (allowed.summary ? Math.min(1, rows.length) : rows.length);
+/** How many a destination is charged for until it is known how many are tried: a summary counts as one. */
+const charged = ({ places, rows }: Share) => Math.min(places, rows.length);
 
 async function charge(tx: Db, tenantId: string, shares: readonly Share[], nowMs: number): Promise<void> {
   const changed = new Map<string, DestinationState>();

@@ -5,6 +5,7 @@ import type { DueDelivery } from "./delivery-queue.ts";
 import type { Sign } from "./limits.ts";
 import type { Ended, Ready } from "./prepare.ts";
 import { nextTryMs } from "./retry.ts";
+import type { Membership } from "./summaries.ts";
 
 /** What is to be recorded of a delivery. */
 export interface Result {
@@ -17,7 +18,16 @@ export interface Result {
   readonly attempt?: Attempt;
   readonly slow?: boolean;
   /** What the next one of the same destination and subject is to know: no state after the end. Absent: nothing new. */
-  readonly thread?: { readonly state: ThreadState; readonly sent: boolean };
+  readonly thread?: {
+    readonly state: ThreadState;
+    readonly sent: boolean;
+    /** Of this summary; absent: of the delivery's own subject. */
+    readonly summary?: string;
+  };
+  /** The summaries that report the match which has ended with it. */
+  readonly over?: readonly Membership[];
+  /** The summary that it was to be sent as, and surely was not. */
+  readonly unsent?: string;
   /** What the try says of the destination; absent: nothing. */
   readonly sign?: Sign;
   /** Why the destination is to be disabled. */
@@ -36,10 +46,11 @@ const unclear = new Set<string>(["timeout"]);
 const ownFault = new Set<string>(["internal", "secrets", "not_configured", "chained"]);
 
 /** What was done without a try. */
-export const endedResult = ({ row, status, error, dueMs, state }: Ended): Result => ({
+export const endedResult = ({ row, status, error, dueMs, state, over }: Ended): Result => ({
   row,
   status,
   error,
+  ...(over && { over }),
   ...(dueMs !== undefined && { dueMs }),
   ...(state && { thread: { state, sent: true } }),
 });
@@ -51,6 +62,12 @@ export const backResult = (row: DueDelivery): Result => ({
   error: row.error,
   dueMs: row.dueMs,
 });
+
+/** What was ready and was not tried. */
+export const backResults = ({ row, others, summary }: Ready): Result[] => [
+  { ...backResult(row), ...(summary && !summary.sent && { unsent: summary.id }) },
+  ...others.map(backResult),
+];
 
 /** A try that was cut off goes back as it was; of its receiver, which may have taken it, is kept what was learned. */
 export const cutOffResults = (ready: Ready, outcome: AttemptOutcome, nowMs: number): Result[] =>
@@ -68,19 +85,19 @@ export function triedResults(ready: Ready, outcome: AttemptOutcome, nowMs: numbe
 }
 
 function triedResult(
-  { row, others, match, ends }: Ready,
+  { row, summary, match, ends, over }: Ready,
   outcome: AttemptOutcome,
   nowMs: number,
   random: number,
 ): Result {
   const answer = stored(cutText(outcome.answer, charsMax));
   const state = Object.fromEntries(Object.entries(outcome.state).map(([name, text]) => [name, stored(text)]));
-  // A summary is about no subject: it leaves nothing for the next one.
-  const thread = (sent: boolean) => (others.length > 0 ? {} : { thread: { state: { ...state, match }, sent } });
+  const ofSummary = summary && { summary: summary.id };
+  const thread = (sent: boolean) => ({ thread: { state: { ...state, match }, sent, ...ofSummary } });
   if (outcome.result === "sent") {
     const attempt = { timeMs: nowMs, reason: "sent", answer };
-    const over = ends && { thread: { state: {}, sent: false } };
-    return { row, status: "SENT", error: "", attempt, ...thread(true), ...over, sign: "alive" };
+    const end = ends && { thread: { state: {}, sent: false } };
+    return { row, status: "SENT", error: "", attempt, over, ...thread(true), ...end, sign: "alive" };
   }
   const { reason, course, retryAfterMs, beyond } = outcome;
   if (beyond !== undefined) return { row, status: "SUMMARISED", error: answer, beyond };
@@ -88,6 +105,8 @@ function triedResult(
   const tries = { all: row.tries + 1, slow: row.slowTries + (slow ? 1 : 0) };
   const waitMs = nextTryMs(course, tries, retryAfterMs, random);
   const error = cutText(answer === "" ? reason : `${reason}: ${answer}`, charsMax);
+  // A try before this one whose end is not known may have reached the receiver, too.
+  const maybe = unclear.has(reason) || row.lost;
   const temporary = course === "retry" || course === "minute";
   return {
     row,
@@ -96,7 +115,9 @@ function triedResult(
     attempt: { timeMs: nowMs, reason, answer },
     slow,
     ...(waitMs !== undefined && { dueMs: nowMs + waitMs }),
-    ...(unclear.has(reason) || Object.keys(outcome.state).length > 0 ? thread(unclear.has(reason)) : {}),
+    ...(waitMs === undefined && { over }),
+    ...(maybe || Object.keys(outcome.state).length > 0 ? thread(maybe) : {}),
+    ...(summary && !summary.sent && !maybe && { unsent: summary.id }),
     ...(ownFault.has(reason) ? {} : { sign: temporary ? "temporary" : "alive" }),
     ...(course === "disable" && { disable: error }),
   };

@@ -2,18 +2,27 @@ import { create } from "@bufbuild/protobuf";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { idText } from "../../entities/identity.ts";
+import type { SummarySnapshot } from "../delivery-snapshot.ts";
 import type { Notification } from "../notification.ts";
-import { type DeliveryContext, type EntityContext, occurrenceKey } from "./delivery-context.ts";
+import { summaryText } from "../rendering/variables.ts";
+import { type DeliveryFacts, type DeliveryTexts, type EntityContext, occurrenceKey } from "./delivery-context.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
 
+const summaryCharsMax = 128;
+
 /** What a delivery reports; undefined when what it is about no longer exists. */
-export function notificationOf(row: DueDelivery, facts: DeliveryContext, tenantId: string): Notification | undefined {
+export function notificationOf(
+  row: DueDelivery,
+  facts: DeliveryFacts,
+  texts: DeliveryTexts,
+  tenantId: string,
+): Notification | undefined {
   const { told } = row;
+  if (told.summary !== undefined) return summaryNotification(row, told.summary, facts, texts, tenantId);
   const rule = facts.rules.get(row.ruleId);
-  const entity = row.entityId === null ? windowEntity(row) : facts.entities.get(row.entityId.toString("hex"));
+  const entity = row.entityId === null ? windowEntity(row) : texts.entities.get(row.entityId.toString("hex"));
   if (rule === undefined || entity === undefined) return undefined;
-  const [triggerName = ""] = row.triggerNames;
-  const event = row.eventId === null ? windowEvent(row) : eventOf(row, facts);
+  const event = row.eventId === null ? windowEvent(row) : eventOf(row, texts);
   if (event === undefined && row.eventId !== null) return undefined;
   return {
     id: row.id,
@@ -22,12 +31,7 @@ export function notificationOf(row: DueDelivery, facts: DeliveryContext, tenantI
     timeMs: row.createdMs,
     tenant: { id: tenantId, name: facts.tenantName },
     rule: told.window === undefined ? rule : { ...rule, message: told.window.message },
-    trigger: {
-      name: triggerName,
-      type: facts.triggers.get(triggerName) ?? create(TriggerTypeSchema),
-      ...(told.threshold !== undefined && { threshold: told.threshold }),
-      ...(told.thresholdType !== undefined && { thresholdType: told.thresholdType }),
-    },
+    trigger: triggerOf(row, texts),
     subjectId: subjectId(row),
     ...(event && { event }),
     entity: { id: entity.id.length === 0 ? "" : idText(entity.id), name: entity.name, dimensions: entity.dimensions },
@@ -39,10 +43,20 @@ export function notificationOf(row: DueDelivery, facts: DeliveryContext, tenantI
         ...(told.timeMs !== undefined && { timeMs: told.timeMs }),
       },
     }),
-    chain: told.chain ?? [],
-    ...(told.root !== undefined && { root: told.root }),
+    ...causeOf(row),
   };
 }
+
+function triggerOf({ triggerNames: [name = ""], told }: DueDelivery, { triggers }: DeliveryTexts) {
+  return {
+    name,
+    type: triggers.get(name) ?? create(TriggerTypeSchema),
+    ...(told.threshold !== undefined && { threshold: told.threshold }),
+    ...(told.thresholdType !== undefined && { thresholdType: told.thresholdType }),
+  };
+}
+
+const causeOf = ({ told: { chain = [], root } }: DueDelivery) => ({ chain, ...(root !== undefined && { root }) });
 
 /** The id of the occurrence, or what stands for it with another source. */
 export function subjectId({ eventId, number, subject }: Pick<DueDelivery, "eventId" | "number" | "subject">): string {
@@ -50,7 +64,7 @@ export function subjectId({ eventId, number, subject }: Pick<DueDelivery, "event
 }
 
 /** A maintenance window replaces both event and entity. */
-function windowEntity({ told: { window } }: DueDelivery): EntityContext | undefined {
+export function windowEntity({ told: { window } }: DueDelivery): EntityContext | undefined {
   return window && { id: Buffer.alloc(0), name: window.name, dimensions: { window: window.id } };
 }
 
@@ -74,9 +88,9 @@ function windowEvent({ told: { window } }: DueDelivery): Notification["event"] {
 }
 
 /** The scalars are those of the decision, the texts those of now. */
-function eventOf({ eventId, number, told }: DueDelivery, facts: DeliveryContext): Notification["event"] {
+function eventOf({ eventId, number, told }: DueDelivery, texts: DeliveryTexts): Notification["event"] {
   if (eventId === null || number === null) return undefined;
-  const now = facts.occurrences.get(occurrenceKey(eventId, number));
+  const now = texts.occurrences.get(occurrenceKey(eventId, number));
   if (now === undefined) return undefined;
   const { name, type, summary, body, metadata, dedupKey, expiresMs } = now;
   return {
@@ -97,36 +111,44 @@ function eventOf({ eventId, number, told }: DueDelivery, facts: DeliveryContext)
 }
 
 const namesMax = 5;
-const summaryCharsMax = 128;
 
-/**
- * One notification for all: how many there are and the first five names, under the id of the first and about a subject of
- * its own, so that it joins no thread.
- */
-export function summedUp(all: readonly [Notification, ...Notification[]], count: number): Notification {
-  const { metric: _, ...first } = all[0];
-  const names = [...new Set(all.map(({ event, metric, entity }) => event?.name ?? metric?.name ?? entity.name))];
-  const shown = names.slice(0, namesMax).join(", ");
-  const text = `${count} notifications: ${shown}${count > namesMax ? ", …" : ""}`;
-  const events = all.flatMap(({ event }) => event ?? []);
+/** A summary, or its end: how many there are and the first five names. Its subject is its own, so that it joins no other thread. */
+export function summaryNotification(
+  row: DueDelivery,
+  { id, count, names, severity, eventId, entity }: SummarySnapshot,
+  { rules, tenantName }: DeliveryFacts,
+  texts: DeliveryTexts,
+  tenantId: string,
+): Notification | undefined {
+  const rule = rules.get(row.ruleId);
+  if (rule === undefined) return undefined;
+  const clear = row.occasion === "clear";
+  const summary = { id, count, names };
+  const line = `${count} notifications: ${names.slice(0, namesMax).join(", ")}${count > namesMax ? ", …" : ""}`;
   return {
-    ...first,
-    occasion: "first",
-    clear: false,
-    rule: { ...first.rule, message: "" },
-    subjectId: `summary:${first.id}`,
+    id: row.id,
+    occasion: clear ? "clear" : "first",
+    clear,
+    timeMs: row.createdMs,
+    tenant: { id: tenantId, name: tenantName },
+    rule: { ...rule, message: "" },
+    trigger: triggerOf(row, texts),
+    subjectId: `summary:${id}`,
+    summary,
     event: {
-      id: first.event?.id ?? "",
+      id: eventId,
       name: "notifications",
       type: "summary",
-      summary: [...text].slice(0, summaryCharsMax).join(""),
-      body: `${text}. There were more than the destination takes in a minute.`,
-      severity: Math.max(0, ...events.map(({ severity }) => severity)) as Severity,
-      status: first.event?.status ?? Status.OPEN,
+      summary: [...line].slice(0, summaryCharsMax).join(""),
+      body: `${summaryText(summary)}. There were more than the destination takes in a minute.`,
+      severity: severity as Severity,
+      status: clear ? Status.CLOSED : Status.OPEN,
       acknowledged: false,
-      timeMs: first.timeMs,
+      timeMs: row.createdMs,
       count: BigInt(count),
-      metadata: { count, names: names.slice(0, namesMax) },
+      metadata: { count, names: [...names] },
     },
+    entity,
+    ...causeOf(row),
   };
 }

@@ -6,6 +6,7 @@ import { byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import type { ThreadState } from "../kinds/kind.ts";
 import { storedTriggerType } from "../sources.ts";
+import type { ProductAddresses } from "../stored-credential.ts";
 import { type OpenDestination, unsealDestination } from "../unseal-destination.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
 
@@ -52,27 +53,39 @@ export interface Thread {
   sent: boolean;
 }
 
-/** All that deliveries report beyond what is stored in them. */
-export interface DeliveryContext {
+/** What decides whether deliveries are made, and where they go; read of all of them. */
+export interface DeliveryFacts {
   readonly tenantName: string;
   /** By id. */
   readonly rules: ReadonlyMap<string, RuleContext>;
-  readonly triggers: ReadonlyMap<string, TriggerType>;
   /** With their secrets readable, or why they are not. */
   readonly destinations: ReadonlyMap<string, OpenDestination | Error>;
-  /** By `occurrenceKey`. */
-  readonly occurrences: ReadonlyMap<string, OccurrenceContext>;
-  /** By their ids in hexadecimal. */
-  readonly entities: ReadonlyMap<string, EntityContext>;
   /** By `threadKey`. */
   readonly threads: ReadonlyMap<string, Thread>;
   /** The ids of ends after which more of another match waits for the same destination and subject. */
   readonly followed: ReadonlySet<string>;
 }
 
+/** What deliveries report beyond what is stored in them. May be long, so it is read of those alone that are made. */
+export interface DeliveryTexts {
+  readonly triggers: ReadonlyMap<string, TriggerType>;
+  /** By `occurrenceKey`. */
+  readonly occurrences: ReadonlyMap<string, OccurrenceContext>;
+  /** By their ids in hexadecimal. */
+  readonly entities: ReadonlyMap<string, EntityContext>;
+}
+
+/** What destinations are opened with. */
+export interface Opening {
+  readonly keyring: Keyring;
+  readonly world: ProductAddresses;
+}
+
 type Subject = Pick<DueDelivery, "destinationName" | "subject">;
 export const threadKey = ({ destinationName, subject }: Subject) => `${subject.toString("hex")} ${destinationName}`;
 export const occurrenceKey = (eventId: Buffer, number: number) => `${eventId.toString("hex")}:${number}`;
+
+export const memberKey = (row: Subject & { ruleId: string }) => `${threadKey(row)} ${row.ruleId}`;
 
 const each = <T>(values: readonly T[]): T[] => [...new Set(values)];
 
@@ -120,7 +133,7 @@ function readOccurrences(tx: Db, tenantId: string, rows: readonly DueDelivery[])
       ) as e`;
 }
 
-function readEntities(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+export function readEntities(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
   const ids = each(rows.flatMap(({ entityId }) => entityId?.toString("hex") ?? [])).map((id) => Buffer.from(id, "hex"));
   if (ids.length === 0) return [];
   return tx<EntityContext[]>`
@@ -154,13 +167,13 @@ function readFollowed(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
 }
 
 /** The types of destinations as senders take them. What cannot be opened hinders its own deliveries alone. */
-async function readDestinations(tx: Db, tenantId: string, names: readonly string[], keyring: Keyring) {
+async function readDestinations(tx: Db, tenantId: string, names: readonly string[], { keyring, world }: Opening) {
   const stored = await tx<{ name: string; type: JsonValue }[]>`
     select name, type from destinations where tenant_id = ${tenantId} and name = any(${textArray(names)}::text[])`;
   const opened = stored.map(async ({ name, type }): Promise<[string, OpenDestination | Error]> => {
     try {
       const masked = fromJson(DestinationTypeSchema, type);
-      return [name, await unsealDestination(tx, tenantId, name, masked, keyring, "destination.type")];
+      return [name, await unsealDestination(tx, tenantId, name, masked, keyring, world, "destination.type")];
     } catch (error) {
       // What the database says is no matter of the destination.
       if ((error as { severity?: unknown }).severity !== undefined) throw error;
@@ -170,35 +183,43 @@ async function readDestinations(tx: Db, tenantId: string, names: readonly string
   return new Map(await Promise.all(opened));
 }
 
-/**
- * Reads what these deliveries of one tenant report, in statements that go to the database together; of occurrences only for
- * those of `told`, whose texts may be long.
- */
-export async function readDeliveryContext(
+/** Reads what decides about these deliveries of one tenant, in statements that go to the database together. */
+export async function readDeliveryFacts(
   tx: Db,
   tenantId: string,
   rows: readonly DueDelivery[],
-  told: readonly DueDelivery[],
-  keyring: Keyring,
-): Promise<DeliveryContext> {
-  const [tenants, rules, triggers, destinations, occurrences, entities, threads, followed] = await Promise.all([
+  opening: Opening,
+): Promise<DeliveryFacts> {
+  const [tenants, rules, destinations, threads, followed] = await Promise.all([
     tx<{ name: string }[]>`select name from tenants where id = ${tenantId}`,
     readRules(tx, tenantId, rows),
-    readTriggers(tx, tenantId, each(told.flatMap(({ triggerNames }) => triggerNames[0] ?? []))),
-    readDestinations(tx, tenantId, each(rows.map(({ destinationName }) => destinationName)), keyring),
-    readOccurrences(tx, tenantId, told),
-    readEntities(tx, tenantId, told),
+    readDestinations(tx, tenantId, each(rows.map(({ destinationName }) => destinationName)), opening),
     readThreads(tx, tenantId, rows),
     readFollowed(tx, tenantId, rows),
   ]);
   return {
     tenantName: tenants[0]?.name ?? "",
     rules: new Map(rules.map((rule) => [rule.id, rule])),
-    triggers: new Map(triggers.map(({ name, type }) => [name, storedTriggerType(type)])),
     destinations,
-    occurrences: new Map(occurrences.map((each) => [occurrenceKey(each.eventId, each.number), each])),
-    entities: new Map(entities.map((entity) => [entity.id.toString("hex"), entity])),
     threads: new Map(threads.map((thread) => [threadKey(thread), thread])),
     followed: new Set(followed.map(({ id }) => id)),
+  };
+}
+
+/** Reads what these deliveries of one tenant report: what is absent of it does not exist. */
+export async function readDeliveryTexts(
+  tx: Db,
+  tenantId: string,
+  rows: readonly DueDelivery[],
+): Promise<DeliveryTexts> {
+  const [triggers, occurrences, entities] = await Promise.all([
+    readTriggers(tx, tenantId, each(rows.flatMap(({ triggerNames }) => triggerNames[0] ?? []))),
+    readOccurrences(tx, tenantId, rows),
+    readEntities(tx, tenantId, rows),
+  ]);
+  return {
+    triggers: new Map(triggers.map(({ name, type }) => [name, storedTriggerType(type)])),
+    occurrences: new Map(occurrences.map((each) => [occurrenceKey(each.eventId, each.number), each])),
+    entities: new Map(entities.map((entity) => [entity.id.toString("hex"), entity])),
   };
 }

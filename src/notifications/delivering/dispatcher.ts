@@ -9,7 +9,7 @@ import { dueLanes } from "../../jobs/due-lanes.ts";
 import { type Lease, leases } from "../../jobs/leases.ts";
 import { alarms } from "../../jobs/wake-ups.ts";
 import type { AttemptOutcome } from "../kinds/kind.ts";
-import { backResult, cutOffResults, endedResult, type Result, triedResults } from "./classify-response.ts";
+import { backResults, cutOffResults, endedResult, type Result, triedResults } from "./classify-response.ts";
 import { type DueDelivery, deliveriesKind, renewLeases, settleDeliveries } from "./delivery-queue.ts";
 import { type Batch, type BatchOptions, nextBatch } from "./next-batch.ts";
 import type { Ready } from "./prepare.ts";
@@ -49,7 +49,7 @@ const stopMsMax = 5000;
 const stopLookMs = 5;
 
 const resultsOf = (ready: Ready, outcome: AttemptOutcome | undefined, isCutOff: boolean, nowMs: number): Result[] => {
-  if (outcome === undefined) return [ready.row, ...ready.others].map(backResult);
+  if (outcome === undefined) return backResults(ready);
   return isCutOff ? cutOffResults(ready, outcome, nowMs) : triedResults(ready, outcome, nowMs, Math.random());
 };
 
@@ -60,7 +60,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
   const db = pool.sending;
   const slots = sendSlots(slotsMax);
   const counted = sendingStats();
-  const round = { keyring: options.keyring, slots, leaseMs, waitMsMax, recheck };
+  const round = { keyring: options.keyring, world: options.world, slots, leaseMs, waitMsMax, recheck };
   const sender: SenderOptions = { ...options, db };
   const held = leases<string, DueDelivery>({
     leaseMs: () => leaseMs,

@@ -2,6 +2,8 @@ import type { Config } from "../../config/settings.ts";
 import type { Sql } from "../../db/connect.ts";
 import type { PartitionedTable } from "../../db/partitions.ts";
 import { forgetOldChains } from "../deciding/chain-counts.ts";
+import { deliveryId } from "../deciding/outbox.ts";
+import { summarySubjectOf } from "./summaries.ts";
 
 const dayMs = 24 * 3_600_000;
 /** For what was decided within this time there is always a partition. */
@@ -25,10 +27,12 @@ export function historyPartitions({
 }
 
 const portion = 1000;
+/** The least id of a delivery that was decided at this time, or later. */
+const firstId = (ms: number) => `${deliveryId(Math.max(0, Math.floor(ms))).slice(0, 14)}7000-0000-000000000000`;
 
 /**
- * Removes what is not needed any more beside the history: counts of more than 24 hours ago, counts of chains that have ended, and what destinations keep of
- * subjects of which nothing was sent for the time of retention. Returns whether there may be more. May be repeated.
+ * Removes what is not needed any more beside the history: counts of more than 24 hours ago, counts of chains that have ended, what destinations keep of
+ * subjects of which nothing was sent for the time of retention, and what older summaries stood for. Returns whether there may be more. May be repeated.
  */
 export async function deleteOldNotes(
   sql: Sql,
@@ -43,6 +47,14 @@ export async function deleteOldNotes(
         select from due_deliveries d
         where d.tenant_id = ${tenantId} and d.destination_name = o.destination_name and d.subject = o.subject)
       limit ${portion})`;
+  const members = await sql`
+    delete from summary_members m where m.tenant_id = ${tenantId} and (m.summary_id, m.delivery_id) in (
+      select o.summary_id, o.delivery_id from summary_members o
+      where o.tenant_id = ${tenantId} and o.summary_id < ${firstId(nowMs - retentionMs)}::uuid and not exists (
+        select from due_deliveries d
+        where d.tenant_id = ${tenantId} and d.destination_name = o.destination_name
+          and d.subject = ${summarySubjectOf(sql, sql`o.summary_id`)} and d.created_ms >= 0)
+      limit ${portion})`;
   const chains = await forgetOldChains(sql, tenantId, nowMs);
-  return threads.count === portion || chains;
+  return threads.count === portion || members.count === portion || chains;
 }

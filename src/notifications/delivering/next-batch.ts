@@ -1,17 +1,15 @@
-import type { Keyring } from "../../credentials/keyring.ts";
 import type { Sql } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
 import { failpoint } from "../../failpoint.ts";
 import type { Recheck, Waiting } from "../deciding/recheck.ts";
 import { type Claim, type ClaimOptions, claimDue, giveBack } from "./claim.ts";
 import { backResult } from "./classify-response.ts";
-import { readDeliveryContext } from "./delivery-context.ts";
+import type { Opening } from "./delivery-context.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
-import { type Prepared, prepare, shownRows } from "./prepare.ts";
+import { type Prepared, prepare } from "./prepare.ts";
 import { record } from "./result-statements.ts";
 
-export interface BatchOptions extends ClaimOptions {
-  readonly keyring: Keyring;
+export interface BatchOptions extends ClaimOptions, Opening {
   readonly recheck: Recheck;
 }
 
@@ -30,9 +28,9 @@ export async function nextBatch(db: Sql, tenantId: string, options: BatchOptions
     failpoint("deliveries:claimed");
     if (rows.length > 0) {
       const verdicts = await options.recheck(tenantId, rows.map(toWaiting), nowMs);
-      const read = (tx: Parameters<typeof readDeliveryContext>[0]) =>
-        readDeliveryContext(tx, tenantId, rows, shownRows(shares), options.keyring);
-      prepared = prepare(tenantId, shares, verdicts, await transaction(db, read), nowMs);
+      const { keyring, world } = options;
+      const now = { verdicts, nowMs, keyring, world };
+      prepared = await transaction(db, (tx) => prepare(tx, tenantId, shares, now));
     }
     return { ...claim, ...prepared };
   } catch (error) {

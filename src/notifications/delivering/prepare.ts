@@ -1,12 +1,31 @@
+import type { Db } from "../../db/connect.ts";
 import type { Verdict } from "../deciding/recheck.ts";
 import type { ThreadState } from "../kinds/kind.ts";
 import { isJoint } from "../kinds.ts";
 import type { Notification } from "../notification.ts";
 import type { OpenDestination } from "../unseal-destination.ts";
 import type { Share } from "./claim.ts";
-import { notificationOf, summedUp } from "./compose.ts";
-import { type DeliveryContext, threadKey } from "./delivery-context.ts";
+import { notificationOf, summaryNotification } from "./compose.ts";
+import {
+  type DeliveryFacts,
+  type DeliveryTexts,
+  memberKey,
+  type Opening,
+  readDeliveryFacts,
+  readDeliveryTexts,
+  threadKey,
+} from "./delivery-context.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
+import {
+  keepSummary,
+  lostMemberships,
+  type Membership,
+  type Memberships,
+  noteLost,
+  readMemberships,
+  type Summary,
+  summarise,
+} from "./summaries.ts";
 
 /** A delivery that is to be tried. */
 export interface Ready {
@@ -22,16 +41,22 @@ export interface Ready {
   readonly ends: boolean;
   /** Those that it sums up besides itself. */
   readonly others: readonly DueDelivery[];
+  /** The summary that it is sent as; undefined: it goes by itself. */
+  readonly summary: { readonly id: string; readonly sent: boolean } | undefined;
+  /** The summaries that report the match which ends with it. */
+  readonly over: readonly Membership[];
 }
 
 /** A delivery that is done without a try, or goes back until `dueMs`. */
 export interface Ended {
   readonly row: DueDelivery;
-  readonly status: "CANCELLED" | "FAILED" | "PENDING";
+  readonly status: "CANCELLED" | "FAILED" | "PENDING" | "SUMMARISED";
   readonly dueMs?: number;
   readonly error: string;
   /** What was kept of its subject, where a lost try of it may have reached its receiver. */
   readonly state?: ThreadState;
+  /** The summaries that report the match which ends with it. */
+  readonly over?: readonly Membership[];
 }
 
 /** What is to be sent of what was claimed, and what is not. */
@@ -40,55 +65,145 @@ export interface Prepared {
   readonly ended: readonly Ended[];
 }
 
-const namedMax = 5;
+/** What of a destination is to be sent: by itself, and as one. */
+interface Judged {
+  readonly singles: readonly DueDelivery[];
+  /** Two at least; else empty. */
+  readonly group: readonly DueDelivery[];
+  readonly ended: readonly Ended[];
+}
+
+/** What is known of deliveries when they are judged. */
+interface Judging {
+  readonly verdicts: ReadonlyMap<string, Verdict>;
+  readonly facts: DeliveryFacts;
+  readonly memberships: Memberships;
+  /** Those whose last try was a summary's. */
+  readonly lost: ReadonlySet<string>;
+  readonly nowMs: number;
+}
+
+/**
+ * Makes notifications of what was claimed, as far as it is still needed. Which of it is needed is decided first: texts are read of that
+ * alone, and only what was looked for and not found counts as deleted.
+ */
+export async function prepare(
+  tx: Db,
+  tenantId: string,
+  shares: readonly Share[],
+  { verdicts, nowMs, ...opening }: Pick<Judging, "verdicts" | "nowMs"> & Opening,
+): Promise<Prepared> {
+  const rows = shares.flatMap((share) => share.rows);
+  const early = shares.flatMap((share) => (share.allowed.summary ? [] : share.rows));
+  const [facts, memberships, texts] = await Promise.all([
+    readDeliveryFacts(tx, tenantId, rows, opening),
+    readMemberships(tx, tenantId, rows),
+    readDeliveryTexts(tx, tenantId, early),
+  ]);
+  const lost = lostMemberships(rows, memberships);
+  if (lost.length > 0) await noteLost(tx, tenantId, lost, nowMs);
+  const lostIds = new Set(lost.map(({ deliveryId }) => deliveryId));
+  const judging = { verdicts, facts, memberships: asSent(memberships, lost), lost: lostIds, nowMs };
+  const ready: Ready[] = [];
+  const ended: Ended[] = [];
+  const deleted = (row: DueDelivery): Ended => ({ row, status: "CANCELLED", error: "what it is about was deleted" });
+  for (const share of shares) {
+    const judged = judgeShare(share, judging);
+    ended.push(...judged.ended);
+    const { summary, left, gone } = await summarise(tx, tenantId, judged.group, memberships);
+    const singles = [...judged.singles, ...left];
+    const read = share.allowed.summary
+      ? await readDeliveryTexts(tx, tenantId, summary === undefined ? singles : [...singles, summary.row])
+      : texts;
+    if (summary !== undefined) {
+      await keepSummary(tx, tenantId, summary);
+      const made = prepareSummary(summary, judging, read, tenantId);
+      if (made !== undefined) ready.push(made);
+    }
+    ended.push(...gone.map(deleted));
+    for (const row of singles) {
+      const made = prepareOne(row, judging, read, tenantId);
+      if (made === undefined) ended.push(deleted(row));
+      else ready.push(made);
+    }
+  }
+  return { ready, ended };
+}
+
+/** The memberships when those of lost tries count as sent. */
+function asSent(memberships: Memberships, lost: readonly Membership[]): Memberships {
+  const ids = new Set(lost.map(({ summaryId }) => summaryId));
+  if (ids.size === 0) return memberships;
+  const noted = (each: Membership) => (ids.has(each.summaryId) ? { ...each, sent: true } : each);
+  return new Map([...memberships].map(([key, all]) => [key, all.map(noted)]));
+}
+
 /** What cannot be judged yet is looked at again after this. */
 const backMs = 1000;
 /** An end that waits until other rules' matches end is hastened by them; and is looked at after this, since rules change. */
 const heldMs = 300_000;
 
-/** Those whose texts are read: a summary names a few; those that are not needed are found among twice as many. */
-export const shownRows = (shares: readonly Share[]): DueDelivery[] =>
-  shares.flatMap(({ rows, allowed }) => (allowed.summary ? rows.slice(0, 2 * namedMax) : rows));
-
-/** Makes notifications of what was claimed, as far as it is still needed. */
-export function prepare(
-  tenantId: string,
-  shares: readonly Share[],
-  verdicts: ReadonlyMap<string, Verdict>,
-  context: DeliveryContext,
-  nowMs: number,
-): Prepared {
-  const all = shares.map(({ rows, allowed }): Prepared => {
-    const judged = rows.map((row) => judge(row, verdicts.get(row.id), context, nowMs));
-    const needed = judged.flatMap((each) => ("ended" in each ? [] : each.row));
-    const ended = judged.flatMap((each) => ("ended" in each ? each.ended : []));
-    const groups = allowed.summary ? [needed] : needed.map((row) => [row]);
-    const made = groups.map((group) => notify(group, verdicts, context, tenantId));
-    return { ready: made.flatMap(({ ready }) => ready), ended: [...ended, ...made.flatMap((each) => each.ended)] };
-  });
-  return { ready: all.flatMap(({ ready }) => ready), ended: all.flatMap(({ ended }) => ended) };
+/** Returns what is still needed of what was claimed at a destination; what it is about may have been deleted. */
+function judgeShare({ rows, allowed, places }: Share, judging: Judging): Judged {
+  const needed: DueDelivery[] = [];
+  const ended: Ended[] = [];
+  const back = (row: DueDelivery, dueMs = row.dueMs) =>
+    void ended.push({ row, status: "PENDING", error: row.error, dueMs });
+  /** Subjects of which something earlier goes out, or may have: their ends follow it. */
+  const before = new Set<string>();
+  for (const row of inOrder(rows)) {
+    if (row.occasion === "clear" && before.has(threadKey(row))) {
+      back(row, judging.nowMs + backMs);
+      continue;
+    }
+    const judged = judge(row, judging);
+    if ("ended" in judged) ended.push(judged.ended);
+    else needed.push(judged.row);
+    if (!("ended" in judged) || row.lost || judged.ended.status === "PENDING") before.add(threadKey(row));
+  }
+  if (!allowed.summary) return { singles: needed, group: [], ended };
+  // The end of what was sent by itself is sent by itself. It goes first: there are no more of them than a destination has taken.
+  const isEnd = ({ occasion }: DueDelivery) => occasion === "clear";
+  const ends = needed.filter(isEnd);
+  const others = needed.filter((row) => !isEnd(row));
+  const waiting = ends.length < places ? ends.slice(places) : [...ends.slice(places), ...others];
+  for (const row of waiting) back(row);
+  const singles = ends.slice(0, places);
+  if (ends.length >= places) return { singles, group: [], ended };
+  return others.length > 1 ? { singles, group: others, ended } : { singles: [...singles, ...others], group: [], ended };
 }
+
+/** Those of one subject in the order of their decisions. */
+const inOrder = (rows: readonly DueDelivery[]) =>
+  rows.toSorted((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1));
 
 /** A row as it is to be sent now, or why it is not. */
-function judge(
-  row: DueDelivery,
-  verdict: Verdict = { send: true },
-  context: DeliveryContext,
-  nowMs: number,
-): { row: DueDelivery } | { ended: Ended } {
-  const reason = needless(row, context);
-  if (reason !== undefined) return { ended: { row, status: "CANCELLED", error: reason } };
+function judge(row: DueDelivery, judging: Judging): { row: DueDelivery } | { ended: Ended } {
+  const { verdicts, facts, nowMs } = judging;
+  const verdict = verdicts.get(row.id) ?? { send: true };
+  const over = summariesOver(row, judging);
+  const reason = needless(row, facts);
+  if (reason !== undefined) return { ended: { row, status: "CANCELLED", error: reason, over } };
+  if (row.occasion === "clear" && facts.threads.get(threadKey(row))?.sent !== true) {
+    if (over.length > 0) return { ended: { row, status: "SUMMARISED", error: "", over } };
+    return { ended: { row, status: "CANCELLED", error: "nothing was sent that could be cleared" } };
+  }
   if (verdict.send === "later") return { ended: { row, status: "PENDING", error: row.error, dueMs: nowMs + backMs } };
-  const held = verdict.send && heldEnd(row, verdict.standing ?? [], context, nowMs);
-  if (held) return { ended: held };
+  if (verdict.send === "held") return { ended: { row, status: "PENDING", error: row.error, dueMs: nowMs + heldMs } };
+  const held = verdict.send && heldEnd(row, verdict.standing ?? [], facts, nowMs);
+  if (held) return { ended: held.status === "PENDING" ? held : { ...held, over } };
   if (verdict.send) return { row: verdict.told === undefined ? row : { ...row, told: verdict.told } };
-  // A receiver that may have taken it is notified of its end.
-  const lost = row.lost ? { state: threadOf(row, context) } : {};
-  return { ended: { row, status: "CANCELLED", error: verdict.reason, ...lost } };
+  // A receiver that may have taken it is notified of its end; what was lost in a summary, of the summary's.
+  const lost = row.lost && (row.tries > 0 || !judging.lost.has(row.id));
+  return { ended: { row, status: "CANCELLED", error: verdict.reason, ...(lost && { state: threadOf(row, facts) }) } };
 }
 
+/** The summaries that have reported what a delivery ends. */
+const summariesOver = (row: DueDelivery, { memberships }: Pick<Judging, "memberships">): readonly Membership[] =>
+  row.occasion === "clear" ? (memberships.get(memberKey(row)) ?? []).filter(({ sent }) => sent) : [];
+
 /** The thread of a delivery, which it begins if there is none: `match` then names its own. */
-const threadOf = (row: DueDelivery, { threads }: DeliveryContext) => ({
+const threadOf = (row: DueDelivery, { threads }: DeliveryFacts) => ({
   match: String(row.createdMs),
   ...threads.get(threadKey(row))?.state,
 });
@@ -101,7 +216,7 @@ const keepsJoint = (destination: OpenDestination | Error | undefined) =>
 function heldEnd(
   row: DueDelivery,
   standing: readonly string[],
-  { destinations }: DeliveryContext,
+  { destinations }: DeliveryFacts,
   nowMs: number,
 ): Ended | undefined {
   if (standing.length === 0 || row.tries > 0 || !keepsJoint(destinations.get(row.destinationName))) return undefined;
@@ -110,49 +225,64 @@ function heldEnd(
 }
 
 /** Why a delivery is not to be made any more; undefined: it is. */
-function needless(row: DueDelivery, { rules, destinations, threads }: DeliveryContext): string | undefined {
+function needless(row: DueDelivery, { rules, destinations }: DeliveryFacts): string | undefined {
   const rule = rules.get(row.ruleId);
   if (rule === undefined) return "the rule was deleted";
   if (!rule.enabled) return "the rule is not enabled any more";
   if (!destinations.has(row.destinationName)) return "the destination was deleted";
   if (!rule.destinationNames.includes(row.destinationName)) return "the rule does not name the destination any more";
-  if (row.occasion === "clear" && threads.get(threadKey(row))?.sent !== true)
-    return "nothing was sent that could be cleared";
   return undefined;
 }
 
-/** One notification for these deliveries of a destination: of one, or the summary of several. */
-function notify(
-  rows: readonly DueDelivery[],
-  verdicts: ReadonlyMap<string, Verdict>,
-  context: DeliveryContext,
+/** The notification of a delivery that goes by itself; undefined: what it is about was looked for, and is not there. */
+function prepareOne(row: DueDelivery, judging: Judging, texts: DeliveryTexts, tenantId: string): Ready | undefined {
+  const { verdicts, facts } = judging;
+  const notification = notificationOf(row, facts, texts, tenantId);
+  const destination = facts.destinations.get(row.destinationName);
+  if (notification === undefined || destination === undefined) return undefined;
+  const { match, ...state } = threadOf(row, facts);
+  const verdict = verdicts.get(row.id);
+  const stands = verdict?.send === true && (verdict.standing ?? []).length > 0;
+  // What follows in a record of all rules, of which none stands, has nothing left to end; neither has what follows in a summary's.
+  const isJointRecord = keepsJoint(destination) || row.told.summary !== undefined;
+  const goesOn = stands || (!isJointRecord && facts.followed.has(row.id));
+  const ends = row.occasion === "clear" && !goesOn;
+  const over = summariesOver(row, judging);
+  return {
+    row,
+    destination,
+    notification: { ...notification, match },
+    state,
+    match,
+    ends,
+    others: [],
+    summary: undefined,
+    over,
+  };
+}
+
+/** The notification of several deliveries of a destination that go as one. */
+function prepareSummary(
+  { row, others, told }: Summary,
+  { facts, memberships }: Judging,
+  texts: DeliveryTexts,
   tenantId: string,
-): Prepared {
-  const known = rows.flatMap((row) => {
-    const notification = notificationOf(row, context, tenantId);
-    return notification === undefined ? [] : [{ row, notification }];
-  });
-  const [first, ...rest] = known;
-  const destination = context.destinations.get(rows[0]?.destinationName ?? "");
-  if (first === undefined || destination === undefined) {
-    return {
-      ready: [],
-      ended: rows.map((row) => ({ row, status: "CANCELLED", error: "what it is about was deleted" })),
-    };
-  }
-  const { row, notification } = first;
-  const { match, ...state } = threadOf(row, context);
-  if (rows.length === 1) {
-    const verdict = verdicts.get(row.id);
-    const stands = verdict?.send === true && (verdict.standing ?? []).length > 0;
-    // What follows in a record of all rules, of which none stands, has nothing left to end.
-    const goesOn = stands || (!keepsJoint(destination) && context.followed.has(row.id));
-    const ends = row.occasion === "clear" && !goesOn;
-    const ready = { row, destination, notification: { ...notification, match }, state, match, ends, others: [] };
-    return { ready: [ready], ended: [] };
-  }
-  const named = rest.slice(0, namedMax - 1).map((each) => each.notification);
-  const others = rows.filter((other) => other !== row);
-  const summary = summedUp([notification, ...named], rows.length);
-  return { ready: [{ row, destination, notification: summary, state: {}, match, ends: false, others }], ended: [] };
+): Ready | undefined {
+  const notification = summaryNotification(row, told, facts, texts, tenantId);
+  const destination = facts.destinations.get(row.destinationName);
+  if (notification === undefined || destination === undefined) return undefined;
+  const before = memberships.get(memberKey(row))?.find(({ summaryId }) => summaryId === told.id);
+  const { match = String(row.createdMs), ...state } = before?.state ?? {};
+  const summary = { id: told.id, sent: row.lost || before?.sent === true };
+  return {
+    row,
+    destination,
+    notification: { ...notification, match },
+    state,
+    match,
+    ends: false,
+    others,
+    summary,
+    over: [],
+  };
 }

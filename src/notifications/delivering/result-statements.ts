@@ -8,6 +8,7 @@ import type { Result } from "./classify-response.ts";
 import { type DueDelivery, deliveriesKind, lockDestinationStates, storeDestinationStates } from "./delivery-queue.ts";
 import { judged, type Sign } from "./limits.ts";
 import { isBeyond, recordBeyond } from "./record-beyond.ts";
+import { endMembers, forgetMembers, type MemberEnd, summarySubjectOf } from "./summaries.ts";
 
 /** How long a count of the last 24 hours may be behind: their slots begin at multiples of this. */
 const slotMs = 10 * 60_000;
@@ -46,6 +47,7 @@ export async function record(
     return;
   }
   const due = results.flatMap(({ dueMs }) => dueMs ?? []);
+  const ended = results.filter(endsMembers);
   const signs = new Map<string, Sign[]>();
   const failing = new Set(results.flatMap(({ row, sign }) => (sign === "temporary" ? row.destinationName : [])));
   for (const { row, sign } of results) {
@@ -61,6 +63,7 @@ export async function record(
       const end = { destination, status: "FAILED", error: disabledError(reason) } as const;
       while ((await endDeliveries(tx, tenantId, end, nowMs)) === portion);
     }
+    if (ended.length > 0) due.push(nowMs); // the ends of summaries
     if (due.length > 0) await announce(tx, { tenantId, kind: deliveriesKind }, BigInt(Math.min(...due)));
     if (signs.size === 0) return;
     const states = await lockDestinationStates(tx, tenantId, [...signs.keys()].sort());
@@ -85,17 +88,24 @@ function write(tx: Db, tenantId: string, results: readonly Result[], nowMs: numb
   const done = results.filter(({ status }) => status !== "PENDING");
   const sent = done.filter(({ status }) => status === "SENT");
   const ofThreads = results.filter(({ thread }) => thread !== undefined);
+  const ended = results.filter(endsMembers);
+  const unsent = results.flatMap(({ unsent }) => unsent ?? []);
   const own = (some: readonly Result[], valuesOf?: (result: Result) => object) => ownRows(tx, tenantId, some, valuesOf);
   const statements = [
     waiting.length > 0 && keepWaiting(tx, own(waiting, waitingValues)),
     done.length > 0 && addToHistory(tx, own(done, doneValues), now),
     sent.length > 0 && countSent(tx, own(sent), now),
     ofThreads.length > 0 && keepThreads(tx, own(ofThreads, threadValues), now),
+    ...(ended.length > 0 ? endMembers(tx, tenantId, ended, nowMs) : []),
+    unsent.length > 0 && forgetMembers(tx, tenantId, unsent),
     done.length > 0 && removeDone(tx, own(done)),
   ];
   // Sent, and not waited for: the transaction fails with the first that fails.
   for (const statement of statements) if (statement) statement.catch(() => undefined);
 }
+
+const endsMembers = (result: Result): result is Result & MemberEnd =>
+  result.status !== "PENDING" && result.over !== undefined && result.over.length > 0;
 
 /** `byId`: one JSON object, values by the ids of deliveries. `held`: the condition for rows whose fence is still the one in it. */
 interface OwnRows {
@@ -160,9 +170,13 @@ const threadValues = ({ thread }: Result) => ({ ...thread });
 
 const keepThreads = (tx: Db, { byId, held }: OwnRows, now: bigint) => tx`
   insert into delivery_threads as t (tenant_id, destination_name, subject, state, sent, updated_ms)
-  select distinct on (tenant_id, destination_name, subject) tenant_id, destination_name, subject,
+  select distinct on (tenant_id, destination_name, about) tenant_id, destination_name, about,
     by_id -> id::text -> 'state', (by_id -> id::text ->> 'sent')::boolean, ${now}
-  from ${byId} cross join due_deliveries where ${held} order by tenant_id, destination_name, subject
+  from ${byId} cross join due_deliveries cross join lateral (
+    select case when by_id -> id::text ->> 'summary' is null then subject
+      else ${summarySubjectOf(tx, tx`(by_id -> id::text ->> 'summary')::uuid`)} end as about
+  ) as thread
+  where ${held} order by tenant_id, destination_name, about
   on conflict (tenant_id, destination_name, subject) do update
     set state = excluded.state, sent = excluded.state <> '{}' and (t.sent or excluded.sent), updated_ms = excluded.updated_ms`;
 

@@ -118,6 +118,34 @@ export const deliveryThreads = pgTable(
   (table) => [primaryKey({ columns: [table.tenantId, table.destinationName, table.subject] })],
 );
 
+/** One row a summary and a delivery that it reports, with the match that is open until it ends. */
+export const summaryMembers = pgTable(
+  "summary_members",
+  {
+    tenantId: tenantId(),
+    /** The delivery that was sent as the summary, a member itself. */
+    summaryId: uuid("summary_id").notNull(),
+    deliveryId: uuid("delivery_id").notNull(),
+    /** When the delivery was decided. */
+    createdMs: bigintMs("created_ms").notNull(),
+    destinationName: text("destination_name").notNull(),
+    /** As in rule_matches. */
+    subject: bytea("subject").notNull(),
+    ruleId: uuid("rule_id").notNull(),
+    /** Whether the end of its match was reported, or would have been. */
+    over: boolean("over").notNull(),
+    /** Of the summary's own delivery: what it says, and its end after it. Null in all others. */
+    told: jsonb("told"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.tenantId, table.summaryId, table.deliveryId] }),
+    // Partial, so that a look-up by key does not use it (decisions/0061).
+    index("summary_members_by_subject")
+      .on(table.tenantId, table.destinationName, table.subject)
+      .where(sql`created_ms >= 0`),
+  ],
+);
+
 /** One row ten minutes of what was sent for a rule, by a trigger or to a destination: the counts of the last 24 hours. */
 export const deliveryCounts = pgTable(
   "delivery_counts",

@@ -1,7 +1,7 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { Notification } from "../notification.ts";
 import { escapeHtml } from "../rendering/markup.ts";
-import { eventUrl, headline, isoTime, severityName, statusName } from "../rendering/variables.ts";
+import { eventLinkText, eventUrl, headline, isoTime, severityName, statusName } from "../rendering/variables.ts";
 import { occasionText } from "./default-texts.ts";
 
 const grey = "#5f6b7a";
@@ -81,7 +81,7 @@ export function htmlMail(notification: Notification, message: string, publicUrl:
     `<table style="border-collapse:collapse;font-size:14px">${rows.join("")}</table>`,
     url === ""
       ? ""
-      : `<p style="margin:20px 0 0"><a href="${escapeHtml(url)}" style="color:#0b5cad">Show event</a></p>`,
+      : `<p style="margin:20px 0 0"><a href="${escapeHtml(url)}" style="color:#0b5cad">${eventLinkText(notification)}</a></p>`,
     "</div></div></body></html>",
   ].join("\n");
 }

@@ -5,6 +5,9 @@ import { severityName } from "../rendering/variables.ts";
 export const defaultMessage =
   "{{#clear}}Cleared: {{/clear}}{{#event}}{{{event.severity}}}: {{/event}}{{{headline}}}{{#event}} ({{{entity.name}}}){{/event}}";
 
+/** What a summary says in place of its rule's message, which is about one match. */
+export const summaryMessage = "{{#clear}}Cleared: {{/clear}}{{{event.severity}}}: {{{headline}}}";
+
 /** What a notification adds to those before it; empty for the first. */
 export function occasionText({ occasion, event }: Notification): string {
   switch (occasion) {

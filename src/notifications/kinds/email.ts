@@ -16,7 +16,8 @@ const oneLine = (text: string) => text.replace(/[\p{Cc}\s]+/gu, " ").trim();
 /** Whether a body is written as HTML: it begins with a tag. What values hold makes no difference. */
 const isHtml = ({ body }: EmailDestination) => /^\s*<[a-z!]/i.test(body);
 
-const subjectOf = ({ texts }: Rendered<EmailDestination>) => cutText(oneLine(texts.subject ?? ""), subjectCharsMax);
+const subjectOf = ({ notification, texts }: Rendered<EmailDestination>) =>
+  cutText(oneLine(texts.subject ?? "") || oneLine(notification.rule.name), subjectCharsMax);
 
 function contentOf(rendered: Rendered<EmailDestination>, publicUrl: string): { text?: string; html?: string } {
   const { destination, notification, texts } = rendered;

@@ -36,7 +36,7 @@ function itemOf({ destination, notification, texts }: Rendered<EventDestination>
   const { timeMs, clear, entity, rule, trigger } = notification;
   return {
     // What opened under one name is closed under the same.
-    name: state.name ?? cut(oneLine(text("nameTemplate")), labelCharsMax),
+    name: state.name ?? cut(oneLine(text("nameTemplate")) || rule.name, labelCharsMax),
     type: cut(oneLine(text("typeTemplate")), labelCharsMax),
     summary: cut(text("summaryTemplate"), summaryCharsMax),
     body: cutBytes(text("bodyTemplate"), bodyBytesMax),
@@ -46,6 +46,8 @@ function itemOf({ destination, notification, texts }: Rendered<EventDestination>
     status: clear ? Status.CLOSED : Status.OPEN,
     acknowledged: undefined,
     metadata: { rule: rule.name, trigger: trigger.name, cause: notification.subjectId },
+    // Several summaries may be open on one entity.
+    ...(notification.summary && { dedupKey: notification.subjectId }),
   };
 }
 

@@ -4,7 +4,7 @@ import { isBlank } from "../../entities/identity.ts";
 import type { Notification } from "../notification.ts";
 import { plainText } from "../rendering/markup.ts";
 import { cutCharacters, cutText } from "../rendering/template.ts";
-import { eventUrl, isoTime } from "../rendering/variables.ts";
+import { eventLinkText, eventUrl, isoTime } from "../rendering/variables.ts";
 import { isPage, isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { defaultMessage } from "./default-texts.ts";
 import type { DestinationKind } from "./kind.ts";
@@ -61,7 +61,7 @@ function bodyOf(notification: Notification, message: string, publicUrl: string) 
     payload: payloadOf(notification, message),
     client: "Belfry",
     client_url: publicUrl,
-    ...(url !== "" && { links: [{ href: url, text: "Show event" }] }),
+    ...(url !== "" && { links: [{ href: url, text: eventLinkText(notification) }] }),
   };
   if (Buffer.byteLength(JSON.stringify(whole)) <= bodyBytesMax - 1024) return whole;
   const source = cutText(whole.payload.source, summaryCharsMax);

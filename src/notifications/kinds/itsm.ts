@@ -48,7 +48,11 @@ function descriptionOf({ notification, texts }: Rendered<ItsmDestination>, publi
 function commonFields({ notification, texts }: Rendered<ItsmDestination>) {
   const weight = weights[notification.event?.severity ?? Severity.ERROR] ?? "3";
   return {
-    short_description: cut(texts.shortDescription || texts.message || "", shortCharsMax),
+    // Instances refuse a record without one.
+    short_description: cut(
+      [texts.shortDescription, texts.message].find((text) => text?.trim()) ?? notification.rule.name,
+      shortCharsMax,
+    ),
     ...(!notification.clear && { impact: weight, urgency: weight }),
   };
 }

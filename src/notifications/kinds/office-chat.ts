@@ -4,7 +4,15 @@ import type { OutboundResponse } from "../delivering/outbound.ts";
 import { reasonOf } from "../delivering/retry.ts";
 import { escapeCard, markdown } from "../rendering/markup.ts";
 import { cutText } from "../rendering/template.ts";
-import { eventUrl, headline, isoTime, severityName, statusName } from "../rendering/variables.ts";
+import {
+  eventLinkText,
+  eventUrl,
+  headline,
+  isoTime,
+  severityName,
+  statusName,
+  summaryText,
+} from "../rendering/variables.ts";
 import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, ThreadState } from "./kind.ts";
@@ -45,10 +53,14 @@ function factsOf({ destination, notification, texts }: Card): { title: string; v
     .map(({ title, value }) => ({ title, value: escapeCard(value) }));
 }
 
+/** The text of the destination is about one match: a summary names its members instead. One that renders to nothing is the rule's name. */
+const textOf = ({ notification: { summary, rule }, texts }: Card) =>
+  summary === undefined ? (texts.text?.trim() ? texts.text : escapeCard(rule.name)) : escapeCard(summaryText(summary));
+
 const titleOf = ({ notification }: Card) => `${notification.clear ? "Cleared: " : ""}${headline(notification)}`;
 
 function cardText(card: Card, publicUrl: string, charsMax: number): string {
-  const { notification, texts } = card;
+  const { notification } = card;
   const url = eventUrl(notification, publicUrl);
   const cut = (text: string, max = charsMax) => cutText(text, Math.min(max, charsMax));
   const color = notification.clear ? "good" : (colours[notification.event?.severity ?? 0] ?? "default");
@@ -68,10 +80,10 @@ function cardText(card: Card, publicUrl: string, charsMax: number): string {
     msteams: { width: "full" },
     body: [
       { ...title, wrap: true },
-      { type: "TextBlock", text: cut(texts.text ?? ""), wrap: true },
+      { type: "TextBlock", text: cut(textOf(card)), wrap: true },
       { type: "FactSet", facts },
     ],
-    ...(url !== "" && { actions: [{ type: "Action.OpenUrl", title: "Show event", url }] }),
+    ...(url !== "" && { actions: [{ type: "Action.OpenUrl", title: eventLinkText(notification), url }] }),
   };
   const attachment = { contentType: "application/vnd.microsoft.card.adaptive", contentUrl: null, content };
   return JSON.stringify({ type: "message", attachments: [attachment] });
@@ -117,7 +129,7 @@ export const officeChat: DestinationKind<OfficeChatDestination> = {
 
   compose(card) {
     const lines = factsOf(card).map(({ title, value }) => `${title}: ${value}`);
-    return { subject: titleOf(card), body: [card.texts.text ?? "", ...lines].join("\n") };
+    return { subject: titleOf(card), body: [textOf(card), ...lines].join("\n") };
   },
 
   send(sending, { outbound, publicUrl, nowMs }) {

@@ -7,7 +7,7 @@ import { chat } from "../rendering/markup.ts";
 import { headline } from "../rendering/variables.ts";
 import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { defaultMessage, occasionText } from "./default-texts.ts";
-import type { AttemptOutcome, DestinationKind, Sending } from "./kind.ts";
+import type { AttemptOutcome, DestinationKind, Rendered, Sending } from "./kind.ts";
 
 const textCharsMax = 4000;
 const fallbackCharsMax = 300;
@@ -60,11 +60,16 @@ function colourOf({ color }: TeamChatDestination, { clear, event }: Notification
   return color || (colours[event?.severity ?? Severity.ERROR] ?? "#888888");
 }
 
-function messageOf({ destination, notification, texts, state }: Sending<TeamChatDestination>) {
+/** One that renders to nothing would be refused: it is the rule's name. */
+const textOf = ({ notification, texts }: Rendered<TeamChatDestination>) =>
+  cutChat(texts.message?.trim() ? texts.message : chat.double(notification.rule.name), textCharsMax);
+
+function messageOf(sending: Sending<TeamChatDestination>) {
+  const { destination, notification, state } = sending;
   const occasion = occasionText(notification);
   const attachment = {
     color: colourOf(destination, notification),
-    text: cutChat(texts.message ?? "", textCharsMax),
+    text: textOf(sending),
     fallback: cutChat(chat.double(headline(notification)), fallbackCharsMax),
     mrkdwn_in: ["text"],
     ...(occasion !== "" && { footer: occasion }),
@@ -102,7 +107,7 @@ export const teamChat: DestinationKind<TeamChatDestination> = {
       : [{ path: "color", rule: "must be an HTML colour code such as #d7263d" }]),
   ],
 
-  compose: ({ texts }) => ({ subject: "", body: cutChat(texts.message ?? "", textCharsMax) }),
+  compose: (rendered) => ({ subject: "", body: textOf(rendered) }),
 
   send: (sending, { outbound, teamChatUrl, nowMs }) =>
     tried("teamChat", sending.state, async () => {

@@ -22,8 +22,15 @@ export const statusName = (status: Status) => StatusSchema.value[status]?.localN
 const seriesName = ({ name, labels }: NonNullable<Notification["metric"]>) =>
   labels === undefined ? name : `${name}{${labelsOrder(labels).begin}}`;
 
-/** One line that says what a notification is about. */
-export function headline({ event, metric, entity, trigger }: Notification): string {
+/** How many notifications a summary stands for, and the names that are known. */
+export function summaryText({ count, names }: NonNullable<Notification["summary"]>): string {
+  const more = count > names.length ? ` and ${count - names.length} more` : "";
+  return `${count} notifications: ${names.join(", ")}${more}`;
+}
+
+/** One line that says what a notification is about; of a summary, a line that names its members. */
+export function headline({ summary, event, metric, entity, trigger }: Notification): string {
+  if (summary !== undefined) return summaryText(summary);
   if (event !== undefined) return event.summary || event.name;
   if (metric?.value !== undefined) return `${seriesName(metric)} is ${metric.value} on ${entity.name}`;
   return `no data${missed(metric?.name, trigger.type)} from ${entity.name}`;
@@ -35,11 +42,19 @@ function missed(metricName: string | undefined, type: TriggerType): string {
   return names.length === 0 ? "" : ` of ${names.join(" and ")}`;
 }
 
-/** The console's page, at the public address of this service, of the notification's occurrence; empty when it has none. */
-export function eventUrl({ event, subjectId }: Notification, publicUrl: string): string {
+/**
+ * The console's page, at the public address of this service, of the notification's occurrence, or of the deliveries that a
+ * summary stands for; empty when it has none.
+ */
+export function eventUrl({ summary, event, subjectId }: Notification, publicUrl: string): string {
+  if (summary !== undefined) return `${publicUrl}/console/#/deliveries?summary=${summary.id}`;
   if (event === undefined) return "";
   return `${publicUrl}/console/#/occurrences/${encodeURIComponent(subjectId)}`;
 }
+
+/** The words of a link to `eventUrl`. */
+export const eventLinkText = ({ summary }: Notification) =>
+  summary === undefined ? "Show event" : "Show notifications";
 
 /** Every text, number and flag of a message and of those in it, but for secrets. */
 function properties(desc: DescMessage, message: Message): Variables {

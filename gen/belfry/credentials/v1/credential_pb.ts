@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/credentials/v1/credential.proto.
  */
 export const file_belfry_credentials_v1_credential: GenFile = /*@__PURE__*/
-  fileDesc("CiZiZWxmcnkvY3JlZGVudGlhbHMvdjEvY3JlZGVudGlhbC5wcm90bxIVYmVsZnJ5LmNyZWRlbnRpYWxzLnYxIikKDkNyZWRlbnRpYWxVc2VzEhcKA2lkcxgBIAMoCUIKukgHkgEEEKCNBiKKAQoPQ3JlZGVudGlhbFVzZXJzEjoKC2NvbGxlY3Rpb25zGAEgASgLMiUuYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkNyZWRlbnRpYWxVc2VzEjsKDGRlc3RpbmF0aW9ucxgCIAEoCzIlLmJlbGZyeS5jcmVkZW50aWFscy52MS5DcmVkZW50aWFsVXNlcyL3AwoOQ3JlZGVudGlhbEluZm8SJAoEbmFtZRgBIAEoCUIW4EECukgQcg4Y/wEyCV5cUHtDY30qJBJrCgR0eXBlGAIgASgJQl3gQQK6SFfYAQFyUlIQdXNlcm5hbWVQYXNzd29yZFILb2ZmaWNlU3VpdGVSDmluY2lkZW50UGFnaW5nUgh0ZWFtQ2hhdFIJaXRzbU9BdXRoUgx2aWRlb01lZXRpbmcSIQoLZGVzY3JpcHRpb24YAyABKAlCDLpICXIHKIAgugEBABIqCgR0YWdzGAQgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEjwKB3VzZWRfYnkYBSABKAsyJi5iZWxmcnkuY3JlZGVudGlhbHMudjEuQ3JlZGVudGlhbFVzZXJzQgPgQQMSOgoTYWxsb3dlZF9hcGlfY2xpZW50cxgGIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSiAEKDWFsbG93ZWRfaG9zdHMYByADKAlCcbpIbpIBaxAUImdyZRj/ATJgXihcKlwuKT9bQS1aYS16MC05X10oW0EtWmEtejAtOV8tXSpbQS1aYS16MC05X10pPyhcLltBLVphLXowLTlfXShbQS1aYS16MC05Xy1dKltBLVphLXowLTlfXSk/KSokIlcKCkNyZWRlbnRpYWwSDwoCaWQYASABKAlCA+BBAxI4CgRpbmZvGAIgASgLMiUuYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkNyZWRlbnRpYWxJbmZvQgPgQQJiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior]);
+  fileDesc("CiZiZWxmcnkvY3JlZGVudGlhbHMvdjEvY3JlZGVudGlhbC5wcm90bxIVYmVsZnJ5LmNyZWRlbnRpYWxzLnYxIikKDkNyZWRlbnRpYWxVc2VzEhcKA2lkcxgBIAMoCUIKukgHkgEEEKCNBiKKAQoPQ3JlZGVudGlhbFVzZXJzEjoKC2NvbGxlY3Rpb25zGAEgASgLMiUuYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkNyZWRlbnRpYWxVc2VzEjsKDGRlc3RpbmF0aW9ucxgCIAEoCzIlLmJlbGZyeS5jcmVkZW50aWFscy52MS5DcmVkZW50aWFsVXNlcyKbBAoOQ3JlZGVudGlhbEluZm8SJAoEbmFtZRgBIAEoCUIW4EECukgQcg4Y/wEyCV5cUHtDY30qJBJrCgR0eXBlGAIgASgJQl3gQQK6SFfYAQFyUlIQdXNlcm5hbWVQYXNzd29yZFILb2ZmaWNlU3VpdGVSDmluY2lkZW50UGFnaW5nUgh0ZWFtQ2hhdFIJaXRzbU9BdXRoUgx2aWRlb01lZXRpbmcSIQoLZGVzY3JpcHRpb24YAyABKAlCDLpICXIHKIAgugEBABIqCgR0YWdzGAQgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEjwKB3VzZWRfYnkYBSABKAsyJi5iZWxmcnkuY3JlZGVudGlhbHMudjEuQ3JlZGVudGlhbFVzZXJzQgPgQQMSOgoTYWxsb3dlZF9hcGlfY2xpZW50cxgGIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSiAEKDWFsbG93ZWRfaG9zdHMYByADKAlCcbpIbpIBaxAUImdyZRj/ATJgXihcKlwuKT9bQS1aYS16MC05X10oW0EtWmEtejAtOV8tXSpbQS1aYS16MC05X10pPyhcLltBLVphLXowLTlfXShbQS1aYS16MC05Xy1dKltBLVphLXowLTlfXSk/KSokEiIKC2JvdW5kX2hvc3RzGAggAygJQg3gQQO6SAeSAQQQoI0GIlcKCkNyZWRlbnRpYWwSDwoCaWQYASABKAlCA+BBAxI4CgRpbmZvGAIgASgLMiUuYmVsZnJ5LmNyZWRlbnRpYWxzLnYxLkNyZWRlbnRpYWxJbmZvQgPgQQJiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
  * Things of one kind that use a credential.
@@ -116,11 +116,19 @@ export type CredentialInfo = Message<"belfry.credentials.v1.CredentialInfo"> & {
 
   /**
    * The hosts that the secrets may be sent to: names such as `api.example.com`, and `*.example.com` for every name below one.
-   * Empty: any host.
+   * Empty: the hosts in `boundHosts`.
    *
    * @generated from field: repeated string allowed_hosts = 7;
    */
   allowedHosts: string[];
+
+  /**
+   * Where the secrets may be sent while `allowedHosts` is empty: the hosts of the first destination that used the credential after it
+   * got its secrets. Empty until then.
+   *
+   * @generated from field: repeated string bound_hosts = 8;
+   */
+  boundHosts: string[];
 };
 
 /**
