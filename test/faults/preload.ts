@@ -1,6 +1,8 @@
 // Loaded into a server process before anything of it (`node --import`). FAULTS says what is to go wrong.
 import cluster from "node:cluster";
 import { flushCompileCache } from "node:module";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { type LoopTurns, loopTurns } from "../support/loop-turns.ts";
 import { random } from "./random.ts";
 
@@ -52,14 +54,29 @@ class ShiftedDate extends RealDate {
 
 globalThis.Date = ShiftedDate as DateConstructor;
 
+/** What is held in memory after a collection: the heap, and buffers outside of it. */
+function heldBytes(): number {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  // What the first one finalizes goes with the second.
+  collect();
+  collect();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
 /** Measured from the first question on. */
 let turns: LoopTurns | undefined;
 
 /**
  * From now on it is these faults, here and in the processes that serve for this one; counting begins again. Or it is asked for the longest
- * turn of its event loop.
+ * turn of its event loop, or for the memory that it holds.
  */
-process.on("message", (faults: Faults | "longestTurn" | { order: string }) => {
+process.on("message", (faults: Faults | "longestTurn" | "heldBytes" | { order: string }) => {
+  if (faults === "heldBytes") {
+    process.send?.({ heldBytes: heldBytes() });
+    return;
+  }
   if (faults === "longestTurn") {
     turns ??= loopTurns();
     process.send?.({ longestTurn: turns.longest() });

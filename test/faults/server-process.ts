@@ -62,6 +62,8 @@ export interface ServerProcess {
   arm(faults: Faults): Promise<number>;
   /** The longest turn of its event loop since the last call; the first one begins to measure. */
   longestTurn(): Promise<Turn>;
+  /** What it holds in memory after a collection. */
+  heldBytes(): Promise<number>;
   /** In order, as an operator stops it. */
   stop(): Promise<void>;
 }
@@ -69,6 +71,7 @@ export interface ServerProcess {
 /** What the process answers to messages. */
 interface Answers {
   clockMs: number;
+  heldBytes: number;
   longestTurn: Turn;
 }
 
@@ -205,6 +208,7 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
     },
     arm: (faults) => ask(faults, "clockMs"),
     longestTurn: () => ask("longestTurn", "longestTurn"),
+    heldBytes: () => ask("heldBytes", "heldBytes"),
     async stop() {
       expected = true;
       child?.kill("SIGCONT");
