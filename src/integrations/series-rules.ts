@@ -10,17 +10,27 @@ export const valueBytesMax = characterBytes * valueCharactersMax;
 /** Labels that a series may have, beside what identifies its entity. */
 const labelsMax = 32;
 
-const longer = (text: string, max: number) => text.length > max && (text.length > 2 * max || [...text].length > max);
+/** Whether a text has more characters, which are code points. */
+function longer(text: string, max: number): boolean {
+  if (text.length <= max || text.length > 2 * max) return text.length > max;
+  let characters = text.length;
+  for (let i = 0; i < text.length && characters > max; i++)
+    if ((text.codePointAt(i) as number) > 0xffff) characters -= 1;
+  return characters > max;
+}
+
+const noName = "the name of a label must not be empty";
 
 /** What is wrong with a label of so many bytes, before its texts are made; undefined: nothing yet. */
 export function brokenBytes(nameBytes: number, valueBytes: number): string | undefined {
+  if (nameBytes === 0) return noName;
   if (nameBytes > nameBytesMax) return longName;
   return valueBytes > valueBytesMax ? longValue : undefined;
 }
 
 /** What is wrong with a label alone; undefined: nothing. */
 export function brokenLabel(name: string, value: string): string | undefined {
-  if (name === "") return "the name of a label must not be empty";
+  if (name === "") return noName;
   if (longer(name, nameCharactersMax)) return longName;
   if (longer(value, valueCharactersMax)) return longValue;
   return name.includes("\0") || value.includes("\0") ? "labels must not contain NUL" : undefined;

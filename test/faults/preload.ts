@@ -54,22 +54,23 @@ class ShiftedDate extends RealDate {
 
 globalThis.Date = ShiftedDate as DateConstructor;
 
-/** Measured from the first question on. */
-let turns: LoopTurns | undefined;
-
-setFlagsFromString("--expose-gc");
-const collect = runInNewContext("gc") as () => void;
-
-/** What the process holds after a collection: its heap, and what lies outside of it. */
+/** What is held in memory after a collection: the heap, and buffers outside of it. */
 function heldBytes(): number {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  // What the first one finalizes goes with the second.
+  collect();
   collect();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
+/** Measured from the first question on. */
+let turns: LoopTurns | undefined;
+
 /**
  * From now on it is these faults, here and in the processes that serve for this one; counting begins again. Or it is asked for the longest
- * turn of its event loop, or for what it holds in memory.
+ * turn of its event loop, or for the memory that it holds.
  */
 process.on("message", (faults: Faults | "longestTurn" | "heldBytes" | { order: string }) => {
   if (faults === "heldBytes") {

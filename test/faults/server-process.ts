@@ -62,7 +62,7 @@ export interface ServerProcess {
   arm(faults: Faults): Promise<number>;
   /** The longest turn of its event loop since the last call; the first one begins to measure. */
   longestTurn(): Promise<Turn>;
-  /** What it holds after a collection: its heap, and what lies outside of it. */
+  /** What it holds in memory after a collection. */
   heldBytes(): Promise<number>;
   /** In order, as an operator stops it. */
   stop(): Promise<void>;
@@ -71,8 +71,8 @@ export interface ServerProcess {
 /** What the process answers to messages. */
 interface Answers {
   clockMs: number;
-  longestTurn: Turn;
   heldBytes: number;
+  longestTurn: Turn;
 }
 
 /** What starts a version that is not this checkout. */

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { readConfig } from "../../src/config/settings.ts";
 import { entityOfLabels } from "../../src/integrations/foreign-keys.ts";
@@ -27,4 +29,15 @@ test("texts are cut between characters, by characters and by bytes", () => {
   expect(cutBytes("ééé", 6)).toBe("ééé");
   expect(cutBytes("éééé", 6)).toBe("é…");
   expect(oneLine("a\u0000b\nc\td")).toBe("a b c d");
+});
+
+test("what is cut off a long text does not keep all of it in memory", () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  const kept = Array.from({ length: 50 }, (_, i) => cut(`${i}${Buffer.alloc(2 ** 20, "x")}`, 100));
+  collect();
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(10 * 2 ** 20);
+  expect(kept[49]).toHaveLength(100);
 });

@@ -22,17 +22,20 @@ interface Series {
   samples?: [timeMs: number, value: number][];
   histograms?: [timeMs: number, count: number, sum: number][];
   exemplars?: number;
+  /** Of each histogram. */
+  deltas?: number;
   help?: string;
   unit?: string;
   type?: Metadata_MetricType;
 }
 const pairs = ({ labels }: Series) => (Array.isArray(labels) ? labels : Object.entries(labels));
-const pointsOf = ({ samples = [], histograms = [], exemplars = 0 }: Series) => ({
+const pointsOf = ({ samples = [], histograms = [], exemplars = 0, deltas = 0 }: Series) => ({
   samples: samples.map(([timeMs, value]) => ({ timestamp: BigInt(timeMs), value })),
   histograms: histograms.map(([timeMs, count, sum]) => ({
     timestamp: BigInt(timeMs),
     sum,
     count: { case: "countInt" as const, value: BigInt(count) },
+    positiveDeltas: Array.from({ length: deltas }, () => 1n),
   })),
   exemplars: Array.from({ length: exemplars }, () => ({ value: 1 })),
 });
@@ -60,6 +63,12 @@ function bytesOf2(series: Series[]) {
     metadata: { type: each.type ?? 0, helpRef: symbol(each.help ?? ""), unitRef: symbol(each.unit ?? "") },
   }));
   return toBinary(RequestSchema, create(RequestSchema, { symbols, timeseries }));
+}
+
+/** Bytes whose text "spoil" is replaced by what is no UTF-8. */
+function spoilt(bytes: Uint8Array): Uint8Array {
+  const own = Buffer.from(bytes);
+  return own.fill(0xff, own.indexOf("spoil"), own.indexOf("spoil") + 5);
 }
 
 const packed = (bytes: Uint8Array) => Buffer.from(compress(bytes));
@@ -429,18 +438,213 @@ describe("histograms", () => {
   });
 });
 
+describe("one series that cannot be taken fails alone, and the others are stored and counted", () => {
+  const good: Series = { labels: { ...up(), __name__: "good" }, samples: [[now, 1]] };
+  const cases1: [string, Uint8Array, string][] = [
+    [
+      "129 labels",
+      bytesOf1([{ labels: Array.from({ length: 129 }, (_, i) => [`a${100 + i}`, "b"]), samples: [[now, 1]] }]),
+      "a series may have at most 128 labels",
+    ],
+    [
+      "100,001 samples",
+      bytesOf1([{ labels: up(), samples: Array.from({ length: 100_001 }, (_, i) => [now + i, 1]) }]),
+      "a series may have at most 100000 points",
+    ],
+    [
+      "1,001 exemplars",
+      bytesOf1([{ labels: up(), samples: [[now, 1]], exemplars: 1001 }]),
+      "a series may have at most 1000 fields beside its labels and points",
+    ],
+    [
+      "a value that is no UTF-8",
+      spoilt(bytesOf1([{ labels: up({ k: "spoil" }), samples: [[now, 1]] }])),
+      "labels must be UTF-8",
+    ],
+    [
+      "a name that is no UTF-8",
+      spoilt(bytesOf1([{ labels: up({ spoil: "v" }), samples: [[now, 1]] }])),
+      "labels must be UTF-8",
+    ],
+    [
+      "1,001 deltas in a histogram",
+      bytesOf1([{ labels: up(), histograms: [[now, 1, 1]], deltas: 1001 }]),
+      "a histogram may have at most 1000 spans, deltas, counts or bounds of a kind",
+    ],
+  ];
+  test.each(cases1)("version 1: %s", async (_, broken, rule) => {
+    const { send, shown } = await world();
+    const answer = await send(
+      Buffer.concat([bytesOf1([good]), broken, bytesOf1([{ ...good, samples: [[now + 1, 2]] }])]),
+    );
+    expect(answer.status).toBe(400);
+    expect(answer.body).toContain(rule);
+    expect(await shown()).toEqual(["good{} 2"]);
+  });
+
+  const symbols = ["", "__name__", "good", "job", "node", "x".repeat(5000), "k"];
+  const labelsRefs = [1, 2, 3, 4];
+  const samples = [{ value: 1, timestamp: BigInt(now) }];
+  const cases2: [string, NonNullable<MessageInitShape<typeof RequestSchema>["timeseries"]>[number], string][] = [
+    ["a place that no symbol has", { labelsRefs: [...labelsRefs, 6, 9], samples }, "there is no symbol 9, only 7"],
+    ["half a pair", { labelsRefs: [...labelsRefs, 6], samples }, "labels_refs must name pairs"],
+    ["help that no symbol has", { labelsRefs, samples, metadata: { helpRef: 9 } }, "there is no symbol 9, only 7"],
+    ["unit that no symbol has", { labelsRefs, samples, metadata: { unitRef: 7 } }, "there is no symbol 7, only 7"],
+    [
+      "129 labels",
+      { labelsRefs: Array.from({ length: 258 }, () => 1), samples },
+      "a series may have at most 128 labels",
+    ],
+    [
+      "a long value",
+      { labelsRefs: [...labelsRefs, 6, 5], samples },
+      "the value of a label may have at most 1024 characters",
+    ],
+    ["a long name", { labelsRefs: [5, 4], samples }, "the name of a label may have at most 255 characters"],
+    [
+      "100,001 samples",
+      { labelsRefs, samples: Array.from({ length: 100_001 }, () => ({ timestamp: BigInt(now) })) },
+      "a series may have at most 100000 points",
+    ],
+  ];
+  test.each(cases2)("version 2: %s", async (_, broken, rule) => {
+    const { send, shown } = await world();
+    const other = { labelsRefs, samples: [{ value: 2, timestamp: BigInt(now + 1) }] };
+    const timeseries = [{ labelsRefs, samples }, broken, other];
+    const answer = await send(toBinary(RequestSchema, create(RequestSchema, { symbols, timeseries })), version2);
+    expect([answer.status, headersOf(answer.headers)]).toEqual([400, written(2)]);
+    expect(answer.body).toContain(rule);
+    expect(await shown()).toEqual(["good{} 2"]);
+  });
+
+  test("version 2: a symbol that is no UTF-8 fails the series that use it as a label, and is never merged with another", async () => {
+    const { send, shown } = await world();
+    const texts = ["", "__name__", "good", "job", "node", "k", "spoil", "\ufffd\ufffd\ufffd\ufffd\ufffd"];
+    const timeseries = [
+      { labelsRefs: [...labelsRefs, 5, 6], samples },
+      { labelsRefs: [...labelsRefs, 5, 7], samples },
+      { labelsRefs, samples, metadata: { helpRef: 6 } },
+    ];
+    const bytes = spoilt(toBinary(RequestSchema, create(RequestSchema, { symbols: texts, timeseries })));
+    const answer = await send(bytes, version2);
+    expect([answer.status, headersOf(answer.headers)]).toEqual([400, written(2)]);
+    expect(answer.body).toContain("labels must be UTF-8");
+    expect(await shown()).toEqual(["good{} 1", 'good{"k":"\ufffd\ufffd\ufffd\ufffd\ufffd"} 1']);
+  });
+
+  test("a long text that no label uses is no fault", async () => {
+    const { send, shown } = await world();
+    const timeseries = [{ labelsRefs, samples, metadata: { helpRef: 5 } }];
+    const bytes = toBinary(
+      RequestSchema,
+      create(RequestSchema, { symbols: [...symbols, "y".repeat(100_000)], timeseries }),
+    );
+    expect((await send(bytes, version2)).status).toBe(204);
+    expect(await shown()).toEqual(["good{} 1"]);
+  });
+});
+
+describe("a field of another wire type is an error, and nothing of the request is stored", () => {
+  const label = (name: string, value: string) => [
+    0x0a,
+    4 + name.length + value.length,
+    0x0a,
+    name.length,
+    ...Buffer.from(name),
+    0x12,
+    value.length,
+    ...Buffer.from(value),
+  ];
+  const labels = [...label("__name__", "up"), ...label("job", "node")];
+  const good = bytesOf1([{ labels: up(), samples: [[now, 1]] }]);
+  test.each([
+    ["samples", [0x10, 1]],
+    ["the value of a sample", [0x12, 2, 0x08, 1]],
+    ["the time of a sample", [0x12, 9, 0x11, 0, 0, 0, 0, 0, 0, 0, 0]],
+    ["a label", [0x08, 1]],
+    ["the name of a label", [0x0a, 2, 0x08, 1]],
+    ["exemplars", [0x18, 1]],
+    ["histograms", [0x20, 1]],
+    ["the sum of a histogram", [0x22, 2, 0x18, 1]],
+    ["the spans of a histogram", [0x22, 2, 0x58, 1]],
+  ])("%s", async (_, field) => {
+    const { send, shown } = await world();
+    const series = [...labels, ...field];
+    const answer = await send(Buffer.concat([good, Buffer.from([0x0a, series.length, ...series])]));
+    expect(answer.status).toBe(400);
+    expect(answer.body).toContain("has the wrong wire type");
+    expect(await shown()).toEqual([]);
+  });
+
+  test("a field that nobody knows is passed over, whatever its type", async () => {
+    const { send, shown } = await world();
+    const series = [...labels, 0x78, 1, 0x7a, 2, 0, 0, 0x12, 0];
+    const answer = await send(Buffer.concat([good, Buffer.from([0x7a, 0, 0x0a, series.length, ...series])]));
+    // The empty sample is as old as time.
+    expect([answer.status, answer.body]).toEqual([400, expect.stringContaining("h old")]);
+    expect(await shown()).toEqual(["up{} 1"]);
+  });
+});
+
+test("50,000 samples of the longest labels that there may be, named by 64 references each, are stored", async () => {
+  const { send, tenant } = await world();
+  const names = Array.from({ length: 31 }, (_, i) => `k${10 + i}`.padEnd(255, "x"));
+  const symbols = ["", "__name__", "up", ...names, "v".repeat(1024)];
+  const labelsRefs = [1, 2, ...names.flatMap((_, i) => [3 + i, symbols.length - 1])];
+  const series = toBinary(
+    RequestSchema,
+    create(RequestSchema, { timeseries: [{ labelsRefs, samples: [{ value: 1, timestamp: BigInt(now) }] }] }),
+  );
+  const bytes = Buffer.concat([
+    toBinary(RequestSchema, create(RequestSchema, { symbols })),
+    Buffer.alloc(50_000 * series.length, series),
+  ]);
+  const answer = await send(bytes, version2);
+  expect([answer.status, headersOf(answer.headers)]).toEqual([204, written(50_000)]);
+  const [row] = await server.database.sql`select count(*)::int as count from series where tenant_id = ${tenant.id}`;
+  expect(row).toEqual({ count: 1 });
+});
+
+test("labels that one request of version 2 names again and again are made into so many new series only, and then into more", async () => {
+  const { send, tenant } = await world();
+  const names = Array.from({ length: 30 }, (_, i) => `k${10 + i}`);
+  const symbols = [
+    "",
+    "__name__",
+    "up",
+    ...names,
+    "v".repeat(1024),
+    "z",
+    ...Array.from({ length: 300 }, (_, i) => `${i}`),
+  ];
+  const value = 3 + names.length;
+  const timeseries = Array.from({ length: 300 }, (_, i) => ({
+    labelsRefs: [1, 2, ...names.flatMap((_, place) => [3 + place, value]), value + 1, value + 2 + i],
+    samples: [{ value: 1, timestamp: BigInt(now) }],
+  }));
+  const bytes = toBinary(RequestSchema, create(RequestSchema, { symbols, timeseries }));
+  const counts: number[] = [];
+  for (let i = 0; i < 3; i++) {
+    const { status, body, headers } = await send(bytes, version2);
+    const stored = Number(headers["x-prometheus-remote-write-samples-written"]);
+    counts.push(stored);
+    expect(status).toBe(stored === 300 ? 204 : 400);
+    if (status === 400) expect(body).toContain("the labels of new series in a request may have at most 4194304 bytes");
+  }
+  const each = 30 * (3 + 1024) + 12;
+  expect(counts).toEqual([Math.floor(4_194_304 / each), 2 * Math.floor(4_194_304 / each), 300]);
+  const [row] = await server.database.sql`select count(*)::int as count from series where tenant_id = ${tenant.id}`;
+  expect(row).toEqual({ count: 300 });
+});
+
 describe("what version 2 refuses whole says that nothing was written", () => {
   const good = { labelsRefs: [1, 2], samples: [{ value: 1, timestamp: BigInt(now) }] };
   const bytes = (init: MessageInitShape<typeof RequestSchema>) =>
     packed(toBinary(RequestSchema, create(RequestSchema, init)));
   const symbols = ["", "__name__", "up"];
   const cases: [string, Buffer, Record<string, string>, number][] = [
-    ["a place that no symbol has", bytes({ symbols, timeseries: [good, { labelsRefs: [1, 9] }] }), {}, 400],
-    ["half a pair", bytes({ symbols, timeseries: [good, { labelsRefs: [1] }] }), {}, 400],
     ["a first symbol that is none", bytes({ symbols: ["x", "__name__", "up"], timeseries: [good] }), {}, 400],
-    ["help that no symbol has", bytes({ symbols, timeseries: [good, { ...good, metadata: { helpRef: 9 } }] }), {}, 400],
     ["no symbols", bytes({ timeseries: [good] }), {}, 400],
-    ["a text that is no UTF-8", packed(Buffer.from([0x22, 0, 0x22, 1, 0xff, 0x2a, 0])), {}, 400],
     ["no snappy", Buffer.from("x"), {}, 400],
     ["another compression", bytes({ symbols, timeseries: [good] }), { "content-encoding": "gzip" }, 415],
     ["a key that is none", bytes({ symbols, timeseries: [good] }), { authorization: "Bearer x" }, 401],

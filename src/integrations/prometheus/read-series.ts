@@ -38,6 +38,8 @@ export interface SeriesReader {
   read(bytes: Uint8Array, version: 1 | 2, call: Call): Promise<ReadRequest>;
 }
 
+/** Bytes of labels that are made into texts, and stored: a request of version 2 may name one symbol again and again. */
+const newBytesMax = 4 * 1024 * 1024;
 const rememberedBytesMax = 96 * 1024 * 1024;
 /** What a series takes that is remembered, beside its labels; what each of these takes beside its bytes, which are kept as texts, too. */
 const [seriesBytes, labelBytes] = [300, 48];
@@ -48,9 +50,8 @@ const notFinite = "the value must be finite";
 /** Begins without any series. */
 export function seriesReader({
   receiverItemsMax,
-  receiverBytesMax,
   entityLabels,
-}: Pick<Config, "receiverItemsMax" | "receiverBytesMax" | "entityLabels">): SeriesReader {
+}: Pick<Config, "receiverItemsMax" | "entityLabels">): SeriesReader {
   const known = knownBytes<NamedSeries>(rememberedBytesMax);
   const symbols = symbolNumbers();
   const facts = knownFacts();
@@ -96,9 +97,8 @@ export function seriesReader({
       function make(written: WrittenSeries): NamedSeries | string {
         const size = request.labelBytes(written);
         newBytes += size;
-        // Version 2 may name a text again and again.
-        if (newBytes > receiverBytesMax)
-          return `the labels of new series in a request may have at most ${receiverBytesMax} bytes`;
+        if (version === 2 && newBytes > newBytesMax)
+          return `the labels of new series in a request may have at most ${newBytesMax} bytes`;
         const labels = request.labels(written);
         if (typeof labels === "string") return labels;
         const samples = seriesOfLabels(labels, entityLabels);

@@ -20,7 +20,7 @@ import {
   type WrittenSeries,
 } from "./series-walk.ts";
 import { type BytesAt, type WriteRequest, type WrittenMetadata, wholeOf } from "./write-request.ts";
-import { addLabel, shownFieldsMax, shownText, strictText, type TextAt } from "./written-labels.ts";
+import { addLabel, shownFieldsMax, shownText, strictText, type TextAt, textsBetween } from "./written-labels.ts";
 
 const requestShape = shapeOf(WriteRequestSchema);
 const labelShape = shapeOf(LabelSchema);
@@ -66,7 +66,6 @@ export function version1(
   const key = wholeOf(bytes);
   /** Of labels, which are read beside the rest. */
   const labelReader = new BinaryReader(bytes);
-  const textAt = (from: number, to: number) => strictText(bytes, from, to);
   const shown = (from: number, to: number) => shownText(bytes, from, to);
 
   function keyOf({ places }: WrittenSeries): BytesAt {
@@ -80,8 +79,10 @@ export function version1(
   function labelsOf({ places }: WrittenSeries): string[] | string {
     const labels: string[] = [];
     for (let i = 0; i < places.length; i += 2) {
-      labelReader.pos = places[i] as number;
-      while (labelReader.pos < (places[i + 1] as number)) {
+      const [from, to] = [places[i] as number, places[i + 1] as number];
+      const textAt = textsBetween(bytes, from, to);
+      labelReader.pos = from;
+      while (labelReader.pos < to) {
         labelReader.uint32();
         const rule = readLabel(labelReader, labels, textAt);
         if (rule !== undefined) return rule;

@@ -25,8 +25,9 @@ const numbers = {
   help: MetadataSchema.field.helpRef.number,
 };
 const symbolsMax = 1_000_000;
-/** What each symbol takes beside its bytes. */
-const symbolBytes = 16;
+const symbolsMin = 1024;
+/** What a symbol takes beside its bytes: half of it for each of the places between which it lies. */
+const spanBytes = 8;
 
 const form: SeriesForm = {
   shape: shapeOf(TimeSeriesSchema),
@@ -74,8 +75,21 @@ export function version2(bytes: Uint8Array, { symbols, owner, reserve }: Parts):
   const absent = (place: number) => `there is no symbol ${place}, only ${count}`;
   const shown = (from: number, to: number) => shownText(bytes, from, to);
 
-  /** Walks over the request. Hands over where its symbols lie; returns where its first series does. */
-  function* symbolsOf(found: (from: number, to: number) => void): Generator<undefined, number> {
+  function addSymbol(from: number, to: number) {
+    if (count === symbolsMax) throw new Unreadable(`there may be at most ${symbolsMax} symbols`);
+    if (2 * count === spans.length) {
+      const larger = new Uint32Array(Math.max(symbolsMin, 2 * spans.length));
+      reserve((larger.length - spans.length) * spanBytes);
+      larger.set(spans);
+      spans = larger;
+    }
+    spans[2 * count] = from;
+    spans[2 * count + 1] = to;
+    count += 1;
+  }
+
+  /** Reads where the symbols lie, which may come after what names them; returns where the first series does. */
+  function* readSymbols(): Generator<undefined, number> {
     const reader = new BinaryReader(bytes);
     let first = reader.len;
     let pauseAt = pieceBytes;
@@ -84,35 +98,18 @@ export function version2(bytes: Uint8Array, { symbols, owner, reserve }: Parts):
         yield undefined;
         pauseAt = reader.pos + pieceBytes;
       }
-      const at = reader.pos;
+      const before = reader.pos;
       const tag = nextTag(reader, requestShape);
-      if (tag >>> 3 === numbers.series && first === reader.len) first = at;
+      if (tag >>> 3 === numbers.series && first === reader.len) first = before;
       if (tag >>> 3 !== numbers.symbols) skip(reader, tag & 7);
       else {
         const to = valueEnd(reader, reader.len);
-        found(reader.pos, to);
+        addSymbol(reader.pos, to);
         reader.pos = to;
       }
     }
     checkEnd(reader, reader.len);
-    return first;
-  }
-
-  /** Reads where the symbols lie, which may come after what names them; returns where the first series does. */
-  function* readSymbols(): Generator<undefined, number> {
-    const first = yield* symbolsOf(() => {
-      if (count === symbolsMax) throw new Unreadable(`there may be at most ${symbolsMax} symbols`);
-      count += 1;
-    });
-    reserve(count * symbolBytes);
-    spans = new Uint32Array(2 * count);
     symbolNumber = new Float64Array(count);
-    let place = 0;
-    yield* symbolsOf((from, to) => {
-      spans[place] = from;
-      spans[place + 1] = to;
-      place += 2;
-    });
     return first;
   }
 

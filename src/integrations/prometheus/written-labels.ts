@@ -1,4 +1,4 @@
-import { isUtf8 } from "node:buffer";
+import { isAscii, isUtf8 } from "node:buffer";
 import { brokenBytes } from "../series-rules.ts";
 
 /** Characters of a text that an answer shows, and fields of a series that are looked through for it. */
@@ -24,6 +24,17 @@ export const shownText = (bytes: Uint8Array, from: number, to: number): string =
 
 /** Texts of a request, by where they lie. */
 export type TextAt = (from: number, to: number) => string | undefined;
+
+/** Bytes of which one text is made, and the others cut off it: each call that makes one takes longer than that. */
+const togetherMax = 16 * 1024;
+
+/** The texts that lie between two places. */
+export function textsBetween(bytes: Uint8Array, first: number, last: number): TextAt {
+  const own = bufferOf(bytes, first, last);
+  if (own.length > togetherMax || !isAscii(own)) return (from, to) => strictText(bytes, from, to);
+  const all = own.toString("latin1");
+  return (from, to) => all.slice(from - first, to - first);
+}
 
 /** The label whose name and value lie there, added to others; returns the rule that it breaks, before its texts are made. */
 export function addLabel(

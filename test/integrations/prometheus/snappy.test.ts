@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { compress } from "snappyjs";
 import { expect, test } from "vitest";
 import { paced } from "../../../src/event-loop.ts";
+import { Unreadable } from "../../../src/integrations/prometheus/message-walk.ts";
 import { unpackSnappy } from "../../../src/integrations/prometheus/snappy.ts";
-import { Unreadable } from "../../../src/integrations/prometheus/write-request.ts";
 import { cases } from "../../support/cases.ts";
 
 test("what another one has packed is unpacked", async () => {
@@ -28,4 +28,14 @@ test("any bytes are a block of their declared length, or refused", async () => {
     }),
     { numRuns: cases(1000) },
   );
+});
+
+test("a length that so few bytes cannot come to is refused before memory is taken", async () => {
+  await expect(unpackSnappy(Buffer.from([0xff, 0xff, 0xff, 0x07, 0, 0]), paced())).rejects.toThrow(Unreadable);
+  // As many times longer as a block can unpack to: copies of 64 bytes that take three.
+  const copies = 10_000;
+  const total = 1 + 64 * copies;
+  const length = [(total & 127) | 128, ((total >> 7) & 127) | 128, total >> 14];
+  const block = Buffer.concat([Buffer.from([...length, 0, 65]), Buffer.alloc(3 * copies, Buffer.from([0xfe, 1, 0]))]);
+  expect(await unpackSnappy(block, paced())).toHaveLength(total);
 });
