@@ -98,6 +98,21 @@ test("the server runs on the Node of its packages, with arguments and environmen
   expect(said()).toContain(`up ${process.version} exit,5 hello`);
 });
 
+test("each script of package.json runs on the same Node, whether npm has linked it or not", async () => {
+  const dir = checkout();
+  mkdirSync(join(dir, "scripts"));
+  copyFileSync(join(root, "scripts/own-node.sh"), join(dir, "scripts/own-node.sh"));
+  const { scripts } = JSON.parse(readFileSync(join(dir, "package.json"), "utf8"));
+  const others = Object.entries<string>(scripts).filter(
+    ([, script]) => !script.startsWith(". scripts/own-node.sh && "),
+  );
+  expect(others.map(([, script]) => script)).toEqual(["exec node start.js serve", "exec node start.js"]);
+  const PATH = `${dirname(oldNode)}:/usr/bin:/bin`;
+  const { exit, said } = started("sh", ["-c", ". scripts/own-node.sh && node --version"], dir, { env: { PATH } });
+  expect(await exit).toBe(0);
+  expect(said()).toBe(`${process.version}\n`);
+});
+
 test("what a server has compiled is kept beside its data, where no one else writes, once there is a data directory", async () => {
   const dir = checkout();
   const data = join(dir, "data");
