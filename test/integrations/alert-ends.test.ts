@@ -182,7 +182,7 @@ describe("an annotation that changes while its alert fires", () => {
     expect((await json("POST", "/v1/notification/rules", { name: "rule", ...rule })).status).toBe(200);
     const clears = () => receiver.received.map(({ body }) => JSON.parse(String(body)).clear);
     const sent = (count: number) => vi.waitFor(() => expect(clears()).toHaveLength(count), { timeout: 20_000 });
-    const changes = async () => (await server.database.sql`select from feed where tenant_id = ${id}`).count;
+    const changes = async () => (await server.database.sql`select position from feed where tenant_id = ${id}`).count;
     await send(said("1"));
     await sent(1);
     expect(await changes()).toBe(1);
