@@ -77,6 +77,8 @@ async function partFrom(
   const find = store.memory.finder(tenantId, now);
   const pace = paced(() => {}, tenantId);
   const placed: number[] = [];
+  // Values of one data point have one time: a text serves them all.
+  let [refusedMs, reason]: [number, string] = [Number.NaN, ""];
   let to = from;
   let newCharacters = 0;
   for (let fresh = 0; to < max && fresh < newMax && newCharacters < newCharactersMax; to++) {
@@ -85,9 +87,10 @@ async function partFrom(
     const timeMs = times[to] as number;
     const value = values[to] as number;
     if (!(timeMs >= firstMs && timeMs <= lastMs)) {
-      const rule = brokenTimeRule(BigInt(timeMs), bounds, Math.floor(now));
+      const rule = timeMs === refusedMs ? reason : brokenTimeRule(BigInt(timeMs), bounds, Math.floor(now));
       if (rule !== undefined) {
-        refused.set(to, `timestamp: ${rule}`);
+        if (timeMs !== refusedMs) [refusedMs, reason] = [timeMs, `timestamp: ${rule}`];
+        refused.set(to, reason);
         continue;
       }
     }

@@ -6,7 +6,7 @@ import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { sized } from "../support/part.ts";
 import { testTenant } from "../support/tenant.ts";
-import { exportRequests, hostileExports } from "./hostile-otlp.ts";
+import { differingExports, exportRequests, hostileExports } from "./hostile-otlp.ts";
 import { clear, place } from "./place.ts";
 import { serverProcess } from "./server-process.ts";
 
@@ -56,8 +56,8 @@ describe.each([
       }
     }
     const searching = search();
-    for (const [name, each] of Object.entries(hostileExports(size))) {
-      for (const { name: way, bytes, request } of exportRequests(each, attacker, packed)) {
+    for (const [name, make] of Object.entries(hostileExports(size))) {
+      for (const { name: way, bytes, request } of exportRequests(make(), attacker, packed)) {
         const before = await server.heldBytes();
         await server.longestTurn();
         forgetPeak();
@@ -102,6 +102,23 @@ describe.each([
     expect(wrong).toEqual([]);
   }, 600_000);
 });
+
+test("exports that all differ, a few KB each as they are sent, leave nothing behind", async () => {
+  const one = openHttp2(server);
+  const before = await server.heldBytes();
+  const refused: string[] = [];
+  for (let i = 0; i < sized(20, 100); i += 1) {
+    for (const each of differingExports(1_000_000, i)) {
+      for (const { request } of exportRequests(each, attacker, true)) {
+        const { status, body } = await one.send(request);
+        if (status !== 200) refused.push(`${status} ${String(body)}`);
+      }
+    }
+  }
+  one.close();
+  expect(refused).toEqual([]);
+  expect((await server.heldBytes()) - before).toBeLessThan(growthMax);
+}, 300_000);
 
 test("the process has lived through all of it", () => {
   expect(server.complaints).toEqual([]);

@@ -74,7 +74,7 @@ let turns: LoopTurns | undefined;
  */
 process.on("message", (faults: Faults | "longestTurn" | "heldBytes" | { order: string }) => {
   if (faults === "heldBytes") {
-    process.send?.({ heldBytes: heldBytes() });
+    void heldBytes().then((bytes) => process.send?.({ heldBytes: bytes }));
     return;
   }
   if (faults === "longestTurn") {

@@ -28,7 +28,7 @@ export interface MetricsExport {
 /** Values that may be made of as many data points: a histogram has a series for each bucket. */
 const valuesEach = 4;
 /** Memory of a value, and of a series that is new, about. */
-const [valueBytes, seriesBytes] = [64, 1000];
+const [valueBytes, seriesBytes] = [64, 200];
 
 interface Read {
   points: CheckedPoints;

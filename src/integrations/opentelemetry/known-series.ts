@@ -7,7 +7,15 @@ import { attributeIn, jsonOf, textOf } from "./attributes.ts";
 import { type DataPoint, ownLabels, shapeOf, valueNamesOf } from "./data-points.ts";
 import { delimited, fieldsOf, next, type Walk } from "./fields.ts";
 import type { KnownResource, ResourceFinder } from "./known-resources.ts";
-import { instruments, type MetricPart, pointSchemas, type ScopePart, scopeNameOf, textsOf } from "./metric-parts.ts";
+import {
+  instruments,
+  type MetricPart,
+  type PointKind,
+  pointSchemas,
+  type ScopePart,
+  scopeNameOf,
+  textsOf,
+} from "./metric-parts.ts";
 
 /** A metric of a resource and scope that was named before. */
 export interface KnownMetric {
@@ -33,7 +41,7 @@ export interface KnownSeries {
 
 /** Weighed by what the entries take with all that they refer to, though some of them share it. */
 const bytesMax = { places: 16 * 2 ** 20, metrics: 32 * 2 ** 20, series: 128 * 2 ** 20 };
-const [placeBytes, metricBytes, seriesBytes] = [400, 500, 600];
+const [placeBytes, metricBytes, seriesBytes, valueBytes] = [400, 500, 400, 200];
 const characterBytes = 2;
 const factCharactersMax = 1024;
 /** Bytes of a metric's head, beyond which it is remembered by its texts: what they may have is less. */
@@ -59,6 +67,13 @@ export function knownSeries(resourceOf: ResourceFinder): KnownSeries {
   const placesOfRequests = new WeakMap<ScopePart, Place>();
   let ids = 0;
   let resolved = 0;
+
+  /** The names of a data point's values; points that follow each other often have the same. */
+  let last: { metric: KnownMetric; shape: string; all: ReturnType<typeof namesMade> } | undefined;
+  function namesOf(metric: KnownMetric, point: DataPoint, kind: PointKind, shape: string) {
+    if (last?.metric !== metric || last.shape !== shape) last = { metric, shape, all: namesMade(metric, point, kind) };
+    return last.all;
+  }
 
   function placeOf(tenantId: string, of: ScopePart, walk: Walk): Place {
     const before = placesOfRequests.get(of);
@@ -104,18 +119,14 @@ export function knownSeries(resourceOf: ResourceFinder): KnownSeries {
       if (known !== undefined) return known;
       const labels = labelsOf(attributes, metric.scope, walk, ownLabels[kind]);
       if (typeof labels === "string") return labels;
-      const count = Object.keys(labels).length;
-      const made: CheckedSeries[] = [];
-      for (const [suffix, label, value = ""] of valueNamesOf(point, kind)) {
-        const name = metric.name === "" ? "" : `${metric.name}${suffix}`;
-        const rule = brokenMetric(name) ?? (label === undefined ? undefined : brokenCount(count + 1));
-        if (rule !== undefined) return rule;
-        const all = label === undefined ? labels : { ...labels, [label]: value };
-        made.push(seriesNamed(name, metric, all, counting.has(suffix)));
-      }
+      const { names, broken } = namesOf(metric, point, kind, shape);
+      const rule =
+        broken ?? (ownLabels[kind] === undefined ? undefined : brokenCount(Object.keys(labels ?? {}).length + 1));
+      if (rule !== undefined) return rule;
+      const made = names.map((each) => seriesNamed(each, metric, labels));
       resolved += made.length;
       const characters = shape.length + attributes.length;
-      const weight = made.length * seriesBytes + characters * characterBytes + metric.weight;
+      const weight = seriesBytes + made.length * valueBytes + characters * characterBytes + metric.weight;
       series.set(owner, hash, copyOf(attributes, 0, attributes.length), made, weight);
       return made;
     },
@@ -125,14 +136,53 @@ export function knownSeries(resourceOf: ResourceFinder): KnownSeries {
 /** Values that count something else than the metric's unit. */
 const counting: ReadonlySet<string> = new Set([".count", ".bucket"]);
 
+/** What a value of a metric is called. */
+interface SeriesName {
+  readonly metric: string;
+  readonly units: string;
+  /** The label by which it is another one than the values beside it. */
+  readonly own: string | undefined;
+  readonly value: string;
+}
+
+/** The names of a data point's values, in their order, and the rule that they break. */
+function namesMade(
+  { name, facts }: KnownMetric,
+  point: DataPoint,
+  kind: PointKind,
+): { names: SeriesName[]; broken: string | undefined } {
+  const names = valueNamesOf(point, kind).map(([suffix, own, value = ""]): SeriesName => {
+    const units = counting.has(suffix) ? "" : facts.units;
+    return { metric: name === "" ? "" : `${name}${suffix}`, units, own, value };
+  });
+  let broken: string | undefined;
+  for (const { metric } of names) broken ??= brokenMetric(metric);
+  return { names, broken };
+}
+
+/** A series whose labels are those of its data point, and one more; put together when they are asked for, which is seldom. */
+interface OneOfMany {
+  readonly shared: Record<string, string>;
+  readonly own: string;
+  readonly value: string;
+}
+
+const oneOfMany = {
+  get labels(): Record<string, string> {
+    const { shared, own, value } = this as unknown as OneOfMany;
+    return { ...shared, [own]: value };
+  },
+};
+
 function seriesNamed(
-  metric: string,
-  { dimensions, facts }: KnownMetric,
-  labels: Record<string, string>,
-  counts: boolean,
+  { metric, units, own, value }: SeriesName,
+  { dimensions, facts: { description, instrument } }: KnownMetric,
+  labels: Record<string, string> | undefined,
 ): CheckedSeries {
-  const units = counts ? "" : facts.units;
-  return { ...facts, metric, dimensions, units, labels: Object.keys(labels).length === 0 ? undefined : labels };
+  if (own === undefined) return { metric, dimensions, labels, units, description, instrument };
+  const shared = labels ?? {};
+  const series = { __proto__: oneOfMany, metric, dimensions, shared, own, value, units, description, instrument };
+  return series as unknown as CheckedSeries;
 }
 
 /** Characters of a label's value that are read: none may be longer. */
@@ -142,7 +192,12 @@ const labelCharactersMax = 1024;
  * The labels of a point: its attributes, and the name of the library that made it; a text: the rule that they break. `own` is
  * the label by which its values differ: an attribute of that name has a prefix, and different keys stay different.
  */
-function labelsOf(attributes: Uint8Array, scope: string, walk: Walk, own?: string): Record<string, string> | string {
+function labelsOf(
+  attributes: Uint8Array,
+  scope: string,
+  walk: Walk,
+  own?: string,
+): Record<string, string> | undefined | string {
   const labels = new Map<string, string>();
   if (scope !== "") labels.set("otel.scope.name", scope);
   for (const all = fieldsOf(attributes, walk); next(all); ) {
@@ -159,5 +214,5 @@ function labelsOf(attributes: Uint8Array, scope: string, walk: Walk, own?: strin
     const broken = brokenLabel(name, value);
     if (broken !== undefined) return broken;
   }
-  return Object.fromEntries(labels);
+  return labels.size === 0 ? undefined : Object.fromEntries(labels);
 }

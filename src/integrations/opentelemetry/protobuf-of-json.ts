@@ -126,6 +126,8 @@ const writeZigzag = (out: Output, number: number) => writeVarint(out, ((number <
 
 /** Characters of a text within which the path of a mistake is looked for; behind them its byte has to do. */
 const pathCharactersMax = 256 * 1024;
+/** Characters of a member or element, on average; numbers of lists take fewer, and may be fewer than that. */
+const valueBytesMin = 8;
 /** Memory of the text, of its characters' codes and of what is written, in relation to the body. */
 const memoryFactor = 4;
 
@@ -143,7 +145,7 @@ export async function protobufOfJson(
   call.reserve(body.length * memoryFactor);
   const s = scanOf(text, { bytes: body, ignoreUnknown: true });
   const out = outputOf(body.length, bytesMax);
-  const walk = walkOf(bytesMax);
+  const walk = walkOf(bytesMax, valueBytesMin);
   try {
     if (next(s) !== 123) unexpected(s, "an object");
     enter(s);

@@ -27,7 +27,7 @@ const identities: readonly { keys: readonly string[]; optional?: readonly string
 ];
 const dimensionsMax = 64;
 const valueCharactersMax = 1024;
-/** Attributes and keys of references beyond are passed over. */
+/** Attributes, references and their keys beyond are passed over. */
 const attributesMax = 1000;
 /** The metadata of a model as JSON; of the attributes of a resource as many are read as take so much in Protobuf. */
 const metadataBytesMax = getOption(ModelSchema.field.metadataFields, json_bytes_max);
@@ -49,15 +49,14 @@ const dimension = (attribute: Attribute | undefined) =>
 export function entityOfResource(resource: Uint8Array, walk: Walk): ResourceEntity {
   const attributes = new Map<string, Attribute>();
   const references: string[][] = [];
-  let keysLeft = attributesMax;
-  let attributesLeft = attributesMax;
+  let [attributesLeft, keysLeft] = [attributesMax, attributesMax];
   for (const all = fieldsOf(resource, walk); next(all); ) {
     if (all.type !== delimited) continue;
     if (all.field === numbers.attributes && all.to - all.from <= metadataBytesMax && attributesLeft > 0) {
       attributesLeft -= 1;
       const attribute = attributeIn(all);
       if (attribute.key !== "" && !isEmpty(attribute)) attributes.set(attribute.key, attribute);
-    } else if (all.field === numbers.entityRefs && keysLeft > 0) {
+    } else if (all.field === numbers.entityRefs && references.length < attributesMax) {
       const keys: string[] = [];
       for (const reference = fieldsWithin(all); keysLeft > 0 && next(reference); ) {
         if (reference.type !== delimited || reference.field !== numbers.idKeys) continue;

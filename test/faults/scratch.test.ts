@@ -1,0 +1,126 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, describe, expect, test } from "vitest";
+import { codeOf, openHttp2 } from "../support/clients.ts";
+import { testDatabase } from "../support/database.ts";
+import { turnMsMax } from "../support/loop-turns.ts";
+import { sized } from "../support/part.ts";
+import { testTenant } from "../support/tenant.ts";
+import { differingExports, exportRequests, hostileExports } from "./hostile-otlp.ts";
+import { clear, place } from "./place.ts";
+import { serverProcess } from "./server-process.ts";
+
+const MiB = 1024 * 1024;
+/** How often each is sent. */
+const rounds = 1;
+const waitMsMax = 30_000;
+const growthMax = 50 * MiB;
+const { sql, url } = await testDatabase();
+const dataDir = await place();
+const server = await serverProcess({
+  BELFRY_DATA_DIR: dataDir,
+  DATABASE_URL: url,
+  NODE_OPTIONS: "--max-old-space-size=256",
+});
+await server.start();
+afterAll(async () => {
+  await server.stop();
+  await clear(dataDir);
+});
+const attacker = (await testTenant(sql)).headers["service-api-key"] as string;
+const neighbour = await testTenant(sql);
+
+/** Bytes of memory that the process has taken at most since `forgetPeak`. */
+const peakBytes = () => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1]) * 1024;
+const forgetPeak = () => writeFileSync(`/proc/${server.pid}/clear_refs`, "5");
+
+const cpu = () => { const f = (readFileSync(`/proc/${server.pid}/stat`, "utf8").split(") ")[1] as string).split(" "); return (Number(f[11]) + Number(f[12])) * 10; };
+const rows: unknown[] = [];
+const { HOSTILE_SAY } = process.env;
+
+describe.each([
+    ["compressed", true, 5_000_000],
+])("exports that are cheap to send, %s", (_, packed, size) => {
+  test("each is refused or answered in time, within the memory of its body", async () => {
+    const wrong: string[] = [];
+    const one = openHttp2(server);
+    const two = openHttp2(server);
+    let going = true;
+    async function search() {
+      const headers = { ...neighbour.headers, "content-type": "application/json" };
+      const body = [Buffer.from('{"query":{}}')];
+      for (; going; await sleep(50)) {
+        const { status, ms } = await two.send({ path: "/v1/events:search", headers, body });
+        if (status !== 200) wrong.push(`the neighbour was answered ${status}`);
+        if (ms > waitMsMax) wrong.push(`the neighbour waited for ${Math.round(ms)} ms`);
+      }
+    }
+    const searching = search();
+    for (const [name, make] of Object.entries(hostileExports(size)).filter(([name]) => new RegExp(process.env.ONLY ?? "").test(name))) {
+      for (const { name: way, bytes, request } of exportRequests(make(), attacker, packed)) {
+        const before = await server.heldBytes(); const cpu0 = cpu();
+        await server.longestTurn();
+        forgetPeak();
+        const rss = peakBytes();
+        let [ms, status, code, said] = [0, 0, 0 as number | string, ""];
+        for (let round = 0; round < rounds; round += 1) {
+          const answer = await one.send(request);
+          ({ status } = answer);
+          said = String(answer.body).slice(0, 150);
+          code = codeOf(answer);
+          ms = Math.max(ms, answer.ms);
+        }
+        const turn = (await server.longestTurn()).ms;
+        const cpu1 = cpu(); const took = peakBytes() - rss;
+        const grown = (await server.heldBytes()) - before;
+        if (HOSTILE_SAY)
+          rows.push([
+            name,
+            way,
+            bytes,
+            status,
+            code,
+            Math.round(ms),
+            Math.round(turn), Math.round(cpu1 - cpu0),
+            +(took / MiB).toFixed(1),
+            +((bytes * 16) / MiB + 8).toFixed(1),
+            +(grown / MiB).toFixed(1),
+            said,
+          ]);
+        if (![200, 400, 413].includes(status)) wrong.push(`${name} over ${way}: ${status} ${said}`);
+        if (![0, 3, 8, "HTTP 400", "HTTP 413"].includes(code as number)) wrong.push(`${name} over ${way}: ${code}`);
+        if (ms > waitMsMax) wrong.push(`${name} over ${way} was answered after ${Math.round(ms)} ms`);
+        if (turn > turnMsMax) wrong.push(`${name} over ${way} held the event loop for ${Math.round(turn)} ms`);
+        if (grown > growthMax) wrong.push(`${name} over ${way} left ${Math.round(grown / MiB)} MiB`);
+      }
+    }
+    going = false;
+    await searching;
+    one.close();
+    two.close();
+    if (HOSTILE_SAY) writeFileSync(`${HOSTILE_SAY}.${_}`, rows.map((row) => (row as unknown[]).join("\t")).join("\n"));
+    expect(wrong).toEqual([]);
+  }, 600_000);
+});
+
+test("exports that all differ, a few KB each as they are sent, leave nothing behind", async () => {
+  const one = openHttp2(server);
+  const before = await server.heldBytes();
+  const refused: string[] = [];
+  for (let i = 0; i < sized(20, 100); i += 1) {
+    for (const each of differingExports(1_000_000, i)) {
+      for (const { request } of exportRequests(each, attacker, true)) {
+        const { status, body } = await one.send(request);
+        if (status !== 200) refused.push(`${status} ${String(body)}`);
+      }
+    }
+  }
+  one.close();
+  expect(refused).toEqual([]);
+  expect((await server.heldBytes()) - before).toBeLessThan(growthMax);
+}, 300_000);
+
+test("the process has lived through all of it", () => {
+  expect(server.complaints).toEqual([]);
+});
+
