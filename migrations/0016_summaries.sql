@@ -10,6 +10,7 @@ CREATE TABLE "summary_members" (
 	"destination_name" text collate "C" NOT NULL,
 	"subject" "bytea" NOT NULL,
 	"rule_id" uuid NOT NULL,
+	"of_window" boolean NOT NULL,
 	"over" boolean NOT NULL,
 	"told" jsonb,
 	CONSTRAINT "summary_members_tenant_id_summary_id_delivery_id_pk" PRIMARY KEY("tenant_id","summary_id","delivery_id")

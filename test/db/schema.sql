@@ -681,6 +681,7 @@ create table summary_members (
   destination_name text collate "C" not null,
   subject bytea not null,
   rule_id uuid not null,
+  of_window boolean not null,
   over boolean not null,
   told jsonb,
   constraint summary_members_tenant_id_summary_id_delivery_id_pk PRIMARY KEY (tenant_id, summary_id, delivery_id)

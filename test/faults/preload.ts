@@ -54,13 +54,16 @@ class ShiftedDate extends RealDate {
 
 globalThis.Date = ShiftedDate as DateConstructor;
 
-/** What is held in memory after a collection: the heap, and buffers outside of it. */
-function heldBytes(): number {
-  setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc") as () => void;
-  // What the first one finalizes goes with the second.
-  collect();
-  collect();
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+/** Returns the bytes held after a collection: the heap, and buffers outside of it. */
+async function heldBytes(): Promise<number> {
+  // What the first collection finalizes goes with the second.
+  for (let i = 0; i < 2; i += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    collect();
+  }
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }

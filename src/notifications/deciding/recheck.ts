@@ -124,13 +124,12 @@ async function standingSummaries(
     // Both by their keys.
     const found = await db`
       select from summary_members m
-        cross join lateral (
-          select from rule_matches
-          where tenant_id = ${tenantId} and subject = m.subject and rule_id = m.rule_id and standing
-            and matched_ms <= m.created_ms offset 0
-        ) as stands
       where m.tenant_id = ${tenantId} and m.summary_id = ${told.summary.id} and not m.over
         and m.rule_id = any(${uuidArray(notifying.map((rule) => rule.id))}::uuid[])
+        and (m.of_window or exists (
+          select from rule_matches r
+          where r.tenant_id = ${tenantId} and r.subject = m.subject and r.rule_id = m.rule_id and r.standing
+            and r.matched_ms <= m.created_ms))
       limit 1`;
     if (found.count > 0) held.add(id);
   }

@@ -2,8 +2,7 @@ import type { Config } from "../../config/settings.ts";
 import type { Sql } from "../../db/connect.ts";
 import type { PartitionedTable } from "../../db/partitions.ts";
 import { forgetOldChains } from "../deciding/chain-counts.ts";
-import { deliveryId } from "../deciding/outbox.ts";
-import { summarySubjectOf } from "./summaries.ts";
+import { forgetOldSummaries, summaryIdOf } from "./summaries.ts";
 
 const dayMs = 24 * 3_600_000;
 /** For what was decided within this time there is always a partition. */
@@ -27,12 +26,9 @@ export function historyPartitions({
 }
 
 const portion = 1000;
-/** The least id of a delivery that was decided at this time, or later. */
-const firstId = (ms: number) => `${deliveryId(Math.max(0, Math.floor(ms))).slice(0, 14)}7000-0000-000000000000`;
-
 /**
- * Removes what is not needed any more beside the history: counts of more than 24 hours ago, counts of chains that have ended, what destinations keep of
- * subjects of which nothing was sent for the time of retention, and what older summaries stood for. Returns whether there may be more. May be repeated.
+ * Removes what is not needed any more beside the history: counts of more than 24 hours ago, counts of chains that have ended, and, of what
+ * was last sent before the time of retention and is over, what destinations keep of subjects and what summaries stood for. Returns whether there may be more. May be repeated.
  */
 export async function deleteOldNotes(
   sql: Sql,
@@ -46,15 +42,12 @@ export async function deleteOldNotes(
       where o.tenant_id = ${tenantId} and o.updated_ms < ${BigInt(nowMs - retentionMs)} and not exists (
         select from due_deliveries d
         where d.tenant_id = ${tenantId} and d.destination_name = o.destination_name and d.subject = o.subject)
+      and not exists (
+        select from rule_matches r where r.tenant_id = ${tenantId} and r.subject = o.subject and r.standing)
+      and not exists (
+        select from summary_members m where m.tenant_id = ${tenantId} and m.summary_id = ${summaryIdOf(sql, sql`o.subject`)})
       limit ${portion})`;
-  const members = await sql`
-    delete from summary_members m where m.tenant_id = ${tenantId} and (m.summary_id, m.delivery_id) in (
-      select o.summary_id, o.delivery_id from summary_members o
-      where o.tenant_id = ${tenantId} and o.summary_id < ${firstId(nowMs - retentionMs)}::uuid and not exists (
-        select from due_deliveries d
-        where d.tenant_id = ${tenantId} and d.destination_name = o.destination_name
-          and d.subject = ${summarySubjectOf(sql, sql`o.summary_id`)} and d.created_ms >= 0)
-      limit ${portion})`;
+  const summaries = await forgetOldSummaries(sql, tenantId, nowMs - retentionMs);
   const chains = await forgetOldChains(sql, tenantId, nowMs);
-  return threads.count === portion || members.count === portion || chains;
+  return threads.count === portion || summaries || chains;
 }

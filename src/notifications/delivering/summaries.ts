@@ -1,6 +1,6 @@
 import type { Fragment, PendingQuery, Row } from "postgres";
 import { bigintArray, byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
-import type { Db } from "../../db/connect.ts";
+import type { Db, Sql } from "../../db/connect.ts";
 import { idText } from "../../entities/identity.ts";
 import { deliveryId } from "../deciding/outbox.ts";
 import type { SummarySnapshot } from "../delivery-snapshot.ts";
@@ -41,6 +41,9 @@ const namedMax = 100;
 /** The subject of a summary, as `summarySubject` makes it. */
 export const summarySubjectOf = (db: Db, summaryId: Fragment) =>
   db`(uuid_send(${summaryId}) || '\\x0000000000000000'::bytea)`;
+
+/** The id of the summary that a subject may stand for. */
+export const summaryIdOf = (db: Db, subject: Fragment) => db`encode(substr(${subject}, 1, 16), 'hex')::uuid`;
 
 /**
  * Reads which summaries stand for what these deliveries end, or have gone out as: none does for what was never tried. By
@@ -166,8 +169,9 @@ export async function summarise(
 export async function keepSummary(tx: Db, tenantId: string, { row, others, told }: Summary): Promise<void> {
   const ids = uuidArray([row.id, ...others.map(({ id }) => id)]);
   await tx`
-    insert into summary_members (tenant_id, summary_id, delivery_id, created_ms, destination_name, subject, rule_id, over, told)
-    select tenant_id, ${row.id}::uuid, id, created_ms, destination_name, subject, rule_id, false,
+    insert into summary_members (tenant_id, summary_id, delivery_id, created_ms, destination_name, subject, rule_id,
+      of_window, over, told)
+    select tenant_id, ${row.id}::uuid, id, created_ms, destination_name, subject, rule_id, entity_id is null, false,
       case when id = ${row.id} then ${JSON.stringify(told)}::jsonb end
     from due_deliveries where tenant_id = ${tenantId} and id = any(${ids}::uuid[]) order by id
     on conflict (tenant_id, summary_id, delivery_id) do update set told = excluded.told where excluded.told is not null`;
@@ -262,3 +266,34 @@ export function endMembers(
 export const forgetMembers = (tx: Db, tenantId: string, summaryIds: readonly string[]) => tx`
   delete from summary_members
   where tenant_id = ${tenantId} and summary_id = any(${uuidArray(summaryIds)}::uuid[]) and delivery_id <> summary_id`;
+
+/** Summaries that one look forgets: each may have 10,000 members. */
+const oldMax = 10;
+
+/** The least id of a delivery that was decided at this time, or later. */
+const firstId = (ms: number) => `${deliveryId(Math.max(0, Math.floor(ms))).slice(0, 14)}7000-0000-000000000000`;
+
+/**
+ * Forgets what summaries from before `beforeMs` stood for, once none of their matches stands and no end waits. Returns whether there may be
+ * more. May be repeated.
+ */
+export async function forgetOldSummaries(sql: Sql, tenantId: string, beforeMs: number): Promise<boolean> {
+  const old = await sql<{ id: string }[]>`
+    select h.summary_id as id from summary_members h
+    where h.tenant_id = ${tenantId} and h.summary_id < ${firstId(beforeMs)}::uuid and h.told is not null
+      and not exists (
+        select from due_deliveries d
+        where d.tenant_id = ${tenantId} and d.destination_name = h.destination_name
+          and d.subject = ${summarySubjectOf(sql, sql`h.summary_id`)} and d.created_ms >= 0)
+      and not exists (
+        select from summary_members m, rule_matches r
+        where m.tenant_id = ${tenantId} and m.summary_id = h.summary_id and not m.over
+          and r.tenant_id = ${tenantId} and r.subject = m.subject and r.rule_id = m.rule_id and r.standing
+          and r.matched_ms <= m.created_ms)
+    order by h.summary_id limit ${oldMax}`;
+  if (old.length > 0)
+    await sql`
+      delete from summary_members
+      where tenant_id = ${tenantId} and summary_id = any(${uuidArray(old.map(({ id }) => id))}::uuid[])`;
+  return old.length === oldMax;
+}

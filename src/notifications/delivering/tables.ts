@@ -132,6 +132,8 @@ export const summaryMembers = pgTable(
     /** As in rule_matches. */
     subject: bytea("subject").notNull(),
     ruleId: uuid("rule_id").notNull(),
+    /** Whether it is about a maintenance window: no match stands, and its end alone ends it. */
+    ofWindow: boolean("of_window").notNull(),
     /** Whether the end of its match was reported, or would have been. */
     over: boolean("over").notNull(),
     /** Of the summary's own delivery: what it says, and its end after it. Null in all others. */
