@@ -110,6 +110,19 @@ test("a connection over HTTP/2 that is set up when the port begins to drain is s
   expect(clock()).toBeLessThan(2000);
 });
 
+test("a request that came while the process had no time is read before silent connections end", async () => {
+  const port = await open(0);
+  const socket = connect(port.address.port, "127.0.0.1");
+  while (port.connections() === 0) await sleep(1);
+  const closed = port.close({ drainMs: 4000 });
+  socket.write("GET /healthz HTTP/1.1\r\nhost: belfry\r\n\r\n");
+  const busyUntil = performance.now() + 1000;
+  while (performance.now() < busyUntil);
+  const [answer] = await once(socket, "data");
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /);
+  await closed;
+});
+
 test("while it drains it is not ready", async () => {
   const port = await open(1000);
   const headers = { "service-api-key": (await port.key()).text };
