@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as turn, setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
@@ -115,6 +115,7 @@ test("a request that came while the process had no time is read before silent co
   const socket = connect(port.address.port, "127.0.0.1");
   while (port.connections() === 0) await sleep(1);
   const closed = port.close({ drainMs: 4000 });
+  for (let turns = 0; turns < 5; turns++) await turn();
   socket.write("GET /healthz HTTP/1.1\r\nhost: belfry\r\n\r\n");
   const busyUntil = performance.now() + 1000;
   while (performance.now() < busyUntil);
