@@ -15,7 +15,8 @@ const send = (page: Page, name: string) =>
     const dimensions = { source: name };
     const event = { name, timestamp: Date.now(), dimensions, severity: "SEVERITY_ERROR", status: "STATUS_OPEN" };
     const answer = await fetch("/v1/data-receiver/events", {
-      ...{ method: "POST", headers: { "content-type": "application/json" } },
+      method: "POST",
+      headers: { "content-type": "application/json" },
       body: JSON.stringify({ events: [event] }),
     });
     const storedMs = Date.now();

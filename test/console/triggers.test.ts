@@ -180,7 +180,9 @@ describe("hostile names and texts of a trigger", () => {
   onPage("are text", async (page) => {
     const hostile = "<img src=x onerror=alert(1)>";
     await call("/v1/notification/triggers", {
-      ...{ name: hostile, description: hostile, tags: [hostile] },
+      name: hostile,
+      description: hostile,
+      tags: [hostile],
       type: { event: { query: { clause: { contains: { field: hostile, value: hostile } } } } },
     });
     page.on("dialog", () => expect.unreachable("a script has run"));

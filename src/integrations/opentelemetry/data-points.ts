@@ -58,9 +58,17 @@ function addAll(all: Fields, to: number[], read: (all: Fields, at: number) => nu
 /** Reads a data point. @throws code 3 for what is no Protobuf */
 export function readPoint(bytes: Uint8Array, kind: PointKind): DataPoint {
   const point: DataPoint = {
-    ...{ attributes: bytes.subarray(0, 0), timeMs: 0, recorded: true, value: Number.NaN, count: 0 },
-    ...{ sum: kind === "summary" ? 0 : undefined, min: undefined, max: undefined },
-    ...{ buckets: [], bounds: [], quantiles: [] },
+    attributes: bytes.subarray(0, 0),
+    timeMs: 0,
+    recorded: true,
+    value: Number.NaN,
+    count: 0,
+    sum: kind === "summary" ? 0 : undefined,
+    min: undefined,
+    max: undefined,
+    buckets: [],
+    bounds: [],
+    quantiles: [],
   };
   const byNumber = rolesOf[kind];
   const runs: [from: number, to: number][] = [];

@@ -73,8 +73,12 @@ function tally(pointsMax: number, { reserve }: Call) {
 async function read(parts: Iterable<MetricPart | undefined>, { series, pointsMax }: MetricsExport, call: Call) {
   const now = Math.floor(call.nowMs());
   const all: Read = {
-    ...{ points: { series: [], times: [], values: [] }, entities: new Set(), owners: [], names: [] },
-    ...{ skipped: 0, broken: new Map() },
+    points: { series: [], times: [], values: [] },
+    entities: new Set(),
+    owners: [],
+    names: [],
+    skipped: 0,
+    broken: new Map(),
   };
   const count = tally(pointsMax, call);
   for (const part of parts) {

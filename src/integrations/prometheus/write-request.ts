@@ -95,7 +95,12 @@ function checkPoints({ times, histograms }: WrittenSeries): void {
 }
 
 const empty = (): WrittenSeries => ({
-  ...{ key: "", labels: () => [], times: [], values: [], histograms: [], exemplars: 0 },
+  key: "",
+  labels: () => [],
+  times: [],
+  values: [],
+  histograms: [],
+  exemplars: 0,
 });
 
 const tooManyLabels = () => new Unreadable(`a series may have at most ${labelsMax} labels`);
