@@ -45,18 +45,21 @@ const lines: Line[] = [
   {
     name: "known models, 1,000 a request",
     request: putModels(1000, hosts / 1000, key).grpc,
-    ...{ connections: 6, count: 1000 },
+    connections: 6,
+    count: 1000,
   },
   {
     name: "events, 1,000 a request",
     request: putEvents(1000, hosts / 1000, key).grpc,
-    ...{ connections: 6, count: 1000 },
+    connections: 6,
+    count: 1000,
   },
   { name: "events, one a request", request: putEvents(1, hosts, key).grpc, connections: 64, count: 1 },
   {
     name: "points, 1,000 a request",
     request: putPoints(1000, hosts, pointsMs, key).grpc,
-    ...{ connections: 6, count: 1000 },
+    connections: 6,
+    count: 1000,
   },
 ];
 

@@ -93,7 +93,9 @@ const lines: Line[] = [
   {
     name: "events, 1,000 a request, three tenants",
     requests: each(thousands(putEvents), "own"),
-    ...{ connections: 2, count: 1000, events: true },
+    connections: 2,
+    count: 1000,
+    events: true,
   },
   { name: "events, one a request", requests: each(oneEvent), connections: 21, count: 1, events: true },
   { name: "points, 1,000 a request", requests: each(points), connections: 2, count: 1000 },

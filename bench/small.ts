@@ -48,12 +48,19 @@ async function send(client: number, endMs: number, key: string, counts: Map<stri
 }
 
 const event = (i: number, now: number, dimensions: object) => ({
-  ...{ name: `disk ${i % 50}`, timestamp: `${now - i}`, severity: "SEVERITY_ERROR", dimensions },
-  ...{ status: i % 3 === 0 ? "STATUS_CLOSED" : "STATUS_OPEN", summary: "97 % of /var is used" },
+  name: `disk ${i % 50}`,
+  timestamp: `${now - i}`,
+  severity: "SEVERITY_ERROR",
+  dimensions,
+  status: i % 3 === 0 ? "STATUS_CLOSED" : "STATUS_OPEN",
+  summary: "97 % of /var is used",
 });
 
 const point = (i: number, now: number, dimensions: object) => ({
-  ...{ metric: `m${i % 100}`, timestamp: `${now - Math.floor(i / 100) * 1000}`, value: i, dimensions },
+  metric: `m${i % 100}`,
+  timestamp: `${now - Math.floor(i / 100) * 1000}`,
+  value: i,
+  dimensions,
 });
 
 mkdirSync(group);
@@ -61,7 +68,10 @@ writeFileSync(join(group, limit as string), String(Number(values.mb) * MiB));
 const dataDir = mkdtempSync(join(tmpdir(), "belfry-small-"));
 const env = {
   ...process.env,
-  ...{ BELFRY_DATA_DIR: dataDir, BELFRY_PORT: String(port), BELFRY_PLAINTEXT: "1", BELFRY_LOG_LEVEL: "warn" },
+  BELFRY_DATA_DIR: dataDir,
+  BELFRY_PORT: String(port),
+  BELFRY_PLAINTEXT: "1",
+  BELFRY_LOG_LEVEL: "warn",
 };
 const child = spawn("sh", ["-c", `echo $$ > ${group}/cgroup.procs; exec npm start`], {
   cwd: root,

@@ -20,8 +20,11 @@ const steps: Step[] = [
   {
     name: "types",
     command: [
-      ...["node", "node_modules/typescript-7/bin/tsc", "--incremental"],
-      ...["--tsBuildInfoFile", "node_modules/.cache/types.tsbuildinfo"],
+      "node",
+      "node_modules/typescript-7/bin/tsc",
+      "--incremental",
+      "--tsBuildInfoFile",
+      "node_modules/.cache/types.tsbuildinfo",
     ],
   },
   {

@@ -168,7 +168,8 @@ export async function startServer(
   const feeds = feedNotifications(pool.system, replicas, watching);
   starting.defer(() => feeds.stop());
   const storeChanges = storingChanges({
-    ...{ onChanges, onKeptOpen },
+    onChanges,
+    onKeptOpen,
     onStored(tenantId, row) {
       watching.stored(tenantId, row);
       feeds.grew(tenantId);
@@ -237,8 +238,18 @@ export async function startServer(
   // Protocols of other tools.
   const stopping = new AbortController();
   const { foreign, ...integrations } = startIntegrations({
-    ...{ config, foreign: calls.foreign, room: room.inLane, bodies: held, lanes: ingest, nowMs: clock.nowMs, log },
-    ...{ models, events, points, openAlerts: openAlerts.bind(undefined, pool.sql), stopping: stopping.signal },
+    config,
+    foreign: calls.foreign,
+    room: room.inLane,
+    bodies: held,
+    lanes: ingest,
+    nowMs: clock.nowMs,
+    log,
+    models,
+    events,
+    points,
+    openAlerts: openAlerts.bind(undefined, pool.sql),
+    stopping: stopping.signal,
   });
 
   // The port, and what it reports of itself to its operators.
@@ -249,8 +260,17 @@ export async function startServer(
   const telemetry = await startTelemetry(
     config,
     {
-      ...{ pool, jobs, metrics, notifications, rules, audit, untaken, integrations },
-      ...{ lanes: ingest, watches: watching, bodies: held },
+      pool,
+      jobs,
+      metrics,
+      notifications,
+      rules,
+      audit,
+      untaken,
+      integrations,
+      lanes: ingest,
+      watches: watching,
+      bodies: held,
       streams: calls.openStreams,
       connections: () => connections(),
       certificateEndsMs: () => tls?.endsMs(),
@@ -260,8 +280,19 @@ export async function startServer(
   );
   starting.defer(() => telemetry.stop());
   const port = await serveApi({
-    ...{ config, tls, routes, services, discovery: found, admit: calls.admit, bodies: held, untaken, log },
-    ...{ foreign, stopping, notReady, incoming: given?.incoming },
+    config,
+    tls,
+    routes,
+    services,
+    discovery: found,
+    admit: calls.admit,
+    bodies: held,
+    untaken,
+    log,
+    foreign,
+    stopping,
+    notReady,
+    incoming: given?.incoming,
     ended(record, ...how) {
       calls.ended(record);
       telemetry.ended(record, ...how);

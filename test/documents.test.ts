@@ -41,8 +41,23 @@ describe("docs/upgrade.md", () => {
 describe("docs/concepts.md", () => {
   test("explains every word that a newcomer meets", () => {
     const words = [
-      ...["Entity", "Dimension", "Series", "Event", "Occurrence", "Instance", "Custom property", "Updater", "Window"],
-      ...["Trigger", "Destination", "Rule", "Delivery", "Credential", "Tenant", "API client", "Key"],
+      "Entity",
+      "Dimension",
+      "Series",
+      "Event",
+      "Occurrence",
+      "Instance",
+      "Custom property",
+      "Updater",
+      "Window",
+      "Trigger",
+      "Destination",
+      "Rule",
+      "Delivery",
+      "Credential",
+      "Tenant",
+      "API client",
+      "Key",
     ];
     const page = tree.get("docs/concepts.md") ?? "";
     expect(words.filter((word) => !page.includes(`\n**${word}.** `))).toEqual([]);

@@ -124,7 +124,10 @@ export async function startFleet(size: number): Promise<Fleet> {
 
   const running = starting.move();
   return {
-    ...{ database, servers, keys, run },
+    database,
+    servers,
+    keys,
+    run,
     async rest() {
       let { server } = await cpu();
       for (let i = 0; i < 20; i++) {

@@ -42,7 +42,9 @@ export async function startMachineProcess(
   const child = spawn(process.execPath, ["--max-semi-space-size=16", main, "serve"], {
     stdio: ["ignore", "pipe", "ignore"],
     env: {
-      ...{ MALLOC_ARENA_MAX: "2", PATH: process.env.PATH, NODE_ENV: "production" },
+      MALLOC_ARENA_MAX: "2",
+      PATH: process.env.PATH,
+      NODE_ENV: "production",
       ...env,
       BELFRY_PROCESSES: String(processes),
       BELFRY_PORT: String(port),

@@ -44,7 +44,8 @@ function setting(name: string, done: string, change: Setting): Action {
     ...(change.status !== undefined && { status: occurrence.status }),
   });
   return {
-    ...{ name, done },
+    name,
+    done,
     send: (rows) => send(rows, () => change),
     back: { name: "Undo", done: "as before", send: (rows) => send(rows, before) },
   };

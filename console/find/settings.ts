@@ -47,33 +47,46 @@ function listed(method: DescMethod, read: () => Promise<Found[]>): Source {
 export const settingsSources: readonly Source[] = [
   listed(MetricDictionaryService.method.listMetricEntries, async () =>
     (await metrics.listMetricEntries({ pageSize })).metrics.map(({ name, label }) => ({
-      ...{ kind: "Dictionary", name, beside: label, hash: linkTo(["settings", "dictionary", "metrics", name]) },
+      kind: "Dictionary",
+      name,
+      beside: label,
+      hash: linkTo(["settings", "dictionary", "metrics", name]),
     })),
   ),
   listed(ApiClientService.method.listApiClients, async () =>
     (await clients.listApiClients({ pageSize })).apiClients.map(({ id, name }) => ({
-      ...{ kind: "Keys", name, hash: linkTo(["settings", "keys", id]) },
+      kind: "Keys",
+      name,
+      hash: linkTo(["settings", "keys", id]),
     })),
   ),
   listed(UserAccountService.method.listUserAccounts, async () =>
     (await accounts.listUserAccounts({ pageSize })).users.map(({ id, email, firstName, lastName }) => ({
-      ...{ kind: "Accounts", name: email, beside: `${firstName} ${lastName}`.trim() },
+      kind: "Accounts",
+      name: email,
+      beside: `${firstName} ${lastName}`.trim(),
       hash: linkTo(["settings", "accounts", id]),
     })),
   ),
   listed(UserGroupService.method.listUserGroups, async () =>
     (await groups.listUserGroups({ pageSize })).groups.map(({ name }) => ({
-      ...{ kind: "Groups", name, hash: linkTo(["settings", "groups", name]) },
+      kind: "Groups",
+      name,
+      hash: linkTo(["settings", "groups", name]),
     })),
   ),
   listed(CredentialService.method.listCredentials, async () =>
     (await credentials.listCredentials({ pageSize })).credentials.map(({ id, info }) => ({
-      ...{ kind: "Credentials", name: info?.name ?? "", hash: linkTo(["settings", "credentials", id]) },
+      kind: "Credentials",
+      name: info?.name ?? "",
+      hash: linkTo(["settings", "credentials", id]),
     })),
   ),
   listed(CustomPropertyUpdaterService.method.listCustomPropertyUpdaters, async () =>
     (await updaters.listCustomPropertyUpdaters({ pageInput: { limit: pageSize } })).updaters.map(({ id, name }) => ({
-      ...{ kind: "Updaters", name, hash: linkTo(["settings", "properties", id]) },
+      kind: "Updaters",
+      name,
+      hash: linkTo(["settings", "properties", id]),
     })),
   ),
 ];

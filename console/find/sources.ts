@@ -32,7 +32,10 @@ export async function placesOf(screens: readonly Screen[]): Promise<Found[]> {
     return [
       { kind: "Screens", name: label, hash: linkTo([name]) },
       ...within.map(([section, of]) => ({
-        ...{ kind: "Screens", name: of.label, beside: label, hash: linkTo([name, section]) },
+        kind: "Screens",
+        name: of.label,
+        beside: label,
+        hash: linkTo([name, section]),
       })),
     ];
   });
@@ -41,7 +44,9 @@ export async function placesOf(screens: readonly Screen[]): Promise<Found[]> {
 
 const filters = (): Found[] =>
   saved.value.map(({ name, query }) => ({
-    ...{ kind: "Saved filters", name, hash: linkTo(["events"], new URLSearchParams(query)) },
+    kind: "Saved filters",
+    name,
+    hash: linkTo(["events"], new URLSearchParams(query)),
   }));
 
 /** What this page has and whose name holds all the words; without words, all of it. */
@@ -82,7 +87,10 @@ const sources: readonly Source[] = [
       const searchInput = { query: { clause: named(words) }, pageInput: { limit: ofKindMax } };
       const answer = await entities.searchEntities({ searchInput }, { signal });
       return (answer.entities?.entities ?? []).map(({ id, name, schemaIds }) => ({
-        ...{ kind: "Entities", name, beside: schemaIds.at(-1) ?? "", hash: linkTo(["entities", id]) },
+        kind: "Entities",
+        name,
+        beside: schemaIds.at(-1) ?? "",
+        hash: linkTo(["entities", id]),
       }));
     },
   },

@@ -95,7 +95,10 @@ export async function readAll(matching: Matching | undefined, signal: AbortSigna
   const period = parameters.period.value || periodOf(start, end);
   const metric = parameters.metric.value === "" ? [] : untracked(() => listOf("metric"));
   const how = {
-    ...{ start, end, period, pageSize: seriesMax },
+    start,
+    end,
+    period,
+    pageSize: seriesMax,
     aggregator: Aggregator[parameters.aggregator.value as keyof typeof Aggregator],
     ...(metric.length > 0 && { metricClause: oneOf(metric) }),
   };

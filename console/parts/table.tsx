@@ -91,7 +91,15 @@ export function Table<T>(props: TableProps<T>) {
     ) : (
       <TableRow
         key={key}
-        {...{ id, row, at, current: at === current, chosen, columns, tracks, rowHeight, tone: tone?.(row) }}
+        id={id}
+        row={row}
+        at={at}
+        current={at === current}
+        chosen={chosen}
+        columns={columns}
+        tracks={tracks}
+        rowHeight={rowHeight}
+        tone={tone?.(row)}
       />
     );
     now.set(key, { of, node });

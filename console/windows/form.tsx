@@ -57,7 +57,7 @@ function Identity({ form, fixed }: { form: WindowFormState; fixed: boolean }) {
     <fieldset>
       <legend>Window</legend>
       <TextField
-        {...{ form }}
+        form={form}
         path="name"
         label="Name"
         value={value.name}
@@ -67,7 +67,7 @@ function Identity({ form, fixed }: { form: WindowFormState; fixed: boolean }) {
         set={(name) => change({ name })}
       />
       <TextField
-        {...{ form }}
+        form={form}
         path="description"
         label="Description"
         rows={2}
@@ -75,16 +75,16 @@ function Identity({ form, fixed }: { form: WindowFormState; fixed: boolean }) {
         set={(description) => change({ description })}
       />
       <TextField
-        {...{ form }}
+        form={form}
         path="owner"
         label="Owner"
         help="Who is responsible for it, in any words."
         value={value.owner}
         set={(owner) => change({ owner })}
       />
-      <NamesField {...{ form }} path="tags" label="Tags" values={value.tags} set={(tags) => change({ tags })} />
+      <NamesField form={form} path="tags" label="Tags" values={value.tags} set={(tags) => change({ tags })} />
       <ChoiceField
-        {...{ form }}
+        form={form}
         path="status"
         label="Status"
         value={value.status === WindowStatus.DISABLED ? "disabled" : "enabled"}
@@ -95,7 +95,7 @@ function Identity({ form, fixed }: { form: WindowFormState; fixed: boolean }) {
         set={(word) => change({ status: word === "disabled" ? WindowStatus.DISABLED : WindowStatus.ENABLED })}
       />
       <ChoiceField
-        {...{ form }}
+        form={form}
         path="runMode"
         label="It starts"
         value={value.runMode === RunMode.MANUAL ? "manual" : "auto"}
@@ -116,7 +116,8 @@ function Effect({ form }: { form: WindowFormState }) {
     <fieldset>
       <legend>Entities and their state</legend>
       <ClauseField
-        {...{ form, clause }}
+        form={form}
+        clause={clause}
         path="query.clause"
         label="Entities with"
         help="They are found when a run begins."
@@ -127,7 +128,7 @@ function Effect({ form }: { form: WindowFormState }) {
         }
       />
       <CheckField
-        {...{ form }}
+        form={form}
         path="doNotPropagateToChildren"
         label="Children stay as they are"
         help="Else those that have such an entity as parent follow, and theirs in turn."
@@ -135,14 +136,14 @@ function Effect({ form }: { form: WindowFormState }) {
         set={(doNotPropagateToChildren) => change({ doNotPropagateToChildren })}
       />
       <CheckField
-        {...{ form }}
+        form={form}
         path="force"
         label="Decommissioned entities take part"
         value={value.force}
         set={(force) => change({ force })}
       />
       <NumberField
-        {...{ form }}
+        form={form}
         path="maintenanceState"
         label="Production state during a run"
         help="300 maintenance, 400 test, 500 pre-production, 1000 production; others are allowed."
@@ -152,7 +153,7 @@ function Effect({ form }: { form: WindowFormState }) {
         set={(maintenanceState) => change({ maintenanceState })}
       />
       <CheckField
-        {...{ form }}
+        form={form}
         path="overrideExitState"
         label="Another state than before after a run"
         value={value.overrideExitState}
@@ -160,7 +161,7 @@ function Effect({ form }: { form: WindowFormState }) {
       />
       {value.overrideExitState && (
         <NumberField
-          {...{ form }}
+          form={form}
           path="exitState"
           label="Production state after a run"
           value={value.exitState === 0 ? undefined : value.exitState}
@@ -187,7 +188,7 @@ function Notification({ form }: { form: WindowFormState }) {
     <fieldset>
       <legend>Message at the start and the end of a run</legend>
       <TextField
-        {...{ form }}
+        form={form}
         path="notification.message"
         label="Message"
         rows={2}
@@ -196,7 +197,7 @@ function Notification({ form }: { form: WindowFormState }) {
         set={(text) => set({ message: text })}
       />
       <NamesField
-        {...{ form }}
+        form={form}
         path="notification.rules"
         label="Rules to whose destinations it goes"
         known={answer.value.value?.nextPageToken === ""}

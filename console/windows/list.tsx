@@ -149,7 +149,8 @@ export function WindowList() {
               end={value.asked.end}
               named
               rows={rows.map(({ window: { id, name }, runs }) => ({
-                ...{ id, name },
+                id,
+                name,
                 runs: runs?.runs ?? [],
                 more: runs?.more ?? false,
               }))}

@@ -15,8 +15,18 @@ export const dayNames = [
 ] as const;
 
 export const monthNames = [
-  ...["January", "February", "March", "April", "May", "June"],
-  ...["July", "August", "September", "October", "November", "December"],
+  "January",
+  "February",
+  "March",
+  "April",
+  "May",
+  "June",
+  "July",
+  "August",
+  "September",
+  "October",
+  "November",
+  "December",
 ];
 
 /** A number or a text of a recurrence as text. */

@@ -27,7 +27,12 @@ const types = [
 ] as const;
 
 const units: Readonly<Record<string, string>> = {
-  ...{ "1": "minutes", "2": "hours", "3": "days", "4": "weeks", "5": "months", "6": "years" },
+  "1": "minutes",
+  "2": "hours",
+  "3": "days",
+  "4": "weeks",
+  "5": "months",
+  "6": "years",
 };
 
 /** When a window runs. */
@@ -48,7 +53,7 @@ export function ScheduleFields({ form }: { form: WindowFormState }) {
       <legend>When it runs</legend>
       <StartField form={form} schedule={schedule} put={put} />
       <DurationField
-        {...{ form }}
+        form={form}
         path="schedule.duration"
         label="A run takes"
         required
@@ -56,7 +61,7 @@ export function ScheduleFields({ form }: { form: WindowFormState }) {
         set={(seconds) => put({ duration: BigInt(Math.round((seconds ?? 0) * 1000)) })}
       />
       <TextField
-        {...{ form }}
+        form={form}
         path="schedule.timeZone"
         label="Time zone"
         help="Runs keep their time of the day in this zone when its clock is changed."
@@ -66,7 +71,7 @@ export function ScheduleFields({ form }: { form: WindowFormState }) {
         set={(zone) => put({ timeZone: zone, start: movedStart(schedule, zone) })}
       />
       <ChoiceField
-        {...{ form }}
+        form={form}
         path="schedule.recurrence.type"
         label="Repeats"
         value={type as "0"}
@@ -75,7 +80,7 @@ export function ScheduleFields({ form }: { form: WindowFormState }) {
       />
       {recurrence && <RecurrenceFields form={form} recurrence={recurrence} put={put} />}
       <NumberField
-        {...{ form }}
+        form={form}
         path="schedule.skipNext"
         label="Runs to skip"
         help="How many of the next runs are left out."
@@ -157,11 +162,11 @@ function RecurrenceFields({ form, recurrence, put }: PartProps & { recurrence: R
   const change = (part: Partial<Recurrence>) =>
     put({ recurrence: Object.assign(clone(RecurrenceSchema, recurrence), part) });
   const type = Number(recurrence.type);
-  if (type === 7) return <CronFields {...{ form, recurrence, change }} />;
+  if (type === 7) return <CronFields form={form} recurrence={recurrence} change={change} />;
   return (
     <>
       <NumberField
-        {...{ form }}
+        form={form}
         path="schedule.recurrence.interval"
         label="Every"
         unit={units[String(type)] ?? ""}
@@ -170,10 +175,10 @@ function RecurrenceFields({ form, recurrence, put }: PartProps & { recurrence: R
         value={recurrence.interval === 0n ? undefined : Number(recurrence.interval)}
         set={(count) => change({ interval: BigInt(count ?? 0) })}
       />
-      {type === 4 && <Weekdays {...{ form, recurrence, change }} />}
+      {type === 4 && <Weekdays form={form} recurrence={recurrence} change={change} />}
       {type === 6 && (
         <ChoiceField
-          {...{ form }}
+          form={form}
           path="schedule.recurrence.month"
           label="Month"
           value={partText(recurrence.month)}
@@ -183,7 +188,7 @@ function RecurrenceFields({ form, recurrence, put }: PartProps & { recurrence: R
       )}
       {type >= 5 && (
         <ChoiceField
-          {...{ form }}
+          form={form}
           path="schedule.recurrence.dayOfMonth"
           label="Day of the month"
           help="A month without this day has no run."
@@ -212,7 +217,8 @@ function CronFields({ form, recurrence, change }: ChangeProps) {
       {cronFields.map(([name, label, values]) => (
         <TextField
           key={name}
-          {...{ form, label }}
+          form={form}
+          label={label}
           path={`schedule.recurrence.${name}`}
           help={`${values}; also ranges a-b, steps */n, and lists.`}
           placeholder="*"
@@ -222,7 +228,7 @@ function CronFields({ form, recurrence, change }: ChangeProps) {
         />
       ))}
       <TextField
-        {...{ form }}
+        form={form}
         path="schedule.recurrence.dayOfWeek"
         label="Days of the week"
         help="MON to SUN, or 0 to 7. With days of the month too, either will do."
@@ -239,7 +245,7 @@ function Weekdays({ form, recurrence, change }: ChangeProps) {
   if (chosen === undefined) {
     return (
       <TextField
-        {...{ form }}
+        form={form}
         path="schedule.recurrence.dayOfWeek"
         label="Days of the week"
         value={recurrence.dayOfWeek}

@@ -30,7 +30,11 @@ export function momentOf(text: string, timeZone: string): number | undefined {
 }
 
 const weekdays = new Intl.DateTimeFormat("en-GB", {
-  ...{ weekday: "short", day: "numeric", month: "short", year: "numeric", timeZone: "UTC" },
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  timeZone: "UTC",
 });
 
 /** A local time as the server writes it, `2027-03-28T03:30:00+02:00`, in its parts. */

@@ -6,7 +6,7 @@ import http2, {
   type ServerHttp2Stream,
 } from "node:http2";
 import net, { type AddressInfo, type Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import type { Request } from "../wire/body-reader.ts";
 import type { Response } from "../wire/send-response.ts";
 import { answerBrokenRequest } from "./client-error.ts";
@@ -101,6 +101,7 @@ export async function listen(options: Options): Promise<HttpListener> {
       for (const session of sessions) session.close();
       const end = performance.now() + ms;
       await sleep(Math.min(ms, settleMs)); // what lies unread in a connection is a request that came in time
+      await turn(); // also where the process had no processor for that long: what came meanwhile is read before this goes on
       for (const socket of fresh.values()) if (identity !== undefined || socket.bytesRead === 0) socket.destroy();
       for (; ; await sleep(20)) {
         // A connection that was taken last becomes a session only when it is read; a second close has no effect.

@@ -147,7 +147,8 @@ export async function openPort(options: PortOptions): Promise<Port> {
   };
 
   const listener = await listen({
-    ...{ host: config.host, port: config.port },
+    host: config.host,
+    port: config.port,
     incoming: options.incoming,
     tls: options.tls,
     onRequest,

@@ -30,7 +30,10 @@ export async function serveApi(options: Options): Promise<Port> {
 /** JSON over /v1, with the bounds of the port, and what it reads and fails with noted in the records of its requests. */
 function jsonApi({ config, routes, services, admit, bodies, log }: Options, signal: AbortSignal) {
   return transcoder({
-    ...{ routes, services, admit, signal },
+    routes,
+    services,
+    admit,
+    signal,
     bodyBytesMax: (method) => messageBytesMax(config, method.parent),
     itemsMax: config.receiverItemsMax,
     streamBytesMax: config.streamBytesMax,

@@ -46,7 +46,9 @@ export function tlsServer({ renewed, ...first }: Identity, h1: EventEmitter, h2:
   const byNameOf = ({ certByName: cert, key }: Pair) => cert && tls.createSecureContext({ cert, key, ...rules });
   let byName = byNameOf(first);
   const server = tls.createServer({
-    ...{ cert: first.cert, key: first.key, ...rules },
+    cert: first.cert,
+    key: first.key,
+    ...rules,
     ALPNProtocols: ["h2", "http/1.1"],
     handshakeTimeout: handshakeMs,
     // Asked when the client names the server it wants; an address is not named.

@@ -2,8 +2,19 @@ import { cut, oneLine } from "./foreign-texts.ts";
 
 /** Keys that mean something to Belfry, whatever they mean to the tool that sends them. */
 const meaningful: ReadonlySet<string> = new Set([
-  ...["name", "type", "description", "units", "parent", "impactFromDimensions", "impactToDimensions"],
-  ...["productionState", "priority", "eventClass", "id", "source-type", "reason"],
+  "name",
+  "type",
+  "description",
+  "units",
+  "parent",
+  "impactFromDimensions",
+  "impactToDimensions",
+  "productionState",
+  "priority",
+  "eventClass",
+  "id",
+  "source-type",
+  "reason",
 ]);
 
 /** Whether a key would be obeyed: what other tools send under it is stored under another one. */

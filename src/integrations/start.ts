@@ -27,7 +27,12 @@ export function startIntegrations({ models, events, points, openAlerts, stopping
   const { config } = serving;
   const counts = itemCounts();
   const parts: IntegrationParts = {
-    ...{ config, models, events, points, lane: events.lane, alertsMax: config.receiverItemsMax },
+    config,
+    models,
+    events,
+    points,
+    lane: events.lane,
+    alertsMax: config.receiverItemsMax,
     open: (tenantId) => openAlerts(tenantId, alertType),
   };
   const shared = { ...serving, counts, startTime: timeStarter(stopping) };

@@ -101,15 +101,20 @@ export function toWindow(row: WindowRow, tenantName: string): MaintenanceWindow 
   const outdated = isOutdated(schedule);
   const nextStartMs = outdated ? null : row.nextStartMs;
   const etag = etagOf([
-    ...[row.description, row.owner, row.tags, row.clause, row.schedule, row.skipNext, row.notification, row.runMode],
-    ...[
-      row.status,
-      row.maintenanceState,
-      row.exitState,
-      row.overrideExitState,
-      row.force,
-      row.doNotPropagateToChildren,
-    ],
+    row.description,
+    row.owner,
+    row.tags,
+    row.clause,
+    row.schedule,
+    row.skipNext,
+    row.notification,
+    row.runMode,
+    row.status,
+    row.maintenanceState,
+    row.exitState,
+    row.overrideExitState,
+    row.force,
+    row.doNotPropagateToChildren,
   ]);
   return create(MaintenanceWindowSchema, {
     id: row.id,

@@ -72,10 +72,17 @@ interface State extends Options {
 export function startFleet(options: Options): Fleet {
   const fleet: State = {
     ...options,
-    ...{ members: new Map(), deaths: recentDeaths(), asked: new Map() },
+    members: new Map(),
+    deaths: recentDeaths(),
+    asked: new Map(),
     started: Promise.withResolvers(),
     stopped: Promise.withResolvers(),
-    ...{ begun: false, stopping: false, machineReady: false, died: 0, failedStarts: 0, questions: 0 },
+    begun: false,
+    stopping: false,
+    machineReady: false,
+    died: 0,
+    failedStarts: 0,
+    questions: 0,
   };
   for (let number = 1; number <= fleet.processes; number++) start(fleet, number);
   fleet.started.promise.catch(() => undefined);
@@ -104,8 +111,14 @@ function start(fleet: State, number: number): void {
     return;
   }
   const member: Member = {
-    ...{ number, worker, state: "starting", failure: undefined, sent: 0, unsent: new Set() },
-    ...{ load: { taken: 0, open: 0 }, reportedMs: performance.now() },
+    number,
+    worker,
+    state: "starting",
+    failure: undefined,
+    sent: 0,
+    unsent: new Set(),
+    load: { taken: 0, open: 0 },
+    reportedMs: performance.now(),
   };
   fleet.members.set(number, member);
   worker.on("message", (message: Report) => hear(fleet, member, message));

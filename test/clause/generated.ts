@@ -7,7 +7,14 @@ import { type Row, row } from "./rows.ts";
 const ids = ["r0", "r1", "r2", "r3", "r4", "r5", "unknown"];
 const keys = ["a", "b", "ключ", "it's", "a.b"];
 const fields = [
-  ...["name", "size", "ratio", "live", "level", "nothing", "dimensions.", "metadataFields.missing"],
+  "name",
+  "size",
+  "ratio",
+  "live",
+  "level",
+  "nothing",
+  "dimensions.",
+  "metadataFields.missing",
   ...keys.flatMap((key) => [`dimensions.${key}`, `metadataFields.${key}`, `metadataFields.${key}`]),
 ];
 

@@ -7,7 +7,9 @@ import { checkTrigger, compileTrigger } from "../../src/clause/trigger.ts";
 const page = readFileSync(new URL("../../docs/trigger-clauses.md", import.meta.url), "utf8");
 const rows = [...page.matchAll(/^\| `(\w+)` \| `(\{.*?\})` \| (.*) \|$/gm)].map(
   ([, name = "", shape = "", meaning = ""]) => ({
-    ...{ name, shape, meaning },
+    name,
+    shape,
+    meaning,
   }),
 );
 const noFields = { field: () => undefined, idsOf: () => [] };

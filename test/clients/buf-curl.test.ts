@@ -171,7 +171,13 @@ describe.each(["grpc", "grpcweb", "connect"])("buf curl over TLS, --protocol %s"
   test("without a schema: methods are listed, called, and their errors read by reflection", async () => {
     const tenant = await testTenant(server.database.sql);
     const listed = await promisify(execFile)(buf, [
-      ...["curl", "--cacert", server.caFile ?? "", "--protocol", protocol, "--list-methods", server.url],
+      "curl",
+      "--cacert",
+      server.caFile ?? "",
+      "--protocol",
+      protocol,
+      "--list-methods",
+      server.url,
     ]);
     const methods = listed.stdout.trim().split("\n");
     const services = new Set(routes.map(({ method }) => method.parent));

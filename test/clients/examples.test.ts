@@ -101,7 +101,10 @@ test("examples/opentelemetry does what it says", async () => {
   expect([...series]).toEqual([
     { metric: "shop.order.amount.bucket", units: "", labels: ["le", scope], count: 4 },
     ...["count", "max", "min", "sum"].map((name) => ({
-      ...{ metric: `shop.order.amount.${name}`, units: name === "count" ? "" : "EUR", labels: [scope], count: 1 },
+      metric: `shop.order.amount.${name}`,
+      units: name === "count" ? "" : "EUR",
+      labels: [scope],
+      count: 1,
     })),
     { metric: "shop.orders", units: "{order}", labels: [scope, "payment.method"], count: 2 },
     { metric: "shop.stock", units: "{item}", labels: [scope], count: 1 },

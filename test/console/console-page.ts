@@ -30,7 +30,10 @@ export interface Sent {
 export async function sendEvents(server: TestServer, tenant: TestTenant, events: readonly Sent[]): Promise<void> {
   const receiver = createClient(DataReceiverService, transport(server.target, "connect", tenant.headers));
   const whole = events.map(({ source, severity = Severity.ERROR, timestamp = BigInt(Date.now()), ...rest }) => ({
-    ...{ status: Status.OPEN, severity, timestamp, dimensions: { source } },
+    status: Status.OPEN,
+    severity,
+    timestamp,
+    dimensions: { source },
     ...rest,
   }));
   for (let from = 0; from < whole.length; from += 1000) {
@@ -88,7 +91,9 @@ export async function ordinaryDay(server: TestServer, tenant: TestTenant): Promi
   ] as const;
   const metrics = forms.flatMap(([metric, base, swing]) =>
     Array.from({ length: 180 }, (_, at) => ({
-      ...{ metric, timestamp: now - at * 60_000, dimensions: { source: "web-1" } },
+      metric,
+      timestamp: now - at * 60_000,
+      dimensions: { source: "web-1" },
       value: base + swing * Math.sin(at / 15) + (swing * ((at * 7919) % 13)) / 60,
     })),
   );
@@ -98,7 +103,11 @@ export async function ordinaryDay(server: TestServer, tenant: TestTenant): Promi
       server,
       tenant,
       day.map(([name, severity, summary, source], at) => ({
-        ...{ name, severity, summary, source, timestamp: BigInt(now - ago - at * 97_000) },
+        name,
+        severity,
+        summary,
+        source,
+        timestamp: BigInt(now - ago - at * 97_000),
         metadataFields: { team: ["storage", "network"][at % 2] ?? "" },
       })),
     );

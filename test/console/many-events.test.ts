@@ -35,7 +35,9 @@ onPage("with 50,000 open events, scrolling and typing make no long task", async 
     server,
     tenant,
     Array.from({ length: count }, (_, at) => ({
-      ...{ name: `check ${at % 200}`, source: `host ${Math.floor(at / 200)}`, summary: `the ${at}th of many` },
+      name: `check ${at % 200}`,
+      source: `host ${Math.floor(at / 200)}`,
+      summary: `the ${at}th of many`,
       severity: [Severity.CRITICAL, Severity.ERROR, Severity.WARNING][at % 3] ?? Severity.INFO,
     })),
   );

@@ -25,7 +25,10 @@ export async function paste(dir: string, lines: string): Promise<string> {
 /** Pastes the last line of a shell: a program that goes on until the test ends. */
 export function start(dir: string, line: string): void {
   const child = spawn("bash", ["-ec", `exec ${line.replace(/^(\w+=\S+ )+/, "env $&")}`], {
-    ...{ cwd: dir, env: { PATH, HOME }, detached: true, stdio: "ignore" },
+    cwd: dir,
+    env: { PATH, HOME },
+    detached: true,
+    stdio: "ignore",
   });
   onTestFinished(() => {
     if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGKILL");

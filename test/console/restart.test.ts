@@ -18,8 +18,11 @@ const { onPage } = testBrowser();
 
 const start = async (port: number) => {
   const config = readConfig({
-    ...{ DATABASE_URL: database.url, BELFRY_DATA_DIR: dataDir, BELFRY_PORT: String(port) },
-    ...{ BELFRY_SHUTDOWN_TIMEOUT: "500ms", BELFRY_MASTER_KEYS: masterKeys },
+    DATABASE_URL: database.url,
+    BELFRY_DATA_DIR: dataDir,
+    BELFRY_PORT: String(port),
+    BELFRY_SHUTDOWN_TIMEOUT: "500ms",
+    BELFRY_MASTER_KEYS: masterKeys,
   });
   const server = await startServer(config, openLog("silent"));
   return { ...server, database, target: { url: server.url, ca: server.caFile } };

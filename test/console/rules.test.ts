@@ -87,8 +87,12 @@ describe("a rule", () => {
       await form.getByRole("button", { name: "Create the rule" }).click();
       await page.getByRole("heading", { level: 1, name: "page storage" }).waitFor();
       expect(await stored("page storage")).toMatchObject({
-        ...{ enabled: true, message: "{{{event.summary}}} {{{event.body}}}", repeat: true, interval: 3600, delay: 300 },
-        ...{ triggers: ["critical"] },
+        enabled: true,
+        message: "{{{event.summary}}} {{{event.body}}}",
+        repeat: true,
+        interval: 3600,
+        delay: 300,
+        triggers: ["critical"],
       });
       const change = page.getByRole("form", { name: "Rule" });
       await change.getByLabel("Wait before the first notification", { exact: true }).fill("");

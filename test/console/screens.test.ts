@@ -147,7 +147,9 @@ const screens = [
   { image: "trigger-stale", heading: "silent", hash: () => "#/rules/triggers/silent" },
   { image: "trigger-new", heading: "New trigger", hash: () => "#/rules/triggers?new=yes" },
   ...["curl", "prometheus", "opentelemetry", "agent"].map((program) => ({
-    ...{ image: `send-${program}`, heading: "Send data", hash: () => `#/settings/send?with=${program}` },
+    image: `send-${program}`,
+    heading: "Send data",
+    hash: () => `#/settings/send?with=${program}`,
   })),
 ];
 

@@ -45,7 +45,9 @@ describe("the page and its files", () => {
     expect(page).toMatchObject({ statusCode: 200, headers: { "content-type": "text/html; charset=utf-8" } });
     const { headers } = page;
     expect(headers).toMatchObject({
-      ...{ "cache-control": "no-cache", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" },
+      "cache-control": "no-cache",
+      "x-content-type-options": "nosniff",
+      "referrer-policy": "no-referrer",
     });
     const policy = Object.fromEntries(
       String(headers["content-security-policy"])
@@ -53,8 +55,13 @@ describe("the page and its files", () => {
         .map((rule) => rule.split(/ (.*)/s).slice(0, 2)),
     );
     expect(policy).toMatchObject({
-      ...{ "default-src": "'none'", "script-src": "'self'", "style-src": "'self'", "connect-src": "'self'" },
-      ...{ "base-uri": "'none'", "form-action": "'none'", "frame-ancestors": "'none'" },
+      "default-src": "'none'",
+      "script-src": "'self'",
+      "style-src": "'self'",
+      "connect-src": "'self'",
+      "base-uri": "'none'",
+      "form-action": "'none'",
+      "frame-ancestors": "'none'",
       "require-trusted-types-for": "'script'",
     });
     expect(page.body).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\bon\w+=|\bstyle=/);
@@ -70,7 +77,8 @@ describe("the page and its files", () => {
       const plain = await get(url);
       expect(plain).toMatchObject({ statusCode: 200 });
       expect(plain.headers).toMatchObject({
-        ...{ "cache-control": "public, max-age=31536000, immutable", "x-content-type-options": "nosniff" },
+        "cache-control": "public, max-age=31536000, immutable",
+        "x-content-type-options": "nosniff",
       });
       if (plain.rawPayload.byteLength <= 1024) continue;
       for (const [encoding, unpack] of [

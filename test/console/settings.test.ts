@@ -161,7 +161,8 @@ describe("the dictionary", () => {
 describe("custom properties", () => {
   onPage("are set by an updater, which is seen before, turned off and deleted", async (page) => {
     const models = ["web-1", "web-2", "db-1"].map((source) => ({
-      ...{ timestamp: Date.now(), dimensions: { source } },
+      timestamp: Date.now(),
+      dimensions: { source },
       metadataFields: { name: source },
     }));
     await call("/v1/data-receiver/models", { models });

@@ -57,7 +57,10 @@ export async function someSilence(server: TestServer, tenant: TestTenant): Promi
   const name = "working hours";
   await call("/v1/notification/rules", { name, enabled: true, muteDuringMaintenance: true, ...rule });
   const sent = ["checkout slow", "restarts"].map((event) => ({
-    ...{ name: event, source: "web-2", severity: Severity.CRITICAL, summary: "after the deployment" },
+    name: event,
+    source: "web-2",
+    severity: Severity.CRITICAL,
+    summary: "after the deployment",
   }));
   await sendEvents(server, tenant, sent);
   const clause = { filter: { field: "summary", operation: "OP_EQUALS", value: "after the deployment" } };

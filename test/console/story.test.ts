@@ -57,7 +57,9 @@ async function alertingByPage(page: Page): Promise<Alerting> {
   writeFileSync(join(dir, "prometheus.yml"), `global: { evaluation_interval: 1s }\nrule_files: [rules.yml]\n${pasted}`);
   const write = () => {
     const rules = alerts.map(({ alert, instance }) => ({
-      ...{ alert, expr: "vector(1)", labels: { job: "node", instance, severity: "critical" } },
+      alert,
+      expr: "vector(1)",
+      labels: { job: "node", instance, severity: "critical" },
       annotations: { summary: `${alert} on ${instance}` },
     }));
     writeFileSync(join(dir, "rules.yml"), JSON.stringify({ groups: [{ name: "first", rules }] }));

@@ -104,7 +104,10 @@ describe("metrics", () => {
   onPage("of all entities that meet conditions are on one plot, by entity and labels", async (page) => {
     const metrics = ["0", "1"].flatMap((core) =>
       [0, 1, 2].map((ago) => ({
-        ...{ metric: "system.cpu.utilization", value: 0.5, labels: { core }, dimensions: { source: "web-2" } },
+        metric: "system.cpu.utilization",
+        value: 0.5,
+        labels: { core },
+        dimensions: { source: "web-2" },
         timestamp: Date.now() - ago * 60_000,
       })),
     );

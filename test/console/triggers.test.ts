@@ -124,7 +124,9 @@ describe("hostile names and texts of a trigger", () => {
   onPage("are text", async (page) => {
     const hostile = "<img src=x onerror=alert(1)>";
     await call("/v1/notification/triggers", {
-      ...{ name: hostile, description: hostile, tags: [hostile] },
+      name: hostile,
+      description: hostile,
+      tags: [hostile],
       type: { event: { query: { clause: { contains: { field: hostile, value: hostile } } } } },
     });
     await page.logIn(tenant, "#/rules/triggers");

@@ -55,7 +55,8 @@ const whole: Record<string, { make: Make; change: Make }> = {
       client(EntityFieldDictionaryService).createEntityField({ entityField: { name, description } }),
     change: ({ client }, name, description) =>
       client(EntityFieldDictionaryService).updateEntityField({
-        ...{ entityField: { name, description }, updateMask: { paths: ["description"] } },
+        entityField: { name, description },
+        updateMask: { paths: ["description"] },
       }),
   },
   "dictionary metric entries": {
@@ -63,7 +64,8 @@ const whole: Record<string, { make: Make; change: Make }> = {
       client(MetricDictionaryService).createMetricEntry({ metric: { name, description } }),
     change: ({ client }, name, description) =>
       client(MetricDictionaryService).updateMetricEntry({
-        ...{ metric: { name, description }, updateMask: { paths: ["description"] } },
+        metric: { name, description },
+        updateMask: { paths: ["description"] },
       }),
   },
   "dictionary event field entries": {
@@ -71,7 +73,8 @@ const whole: Record<string, { make: Make; change: Make }> = {
       client(EventFieldDictionaryService).createEventField({ eventField: { name, description } }),
     change: ({ client }, name, description) =>
       client(EventFieldDictionaryService).updateEventField({
-        ...{ eventField: { name, description }, updateMask: { paths: ["description"] } },
+        eventField: { name, description },
+        updateMask: { paths: ["description"] },
       }),
   },
   updaters: {
@@ -100,7 +103,10 @@ const paged: Record<string, Make> = {
   "maintenance windows": ({ client }, name) =>
     client(MaintenanceWindowService).createMaintenanceWindow({
       specification: {
-        ...{ name, runMode: 1, maintenanceState: 3, schedule: { start: BigInt(Date.now()), duration: 60_000n } },
+        name,
+        runMode: 1,
+        maintenanceState: 3,
+        schedule: { start: BigInt(Date.now()), duration: 60_000n },
         target: { case: "withIds", value: { ids: ["x"] } },
       },
     }),

@@ -188,13 +188,11 @@ describe("the job of a tenant", () => {
     const queries = createClient(EventQueryService, grpc);
     const now = Date.now();
     const event = (dedupKey: string, expiresAt?: number) => ({
-      ...{
-        name: "disk full",
-        dimensions: { source: "web-1" },
-        timestamp: BigInt(now),
-        status: OPEN as never,
-        dedupKey,
-      },
+      name: "disk full",
+      dimensions: { source: "web-1" },
+      timestamp: BigInt(now),
+      status: OPEN as never,
+      dedupKey,
       ...(expiresAt !== undefined && { expiresAt: BigInt(expiresAt) }),
     });
     const { succeeded } = await createClient(DataReceiverService, grpc).putEvents({

@@ -59,7 +59,9 @@ export async function startAlertmanager(stack: AsyncDisposableStack, urls: reado
   stack.defer(() => clear(dir));
   const http_config = { authorization: { credentials: headers["service-api-key"] } };
   const webhook_configs = urls.map((url) => ({
-    ...{ url: `${url}/v1/integrations/alertmanager-webhook`, send_resolved: true, http_config },
+    url: `${url}/v1/integrations/alertmanager-webhook`,
+    send_resolved: true,
+    http_config,
   }));
   writeFileSync(
     join(dir, "alertmanager.yml"),
@@ -72,7 +74,9 @@ export async function startAlertmanager(stack: AsyncDisposableStack, urls: reado
   const child = spawn(
     "prometheus-alertmanager",
     [
-      ...["--config.file=alertmanager.yml", "--storage.path=data", "--cluster.listen-address="],
+      "--config.file=alertmanager.yml",
+      "--storage.path=data",
+      "--cluster.listen-address=",
       `--web.listen-address=${address}`,
     ],
     { cwd: dir, stdio: ["ignore", "ignore", "pipe"] },

@@ -64,8 +64,12 @@ export async function consolePage(
         // An event's reports come in the order of their times.
         lastMs = Math.max(Date.now(), lastMs + 1);
         const event = {
-          ...{ name, summary: `turn ${n}`, timestamp: `${lastMs}`, dimensions: { source: "page" } },
-          ...{ severity: "SEVERITY_ERROR", status: closed ? "STATUS_CLOSED" : "STATUS_OPEN" },
+          name,
+          summary: `turn ${n}`,
+          timestamp: `${lastMs}`,
+          dimensions: { source: "page" },
+          severity: "SEVERITY_ERROR",
+          status: closed ? "STATUS_CLOSED" : "STATUS_OPEN",
         };
         await post(n % 2 === 0 ? urls : urls.toReversed(), agent, "data-receiver/events", { events: [event] });
         if (closed) open.delete(name);

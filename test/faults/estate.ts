@@ -117,7 +117,14 @@ export async function estateBeside(
   }
   const startMs = Date.now() - backMs;
   const itemOf = ({ entity, name, type, severity, status, summary, atMs }: Report) => ({
-    ...{ name, type, severity, status, summary, body: "", metadata: {}, acknowledged: undefined },
+    name,
+    type,
+    severity,
+    status,
+    summary,
+    body: "",
+    metadata: {},
+    acknowledged: undefined,
     dimensions: entities[entity]?.dimensions as Record<string, string>,
     timeMs: BigInt(startMs + atMs),
   });

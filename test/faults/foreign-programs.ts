@@ -22,7 +22,9 @@ export async function prometheusBeside(
   const between = withAlertmanager ? [{ url: await startAlertmanager(stack, urls, byWebhook.agent) }] : [];
   const key = alerted.agent["service-api-key"] as string;
   const prometheus = await startPrometheus(stack, urls, alerted.agent, {
-    ...{ scrapeSec, rules: alertRules, args: alertArgs },
+    scrapeSec,
+    rules: alertRules,
+    args: alertArgs,
     alerting: alertmanagers([...urls.map((url) => ({ url, key })), ...between]),
   });
   const startSec = Date.now() / 1000 + knownSec;

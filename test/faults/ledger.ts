@@ -139,7 +139,16 @@ async function compareOccurrences(db: Db, tenantId: string, model: EventModel, a
 }
 
 const inOrder = (o: ModelOccurrence) => [
-  ...[o.number, o.status, o.severity, o.acknowledged, o.summary, o.start, o.lastSeen, o.end, o.instances, o.expires],
+  o.number,
+  o.status,
+  o.severity,
+  o.acknowledged,
+  o.summary,
+  o.start,
+  o.lastSeen,
+  o.end,
+  o.instances,
+  o.expires,
 ];
 
 /** Each entity is as its newest model describes it. */

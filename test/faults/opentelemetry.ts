@@ -122,9 +122,16 @@ async function comparePoints(db: Db, tenantId: string, sent: Series, acknowledge
 }
 
 const itemOf = (host: string, { hrTime, eventName = "", body }: ReadableLogRecord): EventItem => ({
-  ...{ name: eventName, type: "", summary: "", body: String(body), metadata: {}, acknowledged: undefined },
-  ...{ dimensions: { "host.name": host }, timeMs: BigInt(hrTime[0] * 1000 + Math.floor(hrTime[1] / 1e6)) },
-  ...{ severity: severity.stored, status: 0 },
+  name: eventName,
+  type: "",
+  summary: "",
+  body: String(body),
+  metadata: {},
+  acknowledged: undefined,
+  dimensions: { "host.name": host },
+  timeMs: BigInt(hrTime[0] * 1000 + Math.floor(hrTime[1] / 1e6)),
+  severity: severity.stored,
+  status: 0,
 });
 
 /** The SDK's exporters of one protocol, one for each server. */

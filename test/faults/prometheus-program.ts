@@ -105,7 +105,8 @@ async function stored(url: string, headers: Headers, entity: Headers, untilMs: n
       entityClause: { filter: { field: "job", operation: "OP_EQUALS", value: "prometheus" } },
       timeRange: { start: new Date(untilMs - 82_800_000).toISOString(), end: new Date(untilMs + 1).toISOString() },
       downsample: { aggregator: "NONE", period: "1h" },
-      ...{ pageSize: 200, pageToken },
+      pageSize: 200,
+      pageToken,
     });
     if (status !== 200) throw new Error(`the search was answered ${status}: ${JSON.stringify(body)}`);
     for (const { name, labels = {}, timestamps, values } of body.metrics ?? []) {

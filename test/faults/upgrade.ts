@@ -342,7 +342,9 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     before === undefined
       ? undefined
       : await carriedOver(stack, { ...postgres, dataDir }, old, {
-          ...{ url: urls[0] as string, tenant: three, env: common },
+          url: urls[0] as string,
+          tenant: three,
+          env: common,
         });
   const way: Balanced = balanced(urls);
   stack.defer(() => way.stop());

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
@@ -108,6 +108,20 @@ test("a connection over HTTP/2 that is set up when the port begins to drain is s
   await closed;
   expect(told).toBe(true);
   expect(clock()).toBeLessThan(2000);
+});
+
+test("a request that came while the process had no time is read before silent connections end", async () => {
+  const port = await open(0);
+  const socket = connect(port.address.port, "127.0.0.1");
+  while (port.connections() === 0) await sleep(1);
+  const closed = port.close({ drainMs: 4000 });
+  for (let turns = 0; turns < 5; turns++) await turn();
+  socket.write("GET /healthz HTTP/1.1\r\nhost: belfry\r\n\r\n");
+  const busyUntil = performance.now() + 1000;
+  while (performance.now() < busyUntil);
+  const [answer] = await once(socket, "data");
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /);
+  await closed;
 });
 
 test("while it drains it is not ready", async () => {

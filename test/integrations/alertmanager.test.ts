@@ -46,12 +46,20 @@ describe("an alert", () => {
       dedupKey: dedupKeyOf(Object.entries(firing.labels)),
       occurrences: [
         {
-          ...{ severity: "SEVERITY_CRITICAL", status: "STATUS_OPEN", type: "alert", summary: "97 % is used" },
-          ...{ body: "Of /var\n97 % is used", instanceCount: "1", startTime: String(Date.parse(firing.startsAt)) },
+          severity: "SEVERITY_CRITICAL",
+          status: "STATUS_OPEN",
+          type: "alert",
+          summary: "97 % is used",
+          body: "Of /var\n97 % is used",
+          instanceCount: "1",
+          startTime: String(Date.parse(firing.startsAt)),
           expiresAt: String(Date.parse(firing.endsAt)),
           dimensions: { job: "node", instance: "web-1:9100" },
           metadataFields: {
-            ...{ alertname: "DiskFull", mountpoint: "/var", severity: "page", generatorURL: firing.generatorURL },
+            alertname: "DiskFull",
+            mountpoint: "/var",
+            severity: "page",
+            generatorURL: firing.generatorURL,
             "annotation.summary": "97 % is used",
           },
         },
@@ -177,21 +185,17 @@ describe("hostile alerts", () => {
     const { post, list, events, json } = await world();
     const long = "é".repeat(5 * 1024);
     const labels = {
-      ...{
-        alertname: `Odd\u0000\n${"x".repeat(300)}`,
-        instance: "i".repeat(3000),
-        long,
-        "with.dots and blanks": "1",
-        日本: "東京",
-      },
-      ...{
-        _svc_deleted_entity: "true",
-        name: "n",
-        "label.name": "m",
-        "annotation.summary": "s",
-        generatorURL: "g",
-        priority: "9",
-      },
+      alertname: `Odd\u0000\n${"x".repeat(300)}`,
+      instance: "i".repeat(3000),
+      long,
+      "with.dots and blanks": "1",
+      日本: "東京",
+      _svc_deleted_entity: "true",
+      name: "n",
+      "label.name": "m",
+      "annotation.summary": "s",
+      generatorURL: "g",
+      priority: "9",
       ["__proto__"]: "p",
     };
     const annotations = { summary: "s".repeat(500), description: "d".repeat(100_000), priority: "no" };
@@ -265,13 +269,14 @@ describe("reading", async () => {
   test("lists what is open of this door alone, in Alertmanager's form", async () => {
     const [first] = await list("?filter=n%3D1");
     expect(first).toEqual({
-      ...{
-        annotations: expect.any(Object),
-        endsAt: expect.stringMatching(/\.\d{3}Z$/),
-        fingerprint: expect.stringMatching(/^[\da-f]{16}$/),
-      },
-      ...{ receivers: [{ name: "belfry" }], startsAt: expect.any(String), updatedAt: expect.any(String) },
-      ...{ status: { inhibitedBy: [], silencedBy: [], state: "active" }, generatorURL: expect.any(String) },
+      annotations: expect.any(Object),
+      endsAt: expect.stringMatching(/\.\d{3}Z$/),
+      fingerprint: expect.stringMatching(/^[\da-f]{16}$/),
+      receivers: [{ name: "belfry" }],
+      startsAt: expect.any(String),
+      updatedAt: expect.any(String),
+      status: { inhibitedBy: [], silencedBy: [], state: "active" },
+      generatorURL: expect.any(String),
       labels: { alertname: "DiskFull", job: "node", instance: "web-1:9100", severity: "critical", n: "1" },
     });
     expect(await list()).toHaveLength(2);

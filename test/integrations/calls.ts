@@ -24,7 +24,8 @@ export function tool(server: Pick<TestServer, "target">, headers: Record<string,
         ? Buffer.from(body as string)
         : Buffer.from(JSON.stringify(body ?? null));
     const answer = await rawHttp1(server.target, {
-      ...{ method, path },
+      method,
+      path,
       headers: {
         authorization: `Bearer ${key}`,
         ...(body !== undefined && { "content-type": "application/json", "content-length": String(bytes.length) }),

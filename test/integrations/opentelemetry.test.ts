@@ -104,25 +104,35 @@ const logExporters = {
 
 /** What the last export leaves of a first one and a second, where they are summed up, and where only the second counts. */
 const distribution = (name: string, [count, sum, min, max]: number[]) => ({
-  ...{ [`${name}.count`]: count, [`${name}.sum`]: sum, [`${name}.min`]: min, [`${name}.max`]: max },
+  [`${name}.count`]: count,
+  [`${name}.sum`]: sum,
+  [`${name}.min`]: min,
+  [`${name}.max`]: max,
 });
 const buckets = (counts: number[]) =>
   Object.fromEntries(["0.5", "1", "+Inf"].map((le, i) => [`latency.bucket${JSON.stringify({ le })}`, counts[i]]));
 const orders = 'orders{"a.b":"1","a_b":"2","__name__":"n","ä":"3"}';
 const summedUp = {
-  ...{ [orders]: 5, ...distribution("exponential", [2, 6, 2, 4]) },
-  ...{ ...distribution("latency", [2, 1, 0.25, 0.75]), ...buckets([1, 2, 2]) },
+  [orders]: 5,
+  ...distribution("exponential", [2, 6, 2, 4]),
+  ...distribution("latency", [2, 1, 0.25, 0.75]),
+  ...buckets([1, 2, 2]),
 };
 const second = {
-  ...{ [orders]: 2, ...distribution("exponential", [1, 2, 2, 2]) },
-  ...{ ...distribution("latency", [1, 0.25, 0.25, 0.25]), ...buckets([1, 1, 1]) },
+  [orders]: 2,
+  ...distribution("exponential", [1, 2, 2, 2]),
+  ...distribution("latency", [1, 0.25, 0.25, 0.25]),
+  ...buckets([1, 1, 1]),
 };
 const always = { queue: -1, temperature: 20.5, observed: 7, "observed queue": 4 };
 /** What those that senders count since the last export are, and what an observed counter is. */
 const kinds = (counted: string, observed: string) => ({
-  ...{ queue: "UP_DOWN_COUNTER CUMULATIVE", "observed queue": "UP_DOWN_COUNTER CUMULATIVE" },
-  ...{ temperature: "GAUGE", observed: "GAUGE" },
-  ...{ orders: `COUNTER ${counted}`, "observed orders": `COUNTER ${observed}` },
+  queue: "UP_DOWN_COUNTER CUMULATIVE",
+  "observed queue": "UP_DOWN_COUNTER CUMULATIVE",
+  temperature: "GAUGE",
+  observed: "GAUGE",
+  orders: `COUNTER ${counted}`,
+  "observed orders": `COUNTER ${observed}`,
   ...Object.fromEntries(
     ["latency.bucket", ...["latency", "exponential"].flatMap((name) => Object.keys(distribution(name, [])))].map(
       (name) => [name, `HISTOGRAM ${counted}`],
@@ -216,7 +226,9 @@ test.each(Object.entries(logExporters))(
         name: "disk.full",
         occurrences: [
           {
-            ...{ severity: "SEVERITY_ERROR", body: "97 %", dimensions: { "host.name": "web-1" } },
+            severity: "SEVERITY_ERROR",
+            body: "97 %",
+            dimensions: { "host.name": "web-1" },
             metadataFields: { disk: "sda" },
           },
         ],
@@ -242,7 +254,8 @@ const request = (points: Point[], name = "m"): MessageInitShape<typeof ExportMet
                 case: "gauge",
                 value: {
                   dataPoints: points.map(({ value, timeMs = Date.now(), flags = 0 }) => ({
-                    ...{ flags, timeUnixNano: BigInt(timeMs) * 1_000_000n },
+                    flags,
+                    timeUnixNano: BigInt(timeMs) * 1_000_000n,
                     value: { case: "asDouble" as const, value },
                   })),
                 },

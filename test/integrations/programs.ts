@@ -48,10 +48,12 @@ export async function startPrometheus(
       JSON.stringify({
         groups: [
           {
-            ...{ name: "belfry", interval: "1s" },
+            name: "belfry",
+            interval: "1s",
             rules: [
               {
-                ...{ alert: "DiskFull", expr: `vector(1) == ${firing ? 1 : 0}` },
+                alert: "DiskFull",
+                expr: `vector(1) == ${firing ? 1 : 0}`,
                 labels: { severity: "critical", job: "node", instance: "web-1:9100" },
                 annotations: { summary: "97 % is used" },
               },
@@ -84,8 +86,12 @@ export async function startPrometheus(
   const process: ChildProcess = spawn(
     "prometheus",
     [
-      ...["--config.file=prometheus.yml", "--storage.tsdb.path=data", `--web.listen-address=127.0.0.1:${port}`],
-      ...["--web.enable-lifecycle", "--rules.alert.resend-delay=2s", "--log.level=warn"],
+      "--config.file=prometheus.yml",
+      "--storage.tsdb.path=data",
+      `--web.listen-address=127.0.0.1:${port}`,
+      "--web.enable-lifecycle",
+      "--rules.alert.resend-delay=2s",
+      "--log.level=warn",
     ],
     { cwd: dir, stdio: ["ignore", "pipe", "pipe"] },
   );

@@ -35,13 +35,12 @@ describe.skipIf(!installed("prometheus", "amtool"))("Debian's Prometheus and amt
   const start = (port: number) =>
     startServer(
       readConfig({
-        ...{
-          DATABASE_URL: database.url,
-          BELFRY_DATA_DIR: dataDir,
-          BELFRY_PORT: String(port),
-          BELFRY_MASTER_KEYS: masterKeys,
-        },
-        ...{ BELFRY_SHUTDOWN_TIMEOUT: "500ms", BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" },
+        DATABASE_URL: database.url,
+        BELFRY_DATA_DIR: dataDir,
+        BELFRY_PORT: String(port),
+        BELFRY_MASTER_KEYS: masterKeys,
+        BELFRY_SHUTDOWN_TIMEOUT: "500ms",
+        BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8",
       }),
       openLog("silent"),
     );

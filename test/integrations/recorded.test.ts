@@ -56,8 +56,12 @@ test("what Prometheus 2.42 sends opens an occurrence of each alert, its repeats 
     expect(name).toBe("DiskFull");
     expect(occurrences).toMatchObject([
       {
-        ...{ status: "STATUS_OPEN", severity: "SEVERITY_CRITICAL", body: "Über <80 % & more", instanceCount: "1" },
-        ...{ startTime: String(startMs), expiresAt: String(startMs + 20_000) },
+        status: "STATUS_OPEN",
+        severity: "SEVERITY_CRITICAL",
+        body: "Über <80 % & more",
+        instanceCount: "1",
+        startTime: String(startMs),
+        expiresAt: String(startMs + 20_000),
         dimensions: { job: "node", instance: "web-1:9100" },
       },
     ]);

@@ -94,7 +94,10 @@ async function world() {
     return body.metrics as { name: string; labels: Labels; values: number[]; type?: string; temporality?: string }[];
   }
   return {
-    ...{ tenant, call, send, stored },
+    tenant,
+    call,
+    send,
+    stored,
     facts: async () => [
       ...(await server.database
         .sql`select metric, units, description from series where tenant_id = ${tenant.id} order by metric`),
@@ -219,10 +222,17 @@ describe("samples are stored, and answered with 204", () => {
     await write(...names.map((name): Series => ({ labels: { ...up(), __name__: name }, samples: [[now, 1]] })));
     const found = await stored();
     expect(Object.fromEntries(found.map(({ name, type, temporality }) => [name, [type, temporality]]))).toEqual({
-      ...{ none: [undefined, undefined], c_created: [undefined, undefined], later: [undefined, undefined] },
-      ...{ c_total: ["COUNTER", "CUMULATIVE"], g: ["GAUGE", undefined], s: ["SUMMARY", "CUMULATIVE"] },
-      ...{ h_bucket: ["HISTOGRAM", "CUMULATIVE"], h_count: ["HISTOGRAM", "CUMULATIVE"] },
-      ...{ gh_sum: ["GAUGE_HISTOGRAM", undefined], i_info: ["INFO", undefined], set: ["STATE_SET", undefined] },
+      none: [undefined, undefined],
+      c_created: [undefined, undefined],
+      later: [undefined, undefined],
+      c_total: ["COUNTER", "CUMULATIVE"],
+      g: ["GAUGE", undefined],
+      s: ["SUMMARY", "CUMULATIVE"],
+      h_bucket: ["HISTOGRAM", "CUMULATIVE"],
+      h_count: ["HISTOGRAM", "CUMULATIVE"],
+      gh_sum: ["GAUGE_HISTOGRAM", undefined],
+      i_info: ["INFO", undefined],
+      set: ["STATE_SET", undefined],
     });
   });
 

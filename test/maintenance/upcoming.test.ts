@@ -100,7 +100,9 @@ describe("the runs that are foretold", () => {
       fc.property(specs, ({ everyMin, durationMin, skipNext, startsInMin, startedByHand, fromMin }) => {
         const start = nowMs + startsInMin * minuteMs;
         const { rules, progress: planned } = courseOf({
-          ...{ start, durationMin, skipNext },
+          start,
+          durationMin,
+          skipNext,
           recurrence: { type: 1, interval: everyMin },
         });
         const byHand = startedByHand && planned.runEndMs === undefined;

@@ -251,16 +251,15 @@ describe("labels", () => {
     const known = bytesOf({ a: "1", b: long });
     const entity = { id: Buffer.alloc(20), nextMs: 0 };
     forms.learn("t", known, {
-      ...{
-        number: 7,
-        entityId: entity.id,
-        metric: "m",
-        labels: { a: "1", b: long },
-        units: "",
-        description: "",
-        instrument: "",
-      },
-      ...{ confirmedMs: 0, entity },
+      number: 7,
+      entityId: entity.id,
+      metric: "m",
+      labels: { a: "1", b: long },
+      units: "",
+      description: "",
+      instrument: "",
+      confirmedMs: 0,
+      entity,
     });
     const table = forms.table();
     const find = (bytes: Uint8Array) => {

@@ -20,7 +20,10 @@ const destination = (description: string) => ({
 const rule = (description: string) => ({ name: "r", description, triggerNames: ["t"], destinationNames: ["d"] });
 const startMs = String(Date.now() + 86_400_000);
 const window = (description: string) => ({
-  ...{ name: "w", description, maintenanceState: 1, exitState: 0 },
+  name: "w",
+  description,
+  maintenanceState: 1,
+  exitState: 0,
   query: { clause: { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } } },
   schedule: { start: startMs, duration: "3600000" },
 });
@@ -76,7 +79,8 @@ describe.each(kinds)("a $kind", ({ kind, path, member, of }) => {
 test("another person's change of a secret alone is not overwritten", async () => {
   const path = "/v1/notification/destinations";
   const sent = (signingSecret: string, etag?: string) => ({
-    ...{ name: "signed", type: { webhook: { url: "https://hooks.example.com/", signingSecret } } },
+    name: "signed",
+    type: { webhook: { url: "https://hooks.example.com/", signingSecret } },
     ...(etag !== undefined && { etag }),
   });
   const secret = (byte: string) => `whsec_${Buffer.from(byte.repeat(32)).toString("base64")}`;

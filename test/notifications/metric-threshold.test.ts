@@ -38,7 +38,9 @@ async function withRule(rule: Partial<TestRule> = {}, type: object = above(10)) 
   ) {
     const nowMs = t0 + Math.max(nowSec, ...points.map(([second]) => second)) * sec;
     const sent = points.map(([second, value]) => ({
-      ...{ metric, timeMs: t0 + second * sec, value },
+      metric,
+      timeMs: t0 + second * sec,
+      value,
       ...(labels !== undefined && { labels }),
     }));
     await put(sql, servers[server] as (typeof servers)[0], tenant.tenantId, sent, nowMs);

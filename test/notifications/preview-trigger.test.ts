@@ -14,8 +14,12 @@ async function tenantWith(events: object[]) {
   const tenant = await testTenant(sql);
   const call = v1(server.url, tenant.headers);
   const sent = events.map((event, i) => ({
-    ...{ name: `event ${i}`, dimensions: { source: "web-1" }, severity: "SEVERITY_ERROR", status: "STATUS_OPEN" },
-    ...{ timestamp: String(Date.now() - 1000 * i), ...event },
+    name: `event ${i}`,
+    dimensions: { source: "web-1" },
+    severity: "SEVERITY_ERROR",
+    status: "STATUS_OPEN",
+    timestamp: String(Date.now() - 1000 * i),
+    ...event,
   }));
   if (events.length > 0) {
     const { body } = await call("POST", "/v1/data-receiver/events", { events: sent });
@@ -37,7 +41,10 @@ describe("a trigger that is not stored", () => {
     await call("POST", "/v1/data-receiver/events", {
       events: [
         {
-          ...{ name: "c", dimensions: { source: "web-1" }, severity: "SEVERITY_ERROR", status: "STATUS_CLOSED" },
+          name: "c",
+          dimensions: { source: "web-1" },
+          severity: "SEVERITY_ERROR",
+          status: "STATUS_CLOSED",
           timestamp: String(Date.now() + 1000),
         },
       ],
@@ -105,6 +112,7 @@ test("what is wrong is named", async () => {
     /^timeRange\.end: lies before 1973/,
   );
   expect(await preview({ type: { metricThreshold: { metricName: "load", max: 1 } } })).toMatchObject({
-    ...{ status: 501, body: { code: 12, message: "triggers of the source event alone have a preview" } },
+    status: 501,
+    body: { code: 12, message: "triggers of the source event alone have a preview" },
   });
 });

@@ -116,15 +116,14 @@ test("after a delay a series is sent with its newest value", async () => {
   await send(5, 99);
   const [row] = await sql`select * from due_deliveries where tenant_id = ${tenant.tenantId}`;
   const waiting = {
-    ...{
-      id: row?.id,
-      ruleId: row?.rule_id,
-      occasion: "first" as const,
-      destinationName: "d",
-      tries: 0,
-      told: row?.told,
-    },
-    ...{ createdMs: Number(row?.created_ms), dueMs: Number(row?.due_ms) },
+    id: row?.id,
+    ruleId: row?.rule_id,
+    occasion: "first" as const,
+    destinationName: "d",
+    tries: 0,
+    told: row?.told,
+    createdMs: Number(row?.created_ms),
+    dueMs: Number(row?.due_ms),
     subject: { key: row?.subject, entityId: row?.entity_id, metricName: row?.metric_name },
   };
   const verdicts = await tenant.engine.recheck(tenant.tenantId, [waiting], t0 + 12 * sec);

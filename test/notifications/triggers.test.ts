@@ -82,7 +82,10 @@ describe("a new trigger", () => {
     { metricThreshold: { metricName: "cpu", entityQuery: null, max: 0.9, metricClause: null } },
     {
       metricThreshold: {
-        ...{ metricName: "cpu", entityQuery: { clause: { withIds: { ids: [] } } }, min: 1, max: 2 },
+        metricName: "cpu",
+        entityQuery: { clause: { withIds: { ids: [] } } },
+        min: 1,
+        max: 2,
         metricClause: { filter: { field: "labels.mode", operation: "OP_EQUALS", value: "idle" } },
       },
     },

@@ -52,7 +52,9 @@ const { target, metrics, said } = machine;
 const json = { "content-type": "application/json" };
 const own = { ...json, "sec-fetch-site": "same-origin" };
 const post = (path: string, body: object, more: Record<string, string> = headers): RawRequest => ({
-  ...{ path, headers: { ...more, ...json }, body: [Buffer.from(JSON.stringify(body))] },
+  path,
+  headers: { ...more, ...json },
+  body: [Buffer.from(JSON.stringify(body))],
 });
 let sent = 0;
 const event = (name: string) => {

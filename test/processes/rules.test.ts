@@ -61,7 +61,10 @@ test("bounds of a machine are divided, those of memory down to what large messag
 
 describe("a connection goes", () => {
   const member = (open: number, more: object = {}) => ({
-    ...{ state: "serving" as const, sent: open, load: { taken: open, open }, reportedMs: 0 },
+    state: "serving" as const,
+    sent: open,
+    load: { taken: open, open },
+    reportedMs: 0,
     ...more,
   });
 

@@ -190,8 +190,15 @@ describe("against a running server", async () => {
       const checked = run(process.execPath, checker, ...rules.split(" "), "client.ts");
       await checked.catch(({ stdout }) => expect.fail(stdout));
       expect(JSON.parse(await run(process.execPath, "client.ts", server.url, await managerKey("Another")))).toEqual({
-        ...{ stored: 1, points: 1, events: 1, name: "client-1", lastSeen: true },
-        ...{ created: "Client", description: "Of a client", total: "1", gone: [404, 5] },
+        stored: 1,
+        points: 1,
+        events: 1,
+        name: "client-1",
+        lastSeen: true,
+        created: "Client",
+        description: "Of a client",
+        total: "1",
+        gone: [404, 5],
       });
     } finally {
       rmSync(folder, { recursive: true });

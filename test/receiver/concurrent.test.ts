@@ -126,8 +126,16 @@ test("overlapping, late and repeated batches from six connections of two servers
 test("a late or repeated instance of an event that has flapped 130,000 times reads 40 rows at most", async () => {
   const tenant = randomUUID();
   const item = (timeMs: number, status: number): EventItem => ({
-    ...{ name: "flaps", dimensions: { source: "x" }, severity: 4, acknowledged: undefined },
-    ...{ type: "", summary: "", body: "", metadata: {}, timeMs: BigInt(timeMs), status },
+    name: "flaps",
+    dimensions: { source: "x" },
+    severity: 4,
+    acknowledged: undefined,
+    type: "",
+    summary: "",
+    body: "",
+    metadata: {},
+    timeMs: BigInt(timeMs),
+    status,
   });
   const options = { nowMs: 1, store: storingChanges({}), known: entityCache() };
   await ingestEvents(sql, tenant, [item(60_000, 3)], options);

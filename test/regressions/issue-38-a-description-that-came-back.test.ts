@@ -4,8 +4,13 @@ import { type KnownSeries, seriesMemory } from "../../src/metrics/series-memory.
 
 const entityId = Buffer.from("host");
 const said = (description: string): KnownSeries => ({
-  ...{ number: 1, entityId, metric: "orders", ...noNotes, description },
-  ...{ confirmedMs: 0, entity: { id: entityId, nextMs: 0 } },
+  number: 1,
+  entityId,
+  metric: "orders",
+  ...noNotes,
+  description,
+  confirmedMs: 0,
+  entity: { id: entityId, nextMs: 0 },
 });
 
 test("a reader that holds a series sees what others said of it, so that a description that comes back is stored again", () => {

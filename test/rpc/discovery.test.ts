@@ -215,8 +215,15 @@ describe("health", () => {
     stop();
     expect((await ended).map(({ code }) => code)).toEqual([Code.Unavailable, Code.Unavailable, Code.Unavailable]);
     expect(told).toEqual([
-      ...["known SERVING", " SERVING", "other SERVICE_UNKNOWN"],
-      ...["known NOT_SERVING", " NOT_SERVING", "known SERVING", " SERVING", "known NOT_SERVING", " NOT_SERVING"],
+      "known SERVING",
+      " SERVING",
+      "other SERVICE_UNKNOWN",
+      "known NOT_SERVING",
+      " NOT_SERVING",
+      "known SERVING",
+      " SERVING",
+      "known NOT_SERVING",
+      " NOT_SERVING",
     ]);
   });
 });
@@ -304,7 +311,9 @@ describe("reads by Connect's GET", () => {
     expect(await ask(json, {})).toMatchObject({ status: 401, code: "unauthenticated" });
     expect(await ask({ ...json, message: "{}" })).toMatchObject({ status: 400, message: "query: is required" });
     const packed = (bytes: Buffer) => ({
-      ...{ encoding: "json", compression: "gzip", base64: "1" },
+      encoding: "json",
+      compression: "gzip",
+      base64: "1",
       message: gzipSync(bytes).toString("base64url"),
     });
     expect(await ask(packed(Buffer.from('{"query":{}}')))).toMatchObject({ status: 200 });

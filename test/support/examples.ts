@@ -19,27 +19,27 @@ const ids = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[A-Za-z0-9_-]{27}(?:=|%
 
 /** The files, each after those whose things it uses; what they delete goes last, and in the other order. */
 const files = [
-  ...[
-    "user-groups",
-    "user-accounts",
-    "credentials",
-    "triggers",
-    "destinations",
-    "rules",
-    "entity-fields",
-    "event-fields",
-  ],
-  ...["metric-entries", "data-receiver", "entities", "custom-properties", "custom-property-updaters"],
-  ...[
-    "maintenance-windows",
-    "metrics",
-    "events",
-    "event-management",
-    "api-clients",
-    "audit-log",
-    "deliveries",
-    "sessions",
-  ],
+  "user-groups",
+  "user-accounts",
+  "credentials",
+  "triggers",
+  "destinations",
+  "rules",
+  "entity-fields",
+  "event-fields",
+  "metric-entries",
+  "data-receiver",
+  "entities",
+  "custom-properties",
+  "custom-property-updaters",
+  "maintenance-windows",
+  "metrics",
+  "events",
+  "event-management",
+  "api-clients",
+  "audit-log",
+  "deliveries",
+  "sessions",
 ];
 
 const pathOf = (name: string) => new URL(`../../proto/examples/${name}.json`, import.meta.url);

@@ -124,7 +124,11 @@ describe("the metrics of a scripted run", () => {
       await json("POST", "/v1/notification/triggers", { name: "disks", type: { event: { query: { clause: disks } } } }),
       await json("POST", "/v1/notification/destinations", { name: "ops", type: { webhook: { url: receiver.url } } }),
       await json("POST", "/v1/notification/rules", {
-        ...{ name: "page", enabled: true, message: "x", triggerNames: ["disks"], destinationNames: ["ops"] },
+        name: "page",
+        enabled: true,
+        message: "x",
+        triggerNames: ["disks"],
+        destinationNames: ["ops"],
       }),
     ];
     expect(made.map(({ status }) => status)).toEqual([200, 200, 200]);
@@ -178,7 +182,11 @@ describe("what Prometheus reads", () => {
       before = end === "+Inf" ? 0 : Number(value);
     }
     expect(Object.keys(await samples("belfry_pool_connections_max", "pool")).sort()).toEqual([
-      ...["background", "ingest", "questions", "sending", "system"],
+      "background",
+      "ingest",
+      "questions",
+      "sending",
+      "system",
     ]);
     expect(await samples("belfry_database_up")).toEqual({ "": 1 });
     expect(Object.keys(await samples("belfry_build_info", "version"))[0]).toMatch(/^\d+\.\d+\.\d+/);

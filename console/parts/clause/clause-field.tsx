@@ -47,7 +47,8 @@ export function ClauseField<F extends DescMessage, S extends DescMessage>(props:
         </p>
       )}
       <Conditions
-        {...{ language, of }}
+        language={language}
+        of={of}
         draft={draft.value}
         errors={props.errors ?? refused}
         change={(group) => {

@@ -76,13 +76,19 @@ let lastId = 0;
 const nextId = () => ++lastId;
 
 export const newCondition = (): Condition => ({
-  ...{ kind: "condition", id: nextId() },
-  ...{ field: "", operation: "equals", value: "", valueKind: "text" },
+  kind: "condition",
+  id: nextId(),
+  field: "",
+  operation: "equals",
+  value: "",
+  valueKind: "text",
 });
 
 export const newGroup = (parts: readonly Draft[] = [newCondition()], match: Match = "all"): Group => ({
-  ...{ kind: "group", id: nextId() },
-  ...{ match, parts },
+  kind: "group",
+  id: nextId(),
+  match,
+  parts,
 });
 
 /** A clause as a draft; its outermost part is always a group. */

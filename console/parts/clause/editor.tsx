@@ -30,7 +30,8 @@ export function ClauseEditor({ clause, of, errors = [], apply }: EditorProps) {
       }}
     >
       <Conditions
-        {...{ of, errors }}
+        of={of}
+        errors={errors}
         language={searchClauses}
         draft={draft.value}
         change={(group) => {

@@ -13,8 +13,23 @@ export interface KnownField {
 }
 
 const ownEventFields = [
-  ...["id", "name", "type", "summary", "body", "severity", "status", "acknowledged", "entity", "entityName"],
-  ...["startTime", "lastSeen", "endTime", "instanceCount", "count", "dedupKey", "expiresAt"],
+  "id",
+  "name",
+  "type",
+  "summary",
+  "body",
+  "severity",
+  "status",
+  "acknowledged",
+  "entity",
+  "entityName",
+  "startTime",
+  "lastSeen",
+  "endTime",
+  "instanceCount",
+  "count",
+  "dedupKey",
+  "expiresAt",
 ];
 
 /** Whose fields conditions name: a trigger's are those of events and, after `entity.`, of their entities; series have labels. */
@@ -64,8 +79,18 @@ async function read(): Promise<void> {
 }
 
 const numbers = new Set([
-  ...["startTime", "lastSeen", "endTime", "expiresAt", "instanceCount", "count"],
-  ...["createTime", "updateTime", "livenessTime", "productionState", "priority", "timestamp"],
+  "startTime",
+  "lastSeen",
+  "endTime",
+  "expiresAt",
+  "instanceCount",
+  "count",
+  "createTime",
+  "updateTime",
+  "livenessTime",
+  "productionState",
+  "priority",
+  "timestamp",
 ]);
 
 /** The kind of a field's values where it is fixed. */

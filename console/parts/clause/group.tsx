@@ -51,7 +51,8 @@ export function GroupEditor<S extends DescMessage>(props: GroupProps<S>) {
         ) : (
           <ConditionRow
             {...shared}
-            {...{ fields, placeholder }}
+            fields={fields}
+            placeholder={placeholder}
             key={part.id}
             condition={part}
             has={language.has}

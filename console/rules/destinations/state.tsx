@@ -10,22 +10,30 @@ interface Words {
 
 const states: Readonly<Record<BreakerState, Words>> = {
   [BreakerState.CLOSED]: {
-    ...{ word: "Active", sign: "✓", tone: "good" },
+    word: "Active",
+    sign: "✓",
+    tone: "good",
     means: "What rules send to it goes out.",
   },
   [BreakerState.OPEN]: {
-    ...{ word: "Paused", sign: "▲", tone: "critical" },
+    word: "Paused",
+    sign: "▲",
+    tone: "critical",
     means:
       "It failed five times in a row, so it is left alone: for 30 seconds, and up to ten minutes while it goes on failing. What waits is sent later.",
   },
   [BreakerState.HALF_OPEN]: {
-    ...{ word: "On trial", sign: "○", tone: "info" },
+    word: "On trial",
+    sign: "○",
+    tone: "info",
     means: "It failed again and again. The next notification is tried alone: when it is taken, all others follow.",
   },
 };
 
 const disabled: Words = {
-  ...{ word: "Disabled", sign: "■", tone: "critical" },
+  word: "Disabled",
+  sign: "■",
+  tone: "critical",
   means: "The service has disabled it, and sends nothing to it. What rules decide meanwhile fails.",
 };
 

@@ -43,7 +43,10 @@ export async function readAgainstBounds(text: string, range: string, signal: Abo
     },
   });
   const how = {
-    ...{ start, end, period: periodOf(start, end), pageSize: seriesMax },
+    start,
+    end,
+    period: periodOf(start, end),
+    pageSize: seriesMax,
     metricClause: metricClause === undefined ? named : allOf([named, metricClause]),
   };
   const series: (PlotSeries & { id: string; outside: boolean })[] = [];
@@ -75,7 +78,11 @@ export async function readAgainstBounds(text: string, range: string, signal: Abo
   }
   const countOf = (of: typeof series) => new Set(of.map(({ id }) => id)).size;
   return {
-    ...{ start, end, count: countOf(series), asked: found.entities.length, total: found.total },
+    start,
+    end,
+    count: countOf(series),
+    asked: found.entities.length,
+    total: found.total,
     series: series.sort((a, b) => Number(b.outside) - Number(a.outside)),
     bounds: boundLines(source, series),
     outside: min === undefined && max === undefined ? undefined : countOf(series.filter(({ outside }) => outside)),

@@ -50,7 +50,11 @@ export function SecretFields({ form, type, kept }: SecretFieldsProps) {
       )}
       {keys.map(([key, label, hidden]) => {
         const shared = {
-          ...{ form, label, required, path: `secrets["${key}"]`, value: secrets[key] ?? "" },
+          form,
+          label,
+          required,
+          path: `secrets["${key}"]`,
+          value: secrets[key] ?? "",
           set: (text: string) => put(key, text),
         };
         return hidden ? <SecretField key={key} {...shared} /> : <TextField key={key} {...shared} />;

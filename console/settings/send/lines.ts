@@ -42,14 +42,16 @@ function curl({ origin, ownAuthority }: Place): Paste[] {
   const shared = `"timestamp":'$(date +%s)000',"dimensions":{"source":"'"$(hostname)"'"}`;
   return [
     {
-      ...{ title: "An event", where: "in a shell" },
+      title: "An event",
+      where: "in a shell",
       text: call(
         "events",
         `{"events":[{"name":"first event",${shared},"severity":"SEVERITY_INFO","status":"STATUS_OPEN","summary":"sent by curl"}]}`,
       ),
     },
     {
-      ...{ title: "A metric point", where: "in a shell" },
+      title: "A metric point",
+      where: "in a shell",
       text: call("metrics", `{"metrics":[{"metric":"queue.length",${shared},"value":3}]}`),
     },
   ];
@@ -61,7 +63,8 @@ function prometheus({ origin, host, ownAuthority }: Place): Paste[] {
     `${indent}authorization: { credentials_file: ${keyFile} }\n${ownAuthority ? `${indent}tls_config: { ca_file: ${authorityFile} }\n` : ""}`;
   return [
     {
-      ...{ title: "Alerts and samples", where: "in prometheus.yml, with the two files in its folder" },
+      title: "Alerts and samples",
+      where: "in prometheus.yml, with the two files in its folder",
       text: `alerting:
   alertmanagers:
     - scheme: ${scheme}
@@ -71,7 +74,8 @@ remote_write:
 ${shared("    ")}`.trimEnd(),
     },
     {
-      ...{ title: "Check", where: "in a shell, before Prometheus reads it again" },
+      title: "Check",
+      where: "in a shell, before Prometheus reads it again",
       text: "promtool check config prometheus.yml",
     },
   ];
@@ -88,9 +92,10 @@ function openTelemetry({ origin, host, ownAuthority }: Place): Paste[] {
   const tls = ownAuthority ? `    tls: { ca_file: ${authorityFile} }\n` : "";
   const plain = origin.startsWith("https:") ? "" : "    tls: { insecure: true }\n";
   return [
-    { ...{ title: "An SDK", where: "in the shell that starts your program" }, text: sdk.join("\n") },
+    { title: "An SDK", where: "in the shell that starts your program", text: sdk.join("\n") },
     {
-      ...{ title: "The Collector", where: "in collector.yaml, with the two files in its folder" },
+      title: "The Collector",
+      where: "in collector.yaml, with the two files in its folder",
       text: `receivers:
   otlp:
     protocols: { grpc: {}, http: {} }
@@ -104,7 +109,8 @@ ${tls}${plain}service:
     logs: { receivers: [otlp], exporters: [otlp] }`,
     },
     {
-      ...{ title: "Start the Collector", where: "in a shell" },
+      title: "Start the Collector",
+      where: "in a shell",
       text: `BELFRY_KEY="$(cat ${keyFile})" otelcol --config collector.yaml`,
     },
   ];
@@ -114,7 +120,8 @@ function agent({ origin, ownAuthority }: Place): Paste[] {
   const authority = ownAuthority ? ` AGENT_CA=${authorityFile}` : "";
   return [
     {
-      ...{ title: "The host agent", where: "in a checkout of Belfry, after npm ci, with the two files in its folder" },
+      title: "The host agent",
+      where: "in a checkout of Belfry, after npm ci, with the two files in its folder",
       text: `AGENT_URL=${origin}${authority} AGENT_KEY_FILE=${keyFile} npm run agent`,
     },
   ];

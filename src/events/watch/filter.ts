@@ -71,7 +71,12 @@ function rowBefore(row: EventRow, change: FeedChange): EventRow | "unknown" | un
   const { startMs, endMs, type = row.type, summary = row.summary, body = row.body } = replaced;
   return {
     ...row,
-    ...{ severity, status, acknowledged, type, summary, body },
+    severity,
+    status,
+    acknowledged,
+    type,
+    summary,
+    body,
     metadata: metadataBefore(row.metadata, replaced),
     start_ms: startMs === undefined ? row.start_ms : BigInt(startMs),
     end_ms: endMs === undefined ? row.end_ms : endMs === null ? null : BigInt(endMs),

@@ -32,7 +32,9 @@ export function alertmanager(parts: AlertmanagerParts): Integration {
       return { status: 200, headers: { "content-type": "application/json" }, body };
     });
   const reads = (name: string, path: string, serve: (call: Call) => Answer): Operation => ({
-    ...{ name, routes: [{ method: "GET", path: `/api/v2${path}` }], permission: Permission.READ },
+    name,
+    routes: [{ method: "GET", path: `/api/v2${path}` }],
+    permission: Permission.READ,
     serve: async (call) => serve(call),
   });
   return {

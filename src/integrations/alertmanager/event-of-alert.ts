@@ -9,10 +9,21 @@ import type { Alert } from "./alerts.ts";
 export const alertType = "alert";
 
 const severities: Readonly<Record<string, number>> = {
-  ...{ critical: 5, page: 5, fatal: 5, emergency: 5 },
-  ...{ error: 4, high: 4, major: 4 },
-  ...{ warning: 3, warn: 3, medium: 3, minor: 3 },
-  ...{ info: 2, informational: 2, notice: 2, low: 2 },
+  critical: 5,
+  page: 5,
+  fatal: 5,
+  emergency: 5,
+  error: 4,
+  high: 4,
+  major: 4,
+  warning: 3,
+  warn: 3,
+  medium: 3,
+  minor: 3,
+  info: 2,
+  informational: 2,
+  notice: 2,
+  low: 2,
   debug: 1,
 };
 const warning = 3;

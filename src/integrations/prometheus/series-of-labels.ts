@@ -25,7 +25,9 @@ export function seriesOfLabels(texts: readonly string[], entityLabels: ReadonlyS
     metric === "" ? `there must be a label ${metricLabel}` : (brokenMetric(metric) ?? brokenCount(labels.length));
   if (rule !== undefined) return rule;
   return {
-    ...{ metric, dimensions: entityOfLabels(entity, entityLabels), ...noNotes },
+    metric,
+    dimensions: entityOfLabels(entity, entityLabels),
+    ...noNotes,
     labels: labels.length === 0 ? undefined : Object.fromEntries(labels),
   };
 }

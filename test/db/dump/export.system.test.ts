@@ -146,8 +146,13 @@ const labels = { mountpoint: "tab\t, \\N", device: "sda" };
 await put("POST", "/v1/data-receiver/events", {
   events: [
     {
-      ...{ name: "disk full", timestamp: `${Date.now()}`, dimensions: dimensions(0), severity: "SEVERITY_CRITICAL" },
-      ...{ status: "STATUS_OPEN", dedupKey: "/var", expiresAt },
+      name: "disk full",
+      timestamp: `${Date.now()}`,
+      dimensions: dimensions(0),
+      severity: "SEVERITY_CRITICAL",
+      status: "STATUS_OPEN",
+      dedupKey: "/var",
+      expiresAt,
     },
   ],
 });
@@ -236,7 +241,9 @@ describe("with the servers stopped", () => {
         { dedupKey: "/var", occurrences: [{ status: "STATUS_OPEN", expiresAt }] },
       ]);
       const series = await call("POST", "/v1/metrics:search", {
-        ...{ entityClause: everyEntity.search_input.query.clause, metricClause: labelled, downsample },
+        entityClause: everyEntity.search_input.query.clause,
+        metricClause: labelled,
+        downsample,
         timeRange: { start: new Date(Date.now() - 3_600_000).toISOString(), end: new Date().toISOString() },
       });
       expect(series.body.metrics).toMatchObject([{ name: "disk.used", labels }]);

@@ -131,7 +131,8 @@ test("pages of custom property updaters end at a bound of bytes", async () => {
   const { tenant, call } = await world();
   const path = "/v1/modelcontext/custompropertyupdaters";
   const updaters = names.map((name) => ({
-    ...{ name, properties: { a: "b" } },
+    name,
+    properties: { a: "b" },
     entity_input: { clause: { withIds: { ids: ["unknown"] } } },
   }));
   expect((await call("POST", `${path}:create`, { updaters })).status).toBe(200);

@@ -74,7 +74,10 @@ const expected = [
   `orders{${scope},"http.method":"GET","ok":"true"} 3`,
   `queue{${scope}} -2`,
   `temperature{${scope},"room":"7"} 20.5`,
-  ...[`latency.count{${scope}} 3`, `latency.sum{${scope}} 5.9`, `latency.min{${scope}} 0.2`, `latency.max{${scope}} 5`],
+  `latency.count{${scope}} 3`,
+  `latency.sum{${scope}} 5.9`,
+  `latency.min{${scope}} 0.2`,
+  `latency.max{${scope}} 5`,
   `latency.bucket{${scope},"le":"0.5"} 1`,
   `latency.bucket{${scope},"le":"1"} 2`,
   `latency.bucket{${scope},"le":"+Inf"} 3`,
@@ -143,7 +146,9 @@ test("an attribute named as the label by which a point's values differ has a pre
   expect(shown(partsOf(toBinary(ExportMetricsServiceRequestSchema, request)))).toEqual([
     ...ofHistogram("a"),
     ...ofHistogram("b"),
-    ...[`s.count{${ofSummary}} 0`, `s.sum{${ofSummary}} 0`, `s{${ofSummary},"quantile":"0.5"} 7`],
+    `s.count{${ofSummary}} 0`,
+    `s.sum{${ofSummary}} 0`,
+    `s{${ofSummary},"quantile":"0.5"} 7`,
     'g{"le":"a","attribute.le":"2","quantile":"3"} 4',
   ]);
 });

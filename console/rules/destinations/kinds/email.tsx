@@ -10,18 +10,28 @@ export const email: DestinationKind<EmailDestination> = {
   Fields: ({ form, path, value, set }) => (
     <>
       <TextField
-        {...{ form, path: `${path}.to`, label: "To", value: value.to }}
+        form={form}
+        path={`${path}.to`}
+        label="To"
+        value={value.to}
         required
         help="One address, without a name."
         set={(to) => set({ to })}
       />
       <TemplateField
-        {...{ form, path: `${path}.subject`, label: "Subject", value: value.subject }}
+        form={form}
+        path={`${path}.subject`}
+        label="Subject"
+        value={value.subject}
         empty="the event's headline and entity."
         set={(subject) => set({ subject })}
       />
       <TemplateField
-        {...{ form, path: `${path}.body`, label: "Text", value: value.body, rows: 5 }}
+        form={form}
+        path={`${path}.body`}
+        label="Text"
+        value={value.body}
+        rows={5}
         empty="the message of the rule, and a table of facts. HTML when it begins with a tag."
         set={(body) => set({ body })}
       />

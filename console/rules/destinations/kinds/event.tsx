@@ -13,19 +13,31 @@ export const event: DestinationKind<EventDestination> = {
   Fields: ({ form, path, value, set }) => (
     <>
       <TemplateField
-        {...{ form, path: `${path}.nameTemplate`, label: "Name", value: value.nameTemplate }}
+        form={form}
+        path={`${path}.nameTemplate`}
+        label="Name"
+        value={value.nameTemplate}
         set={(nameTemplate) => set({ nameTemplate })}
       />
       <TemplateField
-        {...{ form, path: `${path}.typeTemplate`, label: "Type", value: value.typeTemplate }}
+        form={form}
+        path={`${path}.typeTemplate`}
+        label="Type"
+        value={value.typeTemplate}
         set={(typeTemplate) => set({ typeTemplate })}
       />
       <TemplateField
-        {...{ form, path: `${path}.summaryTemplate`, label: "Summary", value: value.summaryTemplate }}
+        form={form}
+        path={`${path}.summaryTemplate`}
+        label="Summary"
+        value={value.summaryTemplate}
         set={(summaryTemplate) => set({ summaryTemplate })}
       />
       <ChoiceField
-        {...{ form, path: `${path}.severity`, label: "Severity", value: String(value.severity) }}
+        form={form}
+        path={`${path}.severity`}
+        label="Severity"
+        value={String(value.severity)}
         choices={[
           [String(Severity.DEFAULT), "Choose one"],
           ...severities
@@ -35,7 +47,11 @@ export const event: DestinationKind<EventDestination> = {
         set={(severity) => set({ severity: Number(severity) as Severity })}
       />
       <TemplateField
-        {...{ form, path: `${path}.bodyTemplate`, label: "Text", value: value.bodyTemplate, rows: 4 }}
+        form={form}
+        path={`${path}.bodyTemplate`}
+        label="Text"
+        value={value.bodyTemplate}
+        rows={4}
         empty="no text."
         set={(bodyTemplate) => set({ bodyTemplate })}
       />

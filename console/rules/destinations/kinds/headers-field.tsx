@@ -23,7 +23,8 @@ export function HeadersField({ form, path, headers, stored, set }: HeadersProps)
   const rows = same(Object.fromEntries(typed.value), headers) ? typed.value : Object.entries(headers);
   return (
     <PairsField
-      {...{ form, path }}
+      form={form}
+      path={path}
       label="Headers"
       help="More headers of the request, such as authorization. Their values are secrets."
       item="header"

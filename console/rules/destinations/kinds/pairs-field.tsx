@@ -48,7 +48,7 @@ export function PairsField({ form, path, label, help, item, pairs, set, secret =
               put(at, [currentTarget.value, secret && value === storedSecret ? "" : value])
             }
           />
-          <PairValue {...{ item, at, value, secret }} set={(text) => put(at, [name, text])} />
+          <PairValue item={item} at={at} value={value} secret={secret} set={(text) => put(at, [name, text])} />
           <button
             type="button"
             aria-label={`Remove ${item} ${at + 1}${name && `, ${name}`}`}

@@ -17,7 +17,12 @@ interface TemplateProps {
 export function TemplateField({ form, path, label, empty, value, rows = 2, set }: TemplateProps) {
   return (
     <TextField
-      {...{ form, path, label, value, rows, set }}
+      form={form}
+      path={path}
+      label={label}
+      value={value}
+      rows={rows}
+      set={set}
       required={empty === undefined}
       help={`A template: {{{event.name}}} puts the event's name in.${empty === undefined ? "" : ` Empty: ${empty}`}`}
     />

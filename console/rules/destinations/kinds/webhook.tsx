@@ -22,7 +22,7 @@ export const webhook: DestinationKind<WebhookDestination> = {
         value={value.url}
         set={(url) => set({ url })}
       />
-      <SigningSecret {...{ form, path, value, stored, set }} />
+      <SigningSecret form={form} path={path} value={value} stored={stored} set={set} />
       <HeadersField
         form={form}
         path={`${path}.headers`}
