@@ -7,7 +7,6 @@ import { serverProcess } from "../../faults/server-process.ts";
 import { openHttp2 } from "../../support/clients.ts";
 import { testDatabase } from "../../support/database.ts";
 import { turnMsMax } from "../../support/loop-turns.ts";
-import { sized } from "../../support/part.ts";
 import { testTenant } from "../../support/tenant.ts";
 import { type HostileWrite, hostileWrites, packedWrite } from "./hostile-writes.ts";
 
@@ -30,7 +29,7 @@ const attacker = await testTenant(sql);
 const neighbour = await testTenant(sql);
 const connection = openHttp2(server);
 afterAll(() => connection.close());
-const times = sized(1, 10);
+const times = 10;
 /** How much more memory a request may take than its unpacked body, and a part of the heap that is not collected yet. */
 const [bodyFactor, beside, uncollected] = [16, 8 * MiB, 64 * MiB];
 const heldMax = 50 * MiB;

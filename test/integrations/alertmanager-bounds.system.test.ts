@@ -1,13 +1,12 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { loopTurns, turnMsMax } from "../support/loop-turns.ts";
-import { sized } from "../support/part.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { tool } from "./calls.ts";
 
 const server = await testServer({ BELFRY_INGEST_WAIT: "1m" });
-const rounds = sized(2, 10);
+const rounds = 10;
 
 /** A tenant of its own: calls as Alertmanager's clients do. */
 async function world() {
