@@ -19,6 +19,7 @@ import {
   resumedWatches,
   watchedBatch,
 } from "../test/faults/hostile-loads.ts";
+import { exportRequests, hostileExports } from "../test/faults/hostile-otlp.ts";
 import { chainedRules, containsRules, cronWindow } from "../test/faults/hostile-stored.ts";
 import { openHttp2, type RawRequest } from "../test/support/clients.ts";
 import type { SteadyLoad, SteadyOutcome } from "./load/steady.ts";
@@ -262,6 +263,10 @@ const corpus = (size: number, packed: boolean) =>
   Object.entries(hostile(size)).flatMap(([name, one]) =>
     requestsOf(one, key, packed).map((each) => [`${name} over ${each.name}`, each.request] as const),
   );
+const exports = (size: number) =>
+  Object.entries(hostileExports(size)).flatMap(([name, make]) =>
+    exportRequests(make(), key, true).map((each) => [`${name} over ${each.name}`, each.request] as const),
+  );
 const groups: [string, () => readonly (readonly [string, RawRequest])[]][] = [
   ["bodies up to 4 MiB", () => [["a batch of events of 4 MiB", batch(4 * MiB)], ...corpus(700_000, false)]],
   [
@@ -272,6 +277,7 @@ const groups: [string, () => readonly (readonly [string, RawRequest])[]][] = [
       ...corpus(2_500_000, true),
     ],
   ],
+  ["of OpenTelemetry", () => exports(1_600_000)],
 ];
 for (const [name, requests] of groups) {
   const held = await holding(requests());

@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { create, fromBinary, type MessageInitShape, toBinary, toJsonString } from "@bufbuild/protobuf";
+import { create, fromBinary, fromJson, type MessageInitShape, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import { compressionGzip, createGrpcTransport } from "@connectrpc/connect-node";
@@ -414,6 +414,186 @@ describe("bounds of a request", async () => {
       status: 413,
       body: { code: 8, message: "a request may have at most 10 log records; send fewer at once" },
     });
+  });
+});
+
+describe("of a distribution the values that are finite are stored, and it is told which are not", () => {
+  const time = () => ({ timeUnixNano: `${Date.now()}000000` });
+  const { NaN: none, POSITIVE_INFINITY: endless } = Number;
+  const asJson = (value: number) => (Number.isFinite(value) ? value : String(value));
+  const summary = (quantiles: [number, number][]) => ({
+    ...{ count: "5", sum: 10 },
+    quantileValues: quantiles.map(([quantile, value]) => ({ quantile: asJson(quantile), value: asJson(value) })),
+  });
+  const histogram = (sum: number, min: number, max: number) => ({
+    ...{ count: "2", sum: asJson(sum), min: asJson(min), max: asJson(max) },
+    ...{ bucketCounts: ["1", "1"], explicitBounds: [5] },
+  });
+  const buckets = { 'm.bucket{"le":"5"}': 1, 'm.bucket{"le":"+Inf"}': 2 };
+  const cases: [string, string, object, Record<string, number>][] = [
+    [
+      "a quantile's value",
+      "summary",
+      summary([
+        [0.5, none],
+        [0.9, 7],
+      ]),
+      { "m.count": 5, "m.sum": 10, 'm{"quantile":"0.9"}': 7 },
+    ],
+    [
+      "a quantile",
+      "summary",
+      summary([
+        [none, 3],
+        [0.9, 7],
+      ]),
+      { "m.count": 5, "m.sum": 10, 'm{"quantile":"0.9"}': 7 },
+    ],
+    ["the sum", "histogram", histogram(none, 1, 3), { "m.count": 2, "m.min": 1, "m.max": 3, ...buckets }],
+    ["min and max", "histogram", histogram(4, -endless, endless), { "m.count": 2, "m.sum": 4, ...buckets }],
+    [
+      "the sum of an exponential histogram",
+      "exponentialHistogram",
+      { count: "2", sum: "NaN", min: 1, max: 3 },
+      { "m.count": 2, "m.min": 1, "m.max": 3 },
+    ],
+  ];
+  const shop = { attributes: [{ key: "host.name", value: { stringValue: "web-1" } }] };
+  const sent = (kind: string, point: object) => ({
+    resourceMetrics: [
+      {
+        resource: shop,
+        scopeMetrics: [
+          { scope: { name: "shop" }, metrics: [{ name: "m", [kind]: { dataPoints: [{ ...time(), ...point }] } }] },
+        ],
+      },
+    ],
+  });
+  const told = "m: values that are not finite are passed over, the rest of the data point is stored";
+
+  test.each(cases)("%s", async (_, kind, point, values) => {
+    const inJson = await world();
+    expect(await inJson.call("POST", "/v1/metrics", sent(kind, point))).toMatchObject({
+      status: 200,
+      body: { partialSuccess: { errorMessage: told } },
+    });
+    expect(await inJson.stored()).toEqual(values);
+    const inProtobuf = await world();
+    const message = fromJson(ExportMetricsServiceRequestSchema, sent(kind, point) as never);
+    const client = createClient(MetricsService, createGrpcTransport({ baseUrl: server.url }));
+    const { partialSuccess } = await client.export(message, { headers: inProtobuf.tenant.headers });
+    expect(partialSuccess).toMatchObject({ rejectedDataPoints: 0n, errorMessage: told });
+    expect(await inProtobuf.stored()).toEqual(values);
+  });
+});
+
+describe("a data point beyond its bounds is refused alone", () => {
+  const timeUnixNano = BigInt(Date.now()) * 1_000_000n;
+  const many = <T>(count: number, make: (i: number) => T) => Array.from({ length: count }, (_, i) => make(i));
+  const histogram = (count: number) => ({
+    case: "histogram" as const,
+    value: {
+      dataPoints: [{ timeUnixNano, bucketCounts: many(count, () => 1n), explicitBounds: many(count - 1, (i) => i) }],
+    },
+  });
+  const summary = (count: number) => ({
+    case: "summary" as const,
+    value: { dataPoints: [{ timeUnixNano, quantileValues: many(count, (i) => ({ quantile: i / count, value: i })) }] },
+  });
+  const gauge = (more: object) => ({
+    case: "gauge" as const,
+    value: { dataPoints: [{ timeUnixNano, value: { case: "asDouble" as const, value: 1 }, ...more }] },
+  });
+  const attributes = (count: number) => ({ attributes: many(count, () => ({ key: "a" })) });
+  type Data = Parameters<typeof one>[0];
+  const one = (data: ReturnType<typeof histogram> | ReturnType<typeof summary> | ReturnType<typeof gauge>) =>
+    create(ExportMetricsServiceRequestSchema, {
+      resourceMetrics: [
+        {
+          scopeMetrics: [
+            {
+              metrics: [
+                { name: "beyond", data },
+                { name: "beside", data: gauge({}) },
+              ],
+            },
+          ],
+        },
+      ],
+    });
+  const large = { value: { case: "bytesValue" as const, value: new Uint8Array(300_000) } };
+  const cases: [string, Data, Data, string][] = [
+    ["buckets", histogram(1000), histogram(1001), "a data point may have at most 1000 buckets"],
+    ["quantiles", summary(1000), summary(1001), "a data point may have at most 1000 quantiles"],
+    ["attributes", gauge(attributes(1000)), gauge(attributes(1001)), "a data point may have at most 1000 attributes"],
+    [
+      "bytes of attributes",
+      gauge({}),
+      gauge({ attributes: [{ key: "a", value: large }] }),
+      "the attributes of a data point may take at most 262144 bytes",
+    ],
+    [
+      "fields",
+      gauge({ exemplars: many(9000, () => ({})) }),
+      gauge({ exemplars: many(10_000, () => ({})) }),
+      "a data point may have at most 10000 fields",
+    ],
+  ];
+
+  test.each(cases)("%s", async (_, within, beyond, rule) => {
+    const { tenant } = await world();
+    const client = createClient(MetricsService, createGrpcTransport({ baseUrl: server.url }));
+    const { headers } = tenant;
+    expect((await client.export(one(within), { headers })).partialSuccess).toBeUndefined();
+    expect((await client.export(one(beyond), { headers })).partialSuccess).toMatchObject({
+      rejectedDataPoints: 1n,
+      errorMessage: `beyond: ${rule}`,
+    });
+  });
+});
+
+describe("a log record beyond its bounds is refused alone", () => {
+  const attribute = (key: string, size = 1) => ({ key, value: { stringValue: "x".repeat(size) } });
+  test.each([
+    [
+      "attributes",
+      { attributes: Array.from({ length: 1001 }, (_, i) => attribute(`${i}`)) },
+      "a log record may have at most 1000 attributes",
+    ],
+    [
+      "bytes of attributes",
+      { attributes: [attribute("a", 300_000)] },
+      "the attributes of a log record may take at most 262144 bytes",
+    ],
+    [
+      "bytes of the body",
+      { body: { stringValue: "x".repeat(300_000) } },
+      "the body of a log record may take at most 262144 bytes",
+    ],
+  ])("%s", async (_, more, rule) => {
+    const { call } = await world();
+    const logRecords = [{ eventName: "beyond", ...more }, { eventName: "beside" }];
+    expect(await call("POST", "/v1/logs", { resourceLogs: [{ scopeLogs: [{ logRecords }] }] })).toMatchObject({
+      status: 200,
+      body: { partialSuccess: { rejectedLogRecords: "1", errorMessage: `beyond: ${rule}` } },
+    });
+  });
+});
+
+test("of a resource that no model may have, what fits is the entity's, and its points are stored", async () => {
+  const { call, tenant } = await world();
+  const attribute = (key: string, size: number) => ({ key, value: { stringValue: "x".repeat(size) } });
+  const attributes = [
+    ...[attribute("command", 100_000), attribute("a", 40_000), attribute("b", 40_000), attribute("c", 10)],
+    { key: "host.name", value: { stringValue: "web-1" } },
+  ];
+  const metrics = [{ name: "m", gauge: { dataPoints: [{ asDouble: 1 }] } }];
+  const body = { resourceMetrics: [{ resource: { attributes }, scopeMetrics: [{ metrics }] }] };
+  expect(await call("POST", "/v1/metrics", body)).toMatchObject({ status: 200, body: {} });
+  const [entity] = await sql`select dimensions, metadata from entities where tenant_id = ${tenant.id}`;
+  expect(entity).toEqual({
+    dimensions: { "host.name": "web-1" },
+    metadata: { a: "x".repeat(40_000), c: "x".repeat(10) },
   });
 });
 
