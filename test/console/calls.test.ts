@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect } from "vitest";
 import { EventQueryService, type WatchEventsRequest } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { SessionSchema, SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
-import { type DomPage, domPage } from "../support/dom-page.ts";
+import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 
 /** Proofs that calls came with, by method. */
 const proofs = new Map<string, (string | null)[]>();
@@ -75,7 +75,7 @@ describe("the proof of a session", () => {
     async (page) => {
       await page.logIn(manager);
       await page.getByText("Nothing is open.").waitFor();
-      await expect.poll(() => asked("WatchEvents").length).toBeGreaterThan(0);
+      await eventually(() => asked("WatchEvents").length).toBeGreaterThan(0);
       const mine = `proof ${made}`;
       expect(page.held()).toContain(mine);
       for (const method of ["SearchEvents", "WatchEvents"])
@@ -83,7 +83,7 @@ describe("the proof of a session", () => {
       expect(asked("CreateSession")).toEqual([null]);
       page.keep("belfry.session-proof", "of another tab");
       await page.goto("#/events?status=any");
-      await expect.poll(() => asked("SearchEvents").at(-1)).toBe("of another tab");
+      await eventually(() => asked("SearchEvents").at(-1)).toBe("of another tab");
       await page.getByRole("button", { name: "Log out" }).click();
       await page.getByRole("heading", { name: "Log in" }).waitFor();
       expect(asked("DeleteSession")).toEqual(["of another tab"]);

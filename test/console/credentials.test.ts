@@ -4,7 +4,7 @@ import { CredentialInfoSchema } from "#gen/belfry/credentials/v1/credential_pb.t
 import { field as fieldRules } from "#gen/buf/validate/validate_pb.ts";
 import { raw } from "../support/clients.ts";
 import type { Place } from "../support/dom-locator.ts";
-import { type DomPage, domPage } from "../support/dom-page.ts";
+import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, type TestTenant, testTenant } from "../support/tenant.ts";
 import { v1 } from "./json-call.ts";
@@ -97,7 +97,7 @@ describe("credentials", () => {
     await done.getByText('Credential "desk" was changed.').waitFor();
     expect((await stored(tenant))[0]?.info.description).toBe("of the desk");
     await page.getByRole("button", { name: "Undo" }).click();
-    await expect.poll(() => form.getByLabel("Description").inputValue()).toBe("");
+    await eventually(() => form.getByLabel("Description").inputValue()).toBe("");
     await form.getByLabel("May be sent to", { exact: true }).fill("other.example.com");
     await form.getByLabel("May be sent to", { exact: true }).press("Enter");
     await form.getByRole("button", { name: "Save" }).click();
@@ -105,10 +105,11 @@ describe("credentials", () => {
     await form.getByLabel("User name", { exact: true }).fill("v");
     await form.getByLabel("Password", { exact: true }).fill(`${secret}-2`);
     await form.getByRole("button", { name: "Save" }).click();
-    await expect
-      .poll(async () => (await stored(tenant))[0]?.info.allowedHosts)
-      .toEqual(["acme.example.com", "other.example.com"]);
-    await expect.poll(() => form.getByLabel("Password", { exact: true }).inputValue()).toBe("");
+    await eventually(async () => (await stored(tenant))[0]?.info.allowedHosts).toEqual([
+      "acme.example.com",
+      "other.example.com",
+    ]);
+    await eventually(() => form.getByLabel("Password", { exact: true }).inputValue()).toBe("");
     expect(await page.held()).not.toContain(secret);
   });
 

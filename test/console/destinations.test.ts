@@ -3,7 +3,7 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { raw } from "../support/clients.ts";
 import type { Place } from "../support/dom-locator.ts";
-import { type DomPage, domPage } from "../support/dom-page.ts";
+import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { answering, httpReceiver, mailReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, type TestTenant, testTenant } from "../support/tenant.ts";
@@ -102,7 +102,7 @@ describe("a webhook", () => {
         type: { webhook: { signingSecret: "********", headers: { authorization: "********" } } },
       });
       await page.getByRole("button", { name: "Undo" }).click();
-      await expect.poll(() => one(page).getByLabel("What it is for").inputValue()).toBe("");
+      await eventually(() => one(page).getByLabel("What it is for").inputValue()).toBe("");
       const [name, value] = ["Name", "Value"].map((part) => one(page).getByLabel(`${part} of header 1`));
       await name?.fill("x-authorization");
       expect(await value?.getAttribute("placeholder")).toBe("value");
@@ -111,9 +111,10 @@ describe("a webhook", () => {
       await one(page).getByRole("button", { name: "Remove: Signing secret" }).click();
       await one(page).getByRole("button", { name: "Remove header 1, authorization" }).click();
       await one(page).getByRole("button", { name: "Save" }).click();
-      await expect
-        .poll(async () => (await stored(tenant, "on call")).type.webhook)
-        .toMatchObject({ signingSecret: "", headers: {} });
+      await eventually(async () => (await stored(tenant, "on call")).type.webhook).toMatchObject({
+        signingSecret: "",
+        headers: {},
+      });
     },
   );
 
@@ -141,7 +142,7 @@ describe("a webhook", () => {
     const form = await newDestination(page, tenant, "silent", "Webhook");
     await form.getByLabel("Address").fill(`${receiver.url}/hook`);
     await form.getByRole("button", { name: "Send a test" }).click();
-    await expect.poll(() => receiver.received.length).toBe(1);
+    await eventually(() => receiver.received.length).toBe(1);
     await form.getByRole("button", { name: "Cancel the test" }).click();
     await resultOf(page).getByText("Cancelled.").waitFor();
     await ended.promise;

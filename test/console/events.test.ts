@@ -39,8 +39,10 @@ describe("the list of events", () => {
       ]);
       await page.logIn(tenant);
       await page.getByText("3 occurrences").waitFor();
-      const severities = (await page.getByRole("group", { name: "Severity" }).textContent()) ?? "";
-      expect(severities).toMatch(/Critical\s*1.*Error\s*2/);
+      await page
+        .getByRole("group", { name: "Severity" })
+        .filter({ hasText: /Critical\s*1.*Error\s*2/ })
+        .waitFor();
       await page.getByRole("group", { name: "Severity" }).getByLabel("Error").check();
       await page.getByText("2 occurrences").waitFor();
       await page.getByRole("group", { name: "Name" }).getByLabel("two").check();

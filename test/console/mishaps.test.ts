@@ -1,7 +1,7 @@
 import { describe, expect } from "vitest";
 import { createLink } from "../../src/auth/console-links.ts";
 import { transaction } from "../../src/db/transaction.ts";
-import { type DomPage, domPage } from "../support/dom-page.ts";
+import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { sendEvents } from "./console-page.ts";
@@ -71,7 +71,7 @@ describe("a link that logs in, in a browser that is logged in", () => {
     const open = async (answer: boolean) => {
       page.answer = answer;
       await page.goto(`#first=${token}`);
-      return await expect.poll(() => page.questions.at(-1)).toContain(mine.name);
+      return await eventually(() => page.questions.at(-1)).toContain(mine.name);
     };
     await open(false);
     await page.getByText(mine.name).waitFor();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect } from "vitest";
 import { raw } from "../support/clients.ts";
-import { domPage } from "../support/dom-page.ts";
+import { domPage, eventually } from "../support/dom-page.ts";
 import { answering, httpReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
@@ -224,6 +224,6 @@ describe("the guide", () => {
   onPage("goes back to a choice that was deleted since", async (page) => {
     await page.logIn(tenant, "#/rules/guide?trigger=never&destination=on%20call");
     await page.getByRole("form", { name: "Trigger" }).waitFor();
-    await expect.poll(() => page.hash()).toMatch(/#\/rules\/guide\?destination=on(%20|\+)call$/);
+    await eventually(() => page.hash()).toMatch(/#\/rules\/guide\?destination=on(%20|\+)call$/);
   });
 });

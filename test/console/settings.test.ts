@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import type { Place } from "../support/dom-locator.ts";
-import { type DomPage, domPage } from "../support/dom-page.ts";
+import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { v1 } from "./json-call.ts";
@@ -38,7 +38,7 @@ describe("keys", () => {
       .click();
     await page.getByRole("dialog").getByRole("button", { name: "Revoke", exact: true }).click();
     await page.getByText("It has no key yet").waitFor();
-    await expect.poll(() => v1(server, collector)("/v1/data-receiver/models", { models }).catch(String)).toMatch(/16/);
+    await eventually(() => v1(server, collector)("/v1/data-receiver/models", { models }).catch(String)).toMatch(/16/);
   });
 
   onPage("the last one of a manager is not revoked, and the page says why", async (page) => {
@@ -104,7 +104,7 @@ describe("accounts and groups", () => {
     await account.getByLabel("First name").fill("Ada");
     await account.getByRole("button", { name: "Save" }).click();
     await page.getByText("The account of ada@example.com is changed.").waitFor();
-    await expect.poll(() => account.getByLabel("First name").getAttribute("readonly")).not.toBeNull();
+    await eventually(() => account.getByLabel("First name").getAttribute("readonly")).not.toBeNull();
     // A name stays: there is nothing to take back.
     expect(await page.getByRole("button", { name: "Undo" }).count()).toBe(0);
     await account.getByLabel("E-mail").fill("ada.l@example.com");
@@ -129,7 +129,7 @@ describe("accounts and groups", () => {
     await account.getByLabel("E-mail").fill("bob@example.com");
     await account.getByLabel("Password").fill("Correct-horse-8");
     await page.reload();
-    await expect.poll(() => account.getByLabel("E-mail").inputValue()).toBe("bob@example.com");
+    await eventually(() => account.getByLabel("E-mail").inputValue()).toBe("bob@example.com");
     expect(await account.getByLabel("Password").inputValue()).toBe("");
     expect(await page.held()).not.toContain("Correct-horse-8");
   });

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
-import { domPage } from "../support/dom-page.ts";
+import { domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { ordinaryDay, sendEvents } from "./console-page.ts";
@@ -136,12 +136,10 @@ describe("metrics", () => {
       [/^web-1 · CPU utilization: /, /^web-2 · CPU utilization \{core=1\}: /].map((text) =>
         page.getByText(text).isVisible(),
       );
-    await expect
-      .poll(async () => {
-        await plot.press("End");
-        return read();
-      })
-      .toEqual([true, true]);
+    await eventually(async () => {
+      await plot.press("End");
+      return read();
+    }).toEqual([true, true]);
     await page.getByRole("button", { name: "Values as tables" }).click();
     const values = page.getByRole("grid", { name: "Values of 2 series in %" });
     await values.getByRole("columnheader", { name: "web-2 · CPU utilization {core=1}" }).waitFor();

@@ -2,7 +2,7 @@ import { createClient } from "@connectrpc/connect";
 import { beforeAll, describe, expect } from "vitest";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { transport } from "../support/clients.ts";
-import { type DomPage, domPage } from "../support/dom-page.ts";
+import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { ordinaryDay } from "./console-page.ts";
@@ -97,11 +97,11 @@ describe("a trigger on events", () => {
       .waitFor();
     await json.fill('{"in": {"field": "name", "values": [{"stringVal": "a, c"}]}}');
     await form(page).getByRole("button", { name: "Save" }).click();
-    await expect.poll(async () => JSON.stringify((await stored("odd"))?.type)).toContain("a, c");
+    await eventually(async () => JSON.stringify((await stored("odd"))?.type)).toContain("a, c");
     await page.settled();
     await page.getByRole("status", { name: "Done" }).getByRole("button", { name: "Undo" }).click();
-    await expect.poll(async () => JSON.stringify((await stored("odd"))?.type)).toContain("a, b");
-    await expect.poll(async () => await json.inputValue()).toContain("a, b");
+    await eventually(async () => JSON.stringify((await stored("odd"))?.type)).toContain("a, b");
+    await eventually(async () => await json.inputValue()).toContain("a, b");
   });
 });
 
@@ -113,7 +113,7 @@ describe("what is asked while a condition is typed", () => {
     await conditions(page).getByLabel("Value", { exact: true }).fill("disk");
     const { signal } = await held;
     await conditions(page).getByLabel("Value", { exact: true }).fill("disk full");
-    await expect.poll(() => signal.aborted).toBe(true);
+    await eventually(() => signal.aborted).toBe(true);
     await preview(page).getByText("1 event of this time:").waitFor();
     await page.getByLabel("Time range").selectOption("15m");
     await page.waitForHash(/range=15m/);
@@ -233,10 +233,10 @@ describe("two people who change the same trigger", () => {
     await page.getByRole("button", { name: "Undo" }).click();
     await page.getByText("Taken back.").waitFor();
     expect((await stored("for two"))?.description).toBe("of the first");
-    await expect.poll(() => page.getByLabel("What it is for").inputValue()).toBe("of the first");
+    await eventually(() => page.getByLabel("What it is for").inputValue()).toBe("of the first");
     await page.getByLabel("What it is for").fill("once more");
     await form(page).getByRole("button", { name: "Save" }).click();
-    await expect.poll(async () => (await stored("for two"))?.description).toBe("once more");
+    await eventually(async () => (await stored("for two"))?.description).toBe("once more");
   });
 
   onPage("are told: the second takes what is on the server", async (page) => {
@@ -246,7 +246,7 @@ describe("two people who change the same trigger", () => {
     expect(await page.getByLabel("What it is for").inputValue()).toBe("of the first");
     await page.getByLabel("What it is for").fill("after both");
     await form(page).getByRole("button", { name: "Save" }).click();
-    await expect.poll(async () => (await stored("for both"))?.description).toBe("after both");
+    await eventually(async () => (await stored("for both"))?.description).toBe("after both");
   });
 });
 

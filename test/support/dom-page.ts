@@ -10,7 +10,7 @@ import {
 } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { type HTMLAnchorElement, type HTMLElement, type HTMLInputElement, Window } from "happy-dom";
-import { afterAll, beforeAll, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { drawn, type Place, placeOf, pressOn, until } from "./dom-locator.ts";
 import type { TestServer } from "./server.ts";
 import type { TestTenant } from "./tenant.ts";
@@ -156,6 +156,9 @@ async function load(): Promise<Console> {
   const modules = await Promise.all(["frame/start.ts", "frame/calls.ts", "frame/session.ts", "draw.tsx"].map(of));
   return Object.assign({}, ...modules.map((each) => ({ ...each })));
 }
+
+/** Looks again and again, as `expect.poll`, within a bound that ends what hangs on a busy machine, too. */
+export const eventually = <T>(look: () => T) => expect.poll(look, { timeout: 30_000 });
 
 /** What answers the page: a server, or functions for what no server says when it is wanted. */
 type Answering = TestServer | ((router: ConnectRouter) => void);
