@@ -83,6 +83,13 @@ describe("a mail", () => {
       expect(bodies(raw)).toContain("Hello,\r\nDisk /var is 97 % full on Köln.");
     }));
 
+  test("whose subject renders to nothing has the rule's name there", () =>
+    withRelay({}, async (place, { mails }) => {
+      const notification = notificationOf({ event: { body: "" } });
+      await place.send(email({ subject: " {{{event.body}}}", body: "x" }), { notification });
+      expect(header(mails[0]?.raw ?? "", "Subject")).toBe("page-storage");
+    }));
+
   test("carries any characters in its subject and body", () =>
     withRelay({}, async (place, { mails }) => {
       const notification = notificationOf({ event: { summary: "Платте 磁盘 😀 is full" } });

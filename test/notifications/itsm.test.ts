@@ -234,6 +234,13 @@ describe("a record", () => {
     expect([...(system.rows[0]?.work_notes ?? "")]).toHaveLength(4000);
   });
 
+  test("has the rule's name as its short description where all else renders to nothing", async () => {
+    const empty = notificationOf({ event: { body: "" } });
+    const notification = { ...empty, rule: { ...empty.rule, message: "{{{event.body}}}" } };
+    await place.send(itsm({ shortDescription: " {{{event.body}}}" }), { notification });
+    expect(system.rows[0]?.short_description).toBe("page-storage");
+  });
+
   test("without a template has the message as its short description", async () => {
     await place.send(itsm({ shortDescription: "" }));
     expect(system.rows[0]?.short_description).toBe("Disk /var is 97 % full on web-1");

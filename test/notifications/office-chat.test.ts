@@ -138,3 +138,11 @@ test("what it would send is read as text", async () => {
     body: "disk-full\nEntity: web-1\nSeverity: ERROR\nStatus: OPEN\nCount: 3\nTime: 2026-11-22T10:00:00.000Z",
   });
 });
+
+test.each(["{{{event.body}}}", " {{{event.body}}}\u3000"])(
+  "%j, which renders to nothing, is the rule's name",
+  async (text) => {
+    await place.send(officeChat({ text }), { notification: notificationOf({ event: { body: "" } }) });
+    expect(lastCard().text).toBe("page-storage");
+  },
+);

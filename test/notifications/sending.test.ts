@@ -184,6 +184,25 @@ test("above maxPerMinute one summary a minute reports how many and names five; t
   expect(await place.waiting()).toEqual([]);
 });
 
+test("only what was looked for and is not there is cancelled as deleted, also among many", async () => {
+  const place = await tenant({ storm: { maxPerMinute: 1 }, alone: {} });
+  await place.put([
+    ...range(301).map((event) => ({ destination: "storm", event, createdMs: nowMs + event })),
+    ...range(3).map((event) => ({ destination: "alone", event, createdMs: nowMs + event })),
+  ]);
+  await sql`delete from occurrences where tenant_id = ${place.id} and event_id in (
+    select event_id from due_deliveries where tenant_id = ${place.id} and created_ms between ${nowMs + 1}::int8 and ${nowMs + 120}::int8)`;
+  await place.dispatch(nowMs + 1000);
+  await place.dispatch(nowMs + 62_000);
+  const done = Map.groupBy(await place.done(), ({ status, error }) => (error === "" ? status : error));
+  expect(done.get("what it is about was deleted")).toHaveLength(120 + 2);
+  expect([done.get("SENT")?.length, done.get("SUMMARISED")?.length]).toEqual([1 + 1 + 1, 179]);
+  const { event } = JSON.parse(receiver().received.findLast(({ path }) => path === "/storm")?.body ?? "{}");
+  expect(event.fields).toMatchObject({ count: 180 });
+  expect(event.fields.names).toHaveLength(80);
+  expect(await place.waiting()).toEqual([]);
+});
+
 test("a clear of what never went out is cancelled, as is what no one needs any more", async () => {
   const place = await tenant({ tidy: {} });
   await place.put([{ destination: "tidy", occasion: "clear" }]);

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { readConfig } from "../../src/config/settings.ts";
+import { deleteOldNotes } from "../../src/notifications/delivering/history.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { type Server, startServer } from "../../src/server.ts";
 import { temporaryDir, testDatabase } from "../support/database.ts";
@@ -236,6 +237,33 @@ describe("alerts at once at a pager that takes one notification a minute", () =>
     ]);
     await expect.poll(() => calls().length, poll).toBe(4);
     expect(calls()[3]?.body).toMatchObject({ event_action: "resolve", dedup_key: single.dedup_key });
+  }, 60_000);
+
+  test("both are ended after any time, since what was sent of a match that stands is not forgotten", async () => {
+    const site = await place(paging);
+    await site.rule();
+    const { single, summary } = await stormed(site, many(5));
+    await expect.poll(() => site.count(), poll).toBe(0);
+    const days = 86_400_000;
+    const notes = () => sql`
+      select subject from delivery_threads where tenant_id = ${site.tenant.id}
+      union all select delivery_id::text::bytea from summary_members where tenant_id = ${site.tenant.id}`;
+    const forget = () => deleteOldNotes(sql, site.tenant.id, { nowMs: Date.now() + 90 * days, retentionMs: 30 * days });
+    await forget();
+    expect(await notes()).toHaveLength(2 + 4);
+    await site.alerts(many(5), "ended", 5);
+    await site.nextMinute();
+    await expect.poll(() => calls().length, poll).toBe(3);
+    await site.nextMinute();
+    await expect.poll(() => calls().length, poll).toBe(4);
+    const ends = calls()
+      .slice(2)
+      .map(({ body }) => body.dedup_key);
+    expect(ends.toSorted()).toEqual([single.dedup_key, summary.dedup_key].toSorted());
+    await expect.poll(() => site.count(), poll).toBe(0);
+    await forget();
+    await forget();
+    expect(await notes()).toHaveLength(0);
   }, 60_000);
 
   test("two summaries end each with its own matches", async () => {

@@ -93,6 +93,14 @@ test.each([
   expect(posted()[0].attachments[0].color).toBe(color);
 });
 
+test.each(["{{{event.body}}}", " \n{{{event.body}}}\u3000"])(
+  "%j, which renders to nothing, is the rule's name",
+  async (message) => {
+    await place.send(teamChat(), withMessage(message, { event: { body: "" } }));
+    expect(posted()[0].attachments[0].text).toBe("page-storage");
+  },
+);
+
 describe("signs that call people", () => {
   test("come from no value, with two braces or three", async () => {
     const message = "<!here> {{event.summary}} {{{event.summary}}} {{&event.summary}}";

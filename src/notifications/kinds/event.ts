@@ -36,7 +36,7 @@ function itemOf({ destination, notification, texts }: Rendered<EventDestination>
   const { timeMs, clear, entity, rule, trigger } = notification;
   return {
     // What opened under one name is closed under the same.
-    name: state.name ?? cut(oneLine(text("nameTemplate")) || rule.name, labelCharsMax),
+    name: state.name ?? cut(oneLine(text("nameTemplate")), labelCharsMax),
     type: cut(oneLine(text("typeTemplate")), labelCharsMax),
     summary: cut(text("summaryTemplate"), summaryCharsMax),
     body: cutBytes(text("bodyTemplate"), bodyBytesMax),
