@@ -11,7 +11,7 @@ import { serverProcess } from "./server-process.ts";
 
 const MiB = 1024 * 1024;
 /** Pages that are asked for, and how many of them at least are cut. */
-const [pages, cut] = [240, 200];
+const [pages, cut] = [120, 100];
 const { sql, url } = await testDatabase();
 const dataDir = await place();
 const server = await serverProcess({

@@ -7,7 +7,7 @@ import { neighbourBound } from "./neighbour-bound.ts";
 
 const server = await testServer({});
 const { sql } = server.database;
-const seriesCount = 50_000;
+const seriesCount = 20_000;
 /** Beside another tenant's load, points are stored within this time. */
 const contractMs = 250;
 

@@ -9,7 +9,7 @@ import { ownClock } from "../support/stretch.ts";
 import { clear, place } from "./place.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
 
-const rows = 60_000;
+const rows = 30_000;
 const hangMs = 10_000;
 const samples = 20;
 const rounds = 2;

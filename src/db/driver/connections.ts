@@ -4,7 +4,7 @@ import type postgres from "postgres";
 import { type Holder, limiter } from "../../limiter.ts";
 import { connectionLost } from "./connection-errors.ts";
 import { type Client, count, isFatal, type PooledConnection } from "./pooled-connection.ts";
-import { type Answer, forget, type Query, queryAdapter, type Tagged } from "./query-adapter.ts";
+import { type Answer, forget, fromFirstRow, type Query, queryAdapter, type Tagged } from "./query-adapter.ts";
 import { transact } from "./transact.ts";
 
 /** A pool's tagged template, which can also begin transactions. */
@@ -153,7 +153,7 @@ export function connections(options: ConnectionsOptions) {
           ended.resolve();
           void release(slot);
         };
-        query.resolve = finish(resolve);
+        query.resolve = finish((answer) => resolve(fromFirstRow(answer)));
         query.reject = finish((error) => {
           if (isFatal(error)) slot.spent = true;
           options.failed?.(error);

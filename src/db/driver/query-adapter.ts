@@ -53,6 +53,19 @@ export function queryAdapter(inner: Tagged, adopt: Adopt): Tagged {
   return Object.assign(outer, { typed, types, array, unsafe, json }) as unknown as Tagged;
 }
 
+/**
+ * Returns an answer without empty places before its rows. The driver counts rows until a statement completes: after one that failed midway, by an
+ * error or a cancellation, it puts the rows of the next one behind as many as that had sent.
+ */
+export function fromFirstRow(answer: unknown): unknown {
+  if (Array.isArray(answer) && answer.length > 0 && !(0 in answer))
+    answer.splice(
+      0,
+      answer.findIndex((_row, place) => place in answer),
+    );
+  return answer;
+}
+
 const nothing = () => undefined;
 
 /** Lets go of what a query knows that has ended: its closures live on until a full collection (src/db/driver/statement.ts). */

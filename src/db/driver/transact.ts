@@ -1,7 +1,7 @@
 import { Readable, Writable } from "node:stream";
 import { connectionLost } from "./connection-errors.ts";
 import { count, isFatal, type PooledConnection } from "./pooled-connection.ts";
-import { type Answer, forget, type Query, queryAdapter, type Tagged } from "./query-adapter.ts";
+import { type Answer, forget, fromFirstRow, type Query, queryAdapter, type Tagged } from "./query-adapter.ts";
 
 /** Whether PostgreSQL has refused a statement, and so knows that the transaction has failed; not where the driver has. */
 const isOfPostgres = (error: unknown) => (error as { severity?: string } | null)?.severity !== undefined;
@@ -41,7 +41,7 @@ function joined(query: Query, slot: PooledConnection, { resolve, reject }: Answe
     // What a copy fails with at its end the driver tells its statement alone, which was answered when the copy began.
     if (value instanceof Writable) query.reject = (error) => void value.destroy(error as Error);
     if (value instanceof Readable) resumeAtEnd(value, slot);
-    resolve(value);
+    resolve(fromFirstRow(value));
   };
   const failed = (error: unknown) => {
     forget(query);
