@@ -36,6 +36,8 @@ export function textsBetween(bytes: Uint8Array, first: number, last: number): Te
   return (from, to) => all.slice(from - first, to - first);
 }
 
+export const notUtf8 = "labels must be UTF-8";
+
 /** The label whose name and value lie there, added to others; returns the rule that it breaks, before its texts are made. */
 export function addLabel(
   labels: string[],
@@ -46,7 +48,7 @@ export function addLabel(
   if (rule !== undefined) return rule;
   const name = textAt(nameFrom, nameTo);
   const value = textAt(valueFrom, valueTo);
-  if (name === undefined || value === undefined) return "labels must be UTF-8";
+  if (name === undefined || value === undefined) return notUtf8;
   labels.push(name, value);
   return undefined;
 }
