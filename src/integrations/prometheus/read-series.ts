@@ -109,7 +109,7 @@ function namerOf({ tenantId, reserve }: Call, version: 1 | 2): Namer {
   };
 }
 
-/** Adds the samples of a series whose length stands at a place. */
+/** Adds the samples of a series. @param at the place of its length in the request */
 function addSamples(
   { points, outcome: to }: ReadRequest,
   series: CheckedSeries,

@@ -14,7 +14,7 @@ export function strictText(bytes: Uint8Array, from: number, to: number): string 
   return isUtf8(own) ? own.toString() : undefined;
 }
 
-/** The beginning of a text, whatever its bytes are: at least so many characters, each of which takes at most four of them. */
+/** Returns the beginning of a text, whatever its bytes are: at least this many characters, each of at most four bytes. */
 export const beginningOf = (bytes: Uint8Array, from: number, to: number, characters: number): string =>
   bufferOf(bytes, from, Math.min(to, from + 4 * characters)).toString();
 
