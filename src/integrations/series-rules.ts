@@ -2,7 +2,7 @@ const nameCharactersMax = 255;
 const valueCharactersMax = 1024;
 const longName = `the name of a label may have at most ${nameCharactersMax} characters`;
 const longValue = `the value of a label may have at most ${valueCharactersMax} characters`;
-/** A character takes at most so many bytes of UTF-8. */
+/** The most bytes of a character in UTF-8. */
 const characterBytes = 4;
 /** What has more bytes is no name of a label or metric, and no value of a label. */
 export const nameBytesMax = characterBytes * nameCharactersMax;
@@ -21,7 +21,7 @@ function longer(text: string, max: number): boolean {
 
 const noName = "the name of a label must not be empty";
 
-/** What is wrong with a label of so many bytes, before its texts are made; undefined: nothing yet. */
+/** Returns the rule that a label breaks by its bytes alone, before its texts are made. */
 export function brokenBytes(nameBytes: number, valueBytes: number): string | undefined {
   if (nameBytes === 0) return noName;
   if (nameBytes > nameBytesMax) return longName;

@@ -39,7 +39,7 @@ const keyCharactersMax = 1024;
 /** A series of this many characters, or of fewer, counts as one; one of more counts as several. */
 const weightCharacters = 512;
 
-/** What tells a series from others of its entity: the metric, followed by the `labelsKey`; of much text a digest. */
+/** Returns the key of a series within its entity: the metric, followed by the `labelsKey`; for long ones a digest. */
 function seriesKey(text: string): string {
   // No metric's name begins so.
   return text.length <= keyCharactersMax ? text : `\0${hash("sha256", text, "base64")}`;

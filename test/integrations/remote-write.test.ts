@@ -586,7 +586,7 @@ describe("a field of another wire type is an error, and nothing of the request i
     expect(await shown()).toEqual([]);
   });
 
-  test("a field that nobody knows is passed over, whatever its type", async () => {
+  test("an unknown field is passed over, whatever its type", async () => {
     const { send, shown } = await world();
     const series = [...labels, 0x78, 1, 0x7a, 2, 0, 0, 0x12, 0];
     const answer = await send(Buffer.concat([good, Buffer.from([0x7a, 0, 0x0a, series.length, ...series])]));
@@ -615,7 +615,7 @@ test("50,000 samples of the longest labels that there may be, named by 64 refere
   expect(row).toEqual({ count: 1 });
 });
 
-test("labels that one request of version 2 names again and again are made into so many new series only, and then into more", async () => {
+test("new series whose labels exceed 4 MiB in one request of version 2 fail, and are stored when they are sent again", async () => {
   const { send, tenant } = await world();
   const names = Array.from({ length: 30 }, (_, i) => `k${10 + i}`);
   const symbols = [

@@ -18,7 +18,7 @@ function world(seriesMax: number) {
   };
 }
 
-test("series with much text are told apart by all of it", () => {
+test("series with long labels are distinguished by all of their text", () => {
   const { find, remember } = world(1000);
   const long = "v".repeat(5000);
   remember("a", { k: `${long}1` }, 1);

@@ -70,7 +70,7 @@ export function skip(reader: BinaryReader, type: number): void {
   }
 }
 
-/** Reads the length of a value; returns where it ends. @throws Unreadable when that lies beyond what it stands in */
+/** Reads the length of a value; returns where it ends. @throws Unreadable when that is beyond the message around it */
 export function valueEnd(reader: BinaryReader, end: number): number {
   const length = reader.uint32();
   if (length > end - reader.pos) throw cutOff();

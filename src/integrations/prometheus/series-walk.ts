@@ -14,7 +14,7 @@ import {
 
 /** A series of a remote write request: one object serves all of a request, which may name millions of empty ones. */
 export interface WrittenSeries {
-  /** Where its length stands in the request. */
+  /** The place of its length in the request. */
   at: number;
   end: number;
   /** The bound that it exceeds; what follows in it is not read. */
@@ -51,7 +51,7 @@ export const labelsMax = 128;
 const pointsMax = 100_000;
 const listMax = 1000;
 const othersMax = 1000;
-/** Work is paused after so many bytes, which hold at most 10,000 fields. */
+/** Work pauses each time that this many bytes are read, which hold at most 10,000 fields. */
 export const pieceBytes = 20_000;
 
 export const tooManyLabels = `a series may have at most ${labelsMax} labels`;
@@ -76,7 +76,7 @@ export function newSeries(): WrittenSeries {
   return { at: 0, end: 0, broken: undefined, labels: 0, ...lists, metadata: undefined, others: 0 };
 }
 
-/** Begins a series whose length stands at the reader. */
+/** Begins a series; its length comes next. */
 export function beginSeries(reader: BinaryReader, series: WrittenSeries): void {
   series.at = reader.pos;
   series.end = valueEnd(reader, reader.len);

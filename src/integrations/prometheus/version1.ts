@@ -144,7 +144,7 @@ function shortKey(key: BytesAt): BytesAt {
   return wholeOf(Buffer.concat([noTag, hash("sha256", key.bytes.subarray(key.from, key.to), "buffer")]));
 }
 
-/** Adds the label whose length stands at the reader to others; returns the rule that it breaks. */
+/** Reads a label, whose length comes next, and adds it to others; returns the rule that it breaks. */
 function readLabel(reader: BinaryReader, labels: string[], textAt: TextAt): string | undefined {
   const end = valueEnd(reader, reader.len);
   let [nameFrom, nameTo, valueFrom, valueTo] = [0, 0, 0, 0];

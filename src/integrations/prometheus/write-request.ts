@@ -18,7 +18,7 @@ export interface WriteRequest {
   labels(series: WrittenSeries): string[] | string;
   /** What it says of its metric; undefined: nothing. A text: the rule that this breaks. @throws Unreadable */
   facts(series: WrittenSeries): Notes | string | undefined;
-  /** Names and values of the labels of a series whose length stands at this place, in turn and cut, as an answer shows them. */
+  /** Returns names and values of the labels of the series at this place, in turn and cut, as an answer shows them. */
   shownAt(at: number): Iterable<string>;
 }
 

@@ -14,7 +14,7 @@ export function strictText(bytes: Uint8Array, from: number, to: number): string 
   return isUtf8(own) ? own.toString() : undefined;
 }
 
-/** The beginning of a text, whatever its bytes are: at least so many characters, each of which takes at most four of them. */
+/** Returns the beginning of a text, whatever its bytes are: at least this many characters, each of at most four bytes. */
 export const beginningOf = (bytes: Uint8Array, from: number, to: number, characters: number): string =>
   bufferOf(bytes, from, Math.min(to, from + 4 * characters)).toString();
 
@@ -36,6 +36,8 @@ export function textsBetween(bytes: Uint8Array, first: number, last: number): Te
   return (from, to) => all.slice(from - first, to - first);
 }
 
+export const notUtf8 = "labels must be UTF-8";
+
 /** The label whose name and value lie there, added to others; returns the rule that it breaks, before its texts are made. */
 export function addLabel(
   labels: string[],
@@ -46,7 +48,7 @@ export function addLabel(
   if (rule !== undefined) return rule;
   const name = textAt(nameFrom, nameTo);
   const value = textAt(valueFrom, valueTo);
-  if (name === undefined || value === undefined) return "labels must be UTF-8";
+  if (name === undefined || value === undefined) return notUtf8;
   labels.push(name, value);
   return undefined;
 }

@@ -35,7 +35,7 @@ const [bodyFactor, beside, uncollected] = [16, 8 * MiB, 64 * MiB];
 const heldMax = 50 * MiB;
 const residentMax = 1.5 * 1024 * MiB;
 
-/** Bytes of memory that a line of the process's status tells. */
+/** Reads an amount of memory from the process's status, in bytes. */
 function statusBytes(name: string): number {
   const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
   return Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;

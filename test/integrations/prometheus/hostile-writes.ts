@@ -39,7 +39,7 @@ const number = (field: number, value: number) => Buffer.from([...varint(field * 
 const sample = (timeMs: number) => held(2, Buffer.concat([double(1, 1), number(2, timeMs)]));
 const label = (name: string, value: string) => held(1, Buffer.concat([text(1, name), text(2, value)]));
 const up = label("__name__", "up");
-/** A field that nobody knows. */
+/** A field that no schema has. */
 const unknown = Buffer.from([0xf8, 7, 0]);
 const group = Buffer.from([0x0b]);
 

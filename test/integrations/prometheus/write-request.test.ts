@@ -7,6 +7,7 @@ import { type MetricMetadata_MetricType, WriteRequestSchema } from "#gen/prometh
 import { Unreadable } from "../../../src/integrations/prometheus/message-walk.ts";
 import { scanned, scanSeries } from "../../../src/integrations/prometheus/series-scan.ts";
 import { type SymbolNumbers, symbolNumbers } from "../../../src/integrations/prometheus/symbol-numbers.ts";
+import { symbolsOf } from "../../../src/integrations/prometheus/symbols.ts";
 import { version1 } from "../../../src/integrations/prometheus/version1.ts";
 import { version2 } from "../../../src/integrations/prometheus/version2.ts";
 import type { WriteRequest } from "../../../src/integrations/prometheus/write-request.ts";
@@ -21,7 +22,8 @@ type AnySeries = typeof anySeries extends fc.Arbitrary<infer T> ? T : never;
 
 const owner = { owner: "a tenant", seed: 0 };
 const open1 = (bytes: Uint8Array, take?: Parameters<typeof version1>[1]) => version1(bytes, take);
-const open2 = (bytes: Uint8Array) => version2(bytes, { symbols: symbolNumbers(), owner, reserve: () => undefined });
+const open2 = (bytes: Uint8Array, numbers = symbolNumbers()) =>
+  version2(bytes, symbolsOf(bytes, { numbers, owner, reserve: () => undefined }));
 
 /** What is read of a request: its series with their labels, and its metadata. */
 function readAll(request: WriteRequest): object[] {
@@ -234,7 +236,7 @@ test("a symbol that is used again and again is looked up once, and one that no l
       return known.find(symbol);
     },
   };
-  const request = version2(bytes, { symbols, owner, reserve: () => undefined });
+  const request = open2(bytes, symbols);
   for (const item of request.items()) {
     if (item !== undefined && "at" in item) expect(request.key(item)).toMatch(/at most 1024 characters/);
   }
@@ -245,7 +247,7 @@ test("series of equal labels have equal keys in further requests, whatever the p
   const symbols = symbolNumbers();
   const keysOf = (texts: string[], refs: number[][]) => {
     const bytes = bytesOf2({ symbols: texts, timeseries: refs.map((labelsRefs) => ({ labelsRefs })) });
-    const request = version2(bytes, { symbols, owner, reserve: () => undefined });
+    const request = open2(bytes, symbols);
     const keys: string[] = [];
     for (const item of request.items()) {
       if (item === undefined || "family" in item) continue;
