@@ -21,6 +21,7 @@ export interface Sent {
 
 interface SentInstance extends Instance {
   onlyKeepsOpen?: true;
+  looseKeys?: readonly string[];
   closesOpen?: true;
 }
 
@@ -55,7 +56,7 @@ interface Kept {
   untilMs?: bigint | undefined;
   /** The latest time at which it went on. */
   atMs?: bigint | undefined;
-  texts?: Texts;
+  texts?: Texts & Pick<SentInstance, "looseKeys">;
 }
 
 function keeping(kept: Kept, sent: SentInstance): Kept {
@@ -151,12 +152,12 @@ function keepOpen(event: Subject, kept: Kept, changes: Change[], firstChange: nu
 
 const textsOf = ({ summary, body, metadata }: Texts): Texts => ({ summary, body, metadata });
 
-/** Whether texts are others; those of metadata are compared, what else they hold counts as another one. */
-function differ(a: Texts, b: Texts): boolean {
-  if (a.summary !== b.summary || a.body !== b.body) return true;
-  const keys = Object.keys(a.metadata);
+/** Whether texts are others than those that are shown; metadata that are no texts count as others. */
+function differ(shown: Texts, { summary, body, metadata, looseKeys = [] }: NonNullable<Kept["texts"]>): boolean {
+  if (shown.summary !== summary || shown.body !== body) return true;
+  const keys = Object.keys(shown.metadata).filter((key) => !looseKeys.includes(key));
   return (
-    keys.length !== Object.keys(b.metadata).length ||
-    keys.some((key) => !Object.hasOwn(b.metadata, key) || a.metadata[key] !== b.metadata[key])
+    keys.length !== Object.keys(metadata).filter((key) => !looseKeys.includes(key)).length ||
+    keys.some((key) => !Object.hasOwn(metadata, key) || shown.metadata[key] !== metadata[key])
   );
 }

@@ -23,6 +23,8 @@ export interface EventItem extends Instance {
   dedupKey?: string;
   /** It only keeps an open occurrence open, until its `expiresAtMs`, and shows its texts: it is no instance, whatever its time. */
   onlyKeepsOpen?: true;
+  /** Keys of its metadata in which such reports may differ: alone they change nothing that is shown. */
+  looseKeys?: readonly string[];
   /** It closes the occurrence that is open, whatever its time. */
   closesOpen?: true;
 }

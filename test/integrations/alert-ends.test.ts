@@ -164,6 +164,14 @@ describe("an annotation that changes while its alert fires", () => {
     expect(last.metadataFields).not.toHaveProperty(["annotation.summary"]);
   });
 
+  test("is no change of where it is sent from, in which a pair differs", async () => {
+    const { send, open } = await world();
+    for (const generatorURL of ["http://a/graph", "http://b/graph"]) await send({ ...said("97 %"), generatorURL });
+    expect(await open()).toMatchObject([{ generatorURL: "http://a/graph" }]);
+    await send({ ...said("98 %"), generatorURL: "http://b/graph" });
+    expect(await open()).toMatchObject([{ generatorURL: "http://b/graph", annotations: { summary: "98 %" } }]);
+  });
+
   test("is that of the last alert of a request", async () => {
     const { headers, occurrences } = await world();
     expect((await tool(server, headers)("POST", api, [said("1"), said("2"), said("3")])).status).toBe(200);

@@ -145,6 +145,7 @@ export function eventOfAlert(alert: Alert, times: AlertTimes, entityLabels: Read
     metadata: metadataOf(alert),
     ...(times.expiresAtMs !== undefined && { expiresAtMs: BigInt(times.expiresAtMs) }),
     // An alert that fires still is sent again and again: it keeps its occurrence open, and is no news.
-    ...(times.firing ? { onlyKeepsOpen: true } : { closesOpen: true }),
+    // Of a pair that sends it each names itself as the origin.
+    ...(times.firing ? { onlyKeepsOpen: true, looseKeys: [generator] } : { closesOpen: true }),
   };
 }
