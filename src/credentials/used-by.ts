@@ -89,3 +89,19 @@ export function usersOf(tenantId: string, kind: CredentialUser["kind"]): SQL<str
     .orderBy(credentialUses.usedBy);
   return sql<string[]>`array${users}`;
 }
+
+/** Reads the ids or names of what uses a credential. */
+export async function readUsers(
+  db: Db,
+  tenantId: string,
+  credentialId: string,
+  kind: CredentialUser["kind"],
+): Promise<string[]> {
+  const uses = and(
+    eq(credentialUses.tenantId, tenantId),
+    eq(credentialUses.credentialId, credentialId),
+    eq(credentialUses.kind, kind),
+  );
+  const rows = await orm(db).select({ usedBy: credentialUses.usedBy }).from(credentialUses).where(uses);
+  return rows.map(({ usedBy }) => usedBy);
+}

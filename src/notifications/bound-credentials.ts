@@ -1,8 +1,9 @@
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
-import { and, eq } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { bindHosts, type HostsInUse } from "../credentials/bound-hosts.ts";
-import { credentialUses } from "../credentials/tables.ts";
+import { readUsers } from "../credentials/used-by.ts";
+import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { credentialIdOf, hostsOf, type ProductAddresses } from "./stored-credential.ts";
@@ -12,17 +13,12 @@ import { destinations } from "./tables.ts";
 export const hostsInUse =
   (products: ProductAddresses): HostsInUse =>
   async (tx, tenantId, credentialId) => {
+    const names = await readUsers(tx, tenantId, credentialId, "destination");
+    if (names.length === 0) return [];
     const rows = await orm(tx)
       .select({ type: destinations.type })
-      .from(credentialUses)
-      .innerJoin(destinations, and(eq(destinations.tenantId, tenantId), eq(destinations.name, credentialUses.usedBy)))
-      .where(
-        and(
-          eq(credentialUses.tenantId, tenantId),
-          eq(credentialUses.credentialId, credentialId),
-          eq(credentialUses.kind, "destination"),
-        ),
-      );
+      .from(destinations)
+      .where(and(eq(destinations.tenantId, tenantId), sql`${destinations.name} = any(${textArray(names)}::text[])`));
     const hosts = rows.flatMap(({ type }) => hostsOf(fromJson(DestinationTypeSchema, type as JsonValue), products));
     return [...new Set(hosts)].sort();
   };
