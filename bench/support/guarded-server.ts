@@ -113,7 +113,9 @@ export async function startGuarded({ tree, knows, version }: Version): Promise<G
   progress(`${version} has started from ${tree}`);
   const running = starting.move();
   return {
-    ...{ port, keys, call },
+    port,
+    keys,
+    call,
     cpuMs: () => ({ server: processCpuMs(child.pid), postgres: postgresCpuMs(pid) }),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };

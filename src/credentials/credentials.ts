@@ -113,7 +113,12 @@ export async function updateCredential(
   await orm(tx)
     .update(credentials)
     .set({
-      ...{ name, type, description, tags, allowedApiClients, allowedHosts },
+      name,
+      type,
+      description,
+      tags,
+      allowedApiClients,
+      allowedHosts,
       ...(secrets && { secrets, boundHosts: null }),
     })
     .where(identified(tenantId, id));

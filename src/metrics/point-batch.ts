@@ -131,7 +131,11 @@ export function batchBuilder(
         places: begin(places, count),
         times: begin(times, count),
         values: begin(values, count),
-        ...{ series, learnt, sources, table, refused: [] },
+        series,
+        learnt,
+        sources,
+        table,
+        refused: [],
       };
     },
   };

@@ -44,7 +44,9 @@ export async function startMachine(config: Config, log: Logger, processes: numbe
     processes,
     requestsFd: requests,
     assignment: () => ({
-      ...{ database, certificate: pair, caFile: tls?.caFile },
+      database,
+      certificate: pair,
+      caFile: tls?.caFile,
       requestsFd: requests === undefined ? undefined : requestsFd,
     }),
     log,

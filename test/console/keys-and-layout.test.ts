@@ -225,7 +225,9 @@ describe("by keyboard alone", () => {
     expect(maintWindows).toHaveLength(1);
     const local = day.with({ hour: 22, minute: 0, second: 0, millisecond: 0 });
     expect(maintWindows[0].schedule).toMatchObject({
-      ...{ start: `${local.epochMilliseconds}`, duration: `${4 * hourMs}`, timeZone: berlin },
+      start: `${local.epochMilliseconds}`,
+      duration: `${4 * hourMs}`,
+      timeZone: berlin,
       recurrence: expect.objectContaining({ type: "3", interval: "1" }),
     });
   });

@@ -17,7 +17,8 @@ const send = (page: Page, name: string) =>
     const { localStorage } = globalThis as unknown as { localStorage: { getItem(name: string): string | null } };
     const proof = localStorage.getItem("belfry.session-proof");
     const answer = await fetch("/v1/data-receiver/events", {
-      ...{ method: "POST", headers: { "content-type": "application/json", "service-session-proof": proof ?? "" } },
+      method: "POST",
+      headers: { "content-type": "application/json", "service-session-proof": proof ?? "" },
       body: JSON.stringify({ events: [event] }),
     });
     const storedMs = Date.now();

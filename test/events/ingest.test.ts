@@ -67,7 +67,9 @@ const anyItem = fc
   })
   .map(({ name, source, time, until, alert, ...more }) =>
     item(time, {
-      ...{ name, dimensions: { source }, ...more },
+      name,
+      dimensions: { source },
+      ...more,
       ...(until !== undefined && { expiresAtMs: BigInt(until) }),
       ...(alert === "fires" && { status: 1, onlyKeepsOpen: true as const }),
       ...(alert === "ends" && { status: 3, closesOpen: true as const }),

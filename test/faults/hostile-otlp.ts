@@ -74,7 +74,9 @@ const manyBuckets = (count: number) => {
 };
 
 const metrics = (binary: Buffer, json?: string): HostileExport => ({
-  ...{ signal: "metrics", binary, ...(json !== undefined && { json: Buffer.from(json) }) },
+  signal: "metrics",
+  binary,
+  ...(json !== undefined && { json: Buffer.from(json) }),
 });
 const logs = (binary: Buffer, json?: string): HostileExport => ({ ...metrics(binary, json), signal: "logs" });
 const metricsJson = (inside: string) => `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[${inside}]}]}]}`;

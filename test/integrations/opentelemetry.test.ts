@@ -422,12 +422,17 @@ describe("of a distribution the values that are finite are stored, and it is tol
   const { NaN: none, POSITIVE_INFINITY: endless } = Number;
   const asJson = (value: number) => (Number.isFinite(value) ? value : String(value));
   const summary = (quantiles: [number, number][]) => ({
-    ...{ count: "5", sum: 10 },
+    count: "5",
+    sum: 10,
     quantileValues: quantiles.map(([quantile, value]) => ({ quantile: asJson(quantile), value: asJson(value) })),
   });
   const histogram = (sum: number, min: number, max: number) => ({
-    ...{ count: "2", sum: asJson(sum), min: asJson(min), max: asJson(max) },
-    ...{ bucketCounts: ["1", "1"], explicitBounds: [5] },
+    count: "2",
+    sum: asJson(sum),
+    min: asJson(min),
+    max: asJson(max),
+    bucketCounts: ["1", "1"],
+    explicitBounds: [5],
   });
   const buckets = { 'm.bucket{"le":"5"}': 1, 'm.bucket{"le":"+Inf"}': 2 };
   const cases: [string, string, object, Record<string, number>][] = [
@@ -584,7 +589,10 @@ test("of a resource that no model may have, what fits is the entity's, and its p
   const { call, tenant } = await world();
   const attribute = (key: string, size: number) => ({ key, value: { stringValue: "x".repeat(size) } });
   const attributes = [
-    ...[attribute("command", 100_000), attribute("a", 40_000), attribute("b", 40_000), attribute("c", 10)],
+    attribute("command", 100_000),
+    attribute("a", 40_000),
+    attribute("b", 40_000),
+    attribute("c", 10),
     { key: "host.name", value: { stringValue: "web-1" } },
   ];
   const metrics = [{ name: "m", gauge: { dataPoints: [{ asDouble: 1 }] } }];

@@ -67,10 +67,25 @@ interface Console {
 
 /** Names that the console takes from its browser and Node.js has not, or has in another form. */
 const names = [
-  ...["document", "location", "history", "localStorage", "sessionStorage", "devicePixelRatio"],
-  ...["addEventListener", "removeEventListener", "dispatchEvent", "matchMedia", "getComputedStyle"],
-  ...["requestAnimationFrame", "cancelAnimationFrame", "ResizeObserver", "HashChangeEvent", "CustomEvent"],
-  ...["Element", "HTMLElement", "Node"],
+  "document",
+  "location",
+  "history",
+  "localStorage",
+  "sessionStorage",
+  "devicePixelRatio",
+  "addEventListener",
+  "removeEventListener",
+  "dispatchEvent",
+  "matchMedia",
+  "getComputedStyle",
+  "requestAnimationFrame",
+  "cancelAnimationFrame",
+  "ResizeObserver",
+  "HashChangeEvent",
+  "CustomEvent",
+  "Element",
+  "HTMLElement",
+  "Node",
 ] as const;
 
 const url = "https://console.test/console/";
@@ -213,7 +228,10 @@ function carrierOf(server: Answering, { interceptors }: Console, passes: Passes)
   const { url: baseUrl, ca } = server.target;
   const nodeOptions = ca === undefined ? {} : { ca: readFileSync(ca) };
   return createConnectTransport({
-    ...{ baseUrl, nodeOptions, httpVersion: "2", useBinaryFormat: true },
+    baseUrl,
+    nodeOptions,
+    httpVersion: "2",
+    useBinaryFormat: true,
     interceptors: [...interceptors, bySteps, asBrowser],
   });
 }

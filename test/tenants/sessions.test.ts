@@ -15,8 +15,10 @@ import { keyHeaders, testTenant } from "../support/tenant.ts";
 
 const origin = "https://app.example.com";
 const server = await testServer({
-  ...{ BELFRY_CORS_ORIGINS: origin, BELFRY_PUBLIC_URL: "https://belfry.example.com" },
-  ...{ BELFRY_SESSION_IDLE_MAX: "6h", BELFRY_SESSION_AGE_MAX: "2d" },
+  BELFRY_CORS_ORIGINS: origin,
+  BELFRY_PUBLIC_URL: "https://belfry.example.com",
+  BELFRY_SESSION_IDLE_MAX: "6h",
+  BELFRY_SESSION_AGE_MAX: "2d",
 });
 const { sql } = server.database;
 const json = { "content-type": "application/json" };
@@ -33,7 +35,9 @@ async function send(path: string, { method = "POST", headers = {}, body }: Sent)
   const bytes = body && Buffer.from(JSON.stringify(body));
   const length: Record<string, string> = bytes === undefined ? {} : { "content-length": String(bytes.byteLength) };
   const answer = await rawHttp1(server.target, {
-    ...{ method, path, headers: { ...length, ...headers } },
+    method,
+    path,
+    headers: { ...length, ...headers },
     body: bytes && [bytes],
   });
   const text = answer.body.toString();
@@ -86,8 +90,13 @@ describe("a key", () => {
     expect(cookie).toMatch(/^__Host-belfry=bs_/);
     const { session } = answer.body;
     expect(session).toEqual({
-      ...{ id, tenant: tenant.name, client: "USER manager", clientType: "USER", role: "manager" },
-      ...{ keyPrefix: key.split("_")[1], expireTime: expect.any(String) },
+      id,
+      tenant: tenant.name,
+      client: "USER manager",
+      clientType: "USER",
+      role: "manager",
+      keyPrefix: key.split("_")[1],
+      expireTime: expect.any(String),
     });
     expect(Math.abs(Date.parse(session.expireTime) - Date.now() - 6 * 3_600_000)).toBeLessThan(600_000);
     expect((await current(held)).body).toEqual({ session });
@@ -121,7 +130,8 @@ describe("a key", () => {
     const search = { headers: { ...own, ...held }, body: { query: {} } };
     expect((await send("/v1/events:search", search)).status).toBe(200);
     expect(await send("/v1/api-clients", { method: "GET", headers: { ...own, ...held } })).toMatchObject({
-      ...{ status: 403, body: { message: expect.stringContaining("read_only_user") } },
+      status: 403,
+      body: { message: expect.stringContaining("read_only_user") },
     });
   });
 });

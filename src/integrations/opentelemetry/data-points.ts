@@ -64,9 +64,18 @@ function addAll(all: Fields, to: number[], read: (all: Fields, at: number) => nu
 /** Reads a data point. @throws code 3 for what is no Protobuf */
 export function readPoint(bytes: Uint8Array, kind: PointKind, walk: Walk): DataPoint {
   const point: DataPoint = {
-    ...{ attributes: bytes.subarray(0, 0), timeMs: 0, recorded: true, value: Number.NaN, count: 0 },
-    ...{ sum: kind === "summary" ? 0 : undefined, min: undefined, max: undefined },
-    ...{ buckets: [], bounds: [], quantiles: [], broken: undefined },
+    attributes: bytes.subarray(0, 0),
+    timeMs: 0,
+    recorded: true,
+    value: Number.NaN,
+    count: 0,
+    sum: kind === "summary" ? 0 : undefined,
+    min: undefined,
+    max: undefined,
+    buckets: [],
+    bounds: [],
+    quantiles: [],
+    broken: undefined,
   };
   const byNumber = rolesOf[kind];
   const runs: [from: number, to: number][] = [];

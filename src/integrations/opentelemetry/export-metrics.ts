@@ -76,8 +76,13 @@ function tally(pointsMax: number, { reserve }: Call) {
 async function read(body: Uint8Array, { series, pointsMax }: MetricsExport, call: Call, walk: Walk) {
   const now = Math.floor(call.nowMs());
   const all: Read = {
-    ...{ points: { series: [], times: [], values: [] }, resources: new Set(), owners: [], names: [] },
-    ...{ skipped: 0, broken: new Map(), lacking: new Set() },
+    points: { series: [], times: [], values: [] },
+    resources: new Set(),
+    owners: [],
+    names: [],
+    skipped: 0,
+    broken: new Map(),
+    lacking: new Set(),
   };
   const count = tally(pointsMax, call);
   for (const part of partsOfBytes(body, walk)) {

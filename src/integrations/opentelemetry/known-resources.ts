@@ -47,7 +47,10 @@ export function knownResources(): ResourceFinder {
       for (const key in dimensions)
         weight += dimensionBytes + (key.length + (dimensions[key] as string).length) * characterBytes;
       found = {
-        ...{ id: ids++, dimensions, weight, entity: digestOf(tenantId + JSON.stringify(dimensions)) },
+        id: ids++,
+        dimensions,
+        weight,
+        entity: digestOf(tenantId + JSON.stringify(dimensions)),
         metadata: others === "{}" ? "" : digestOf(others),
       };
       resources.set(tenantId, own, copyOf(digest, 0, digest.length), found, resourceBytes + weight);

@@ -44,7 +44,12 @@ function severityOf(number: number): Severity {
 /** The event that a log record is; undefined for one without an event's name. @throws code 3 for what cannot be decoded */
 export function eventOfRecord(record: Uint8Array, walk: Walk): LogEvent | undefined {
   const event: LogEvent = {
-    ...{ name: "", timeMs: 0, severity: Severity.DEFAULT, body: "", metadata: {}, broken: undefined },
+    name: "",
+    timeMs: 0,
+    severity: Severity.DEFAULT,
+    body: "",
+    metadata: {},
+    broken: undefined,
   };
   const found: Attribute[] = [];
   const lastField = walk.fields + fieldsMax;

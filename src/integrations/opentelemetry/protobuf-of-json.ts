@@ -86,8 +86,12 @@ function memberOf(desc: DescMessage, key: string, field: DescField): Member {
   const group = field.oneof?.fields ?? [];
   const [type, write] = message === undefined ? scalarOf(field) : [delimited, undefined];
   return {
-    ...{ key, field, bit, others: group.reduce((bits, each) => bits | bitOf(each), 0) & ~bit },
-    ...{ tag: number * 8 + type, write },
+    key,
+    field,
+    bit,
+    others: group.reduce((bits, each) => bits | bitOf(each), 0) & ~bit,
+    tag: number * 8 + type,
+    write,
     packedTag: field.fieldKind === "list" && type !== delimited ? number * 8 + delimited : undefined,
     below: () => finderOf(message as DescMessage),
   };
@@ -176,7 +180,13 @@ export async function protobufOfJson(
 
 /** An object whose members are found by `find`, or a list of `element`. */
 const frameOf = (find: FindMember | undefined, isList = false, element?: Member, lengthAt = -1): Frame => ({
-  ...{ find, element, isList, lengthAt, begun: false, seen: 0, set: 0 },
+  find,
+  element,
+  isList,
+  lengthAt,
+  begun: false,
+  seen: 0,
+  set: 0,
 });
 
 /** Whether an object or list ends here; else its next member or element follows. */

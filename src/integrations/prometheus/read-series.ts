@@ -97,7 +97,8 @@ function counter(itemsMax: number, reserve: Call["reserve"]): (more: number) => 
 function namerOf({ tenantId, reserve }: Call, version: 1 | 2): Namer {
   let newBytes = 0;
   return {
-    ...{ tenantId, reserve },
+    tenantId,
+    reserve,
     // Keys of both versions may have the same bytes. The same keys of many tenants are no entries of one hash.
     owner: `${tenantId} ${version}`,
     seed: crc32(tenantId),

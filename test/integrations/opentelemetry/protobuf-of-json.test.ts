@@ -34,7 +34,10 @@ const { anyValue, attributes } = fc.letrec((tie) => ({
   attributes: fc.array(fc.record({ key: texts, value: tie("anyValue") }), { maxLength: 4 }),
 }));
 const histogram = fc.record({
-  ...{ attributes, timeUnixNano: counts, count: counts, flags: fc.nat() },
+  attributes,
+  timeUnixNano: counts,
+  count: counts,
+  flags: fc.nat(),
   bucketCounts: fc.array(counts, { maxLength: 40 }),
   explicitBounds: fc.array(doubles, { maxLength: 40 }),
   sum: fc.option(doubles, { nil: undefined }),
@@ -52,7 +55,8 @@ const metrics = fc.record({
           scope: fc.record({ name: texts, attributes }),
           metrics: fc.array(
             fc.record({
-              ...{ name: texts, unit: texts },
+              name: texts,
+              unit: texts,
               data: fc.oneof(
                 fc.record({
                   case: fc.constant("histogram"),
@@ -84,8 +88,13 @@ const logs = fc.record({
         fc.record({
           logRecords: fc.array(
             fc.record({
-              ...{ timeUnixNano: counts, body: anyValue, attributes, flags: fc.nat() },
-              ...{ severityNumber: fc.integer(), traceId: fc.uint8Array({ maxLength: 16 }), eventName: texts },
+              timeUnixNano: counts,
+              body: anyValue,
+              attributes,
+              flags: fc.nat(),
+              severityNumber: fc.integer(),
+              traceId: fc.uint8Array({ maxLength: 16 }),
+              eventName: texts,
             }),
             { maxLength: 3 },
           ),

@@ -89,10 +89,20 @@ export function changesOf(text: string): RuleChange[] {
       const [type, summary, body, metadata] = places;
       const [start, lastSeen, end, instances, expires = null] = times;
       const after: Occurrence = {
-        ...{ number, severity, status, acknowledged },
-        ...{ type: at(type), summary: at(summary), body: at(body), metadata: JSON.parse(at(metadata)) },
-        ...{ startMs: BigInt(start), lastSeenMs: BigInt(lastSeen), endMs: end === null ? null : BigInt(end) },
-        ...{ instanceCount: BigInt(instances), expiresMs: expires === null ? null : BigInt(expires), keptOpenMs: null },
+        number,
+        severity,
+        status,
+        acknowledged,
+        type: at(type),
+        summary: at(summary),
+        body: at(body),
+        metadata: JSON.parse(at(metadata)),
+        startMs: BigInt(start),
+        lastSeenMs: BigInt(lastSeen),
+        endMs: end === null ? null : BigInt(end),
+        instanceCount: BigInt(instances),
+        expiresMs: expires === null ? null : BigInt(expires),
+        keptOpenMs: null,
       };
       const ids = { id: Buffer.from(event, "base64"), entityId: Buffer.from(entity, "base64") };
       const identity = { ...ids, name: at(name), dedupKey };
