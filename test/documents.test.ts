@@ -140,6 +140,7 @@ describe("docs/errors.md", () => {
         "src/http/port.ts: error.message",
         "src/http/rpc-error-body.ts: message",
         "src/integrations/alertmanager/webhook.ts: mistakesText(mistakes)",
+        "src/integrations/opentelemetry/protobuf-of-json.ts: message",
         "src/integrations/sent-again.ts: error.rawMessage",
         "src/maintenance/windows.ts: kind",
         "src/notifications/kinds.ts: error.message",

@@ -36,6 +36,22 @@ export async function getClient(db: Db, tenantId: string, id: string): Promise<C
   return row;
 }
 
+/** Returns the id of the oldest client of this name and type. */
+export async function clientNamed(
+  db: Db,
+  tenantId: string,
+  name: string,
+  type: ClientType,
+): Promise<string | undefined> {
+  const [row] = await orm(db)
+    .select({ id: apiClients.id })
+    .from(apiClients)
+    .where(and(eq(apiClients.tenantId, tenantId), eq(apiClients.name, name), eq(apiClients.type, type)))
+    .orderBy(apiClients.createdMs)
+    .limit(1);
+  return row?.id;
+}
+
 /** API clients by name and id. @throws code 3 for a bad page token. */
 export async function listClients(
   db: Db,

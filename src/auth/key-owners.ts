@@ -57,3 +57,10 @@ export function ownerFinder({ sql, gate }: Options): (prefix: string) => Promise
     return answer.promise;
   };
 }
+
+/** Returns the tenant of the key with this prefix; undefined when it was revoked. */
+export async function tenantOfKey(db: Db, prefix: string): Promise<string | undefined> {
+  const [row] = await db<{ tenantId: string }[]>`
+    select tenant_id as "tenantId" from api_key_prefixes where prefix = ${prefix}`;
+  return row?.tenantId;
+}

@@ -1,12 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { and, eq } from "drizzle-orm";
 import { issueKey } from "../auth/api-keys.ts";
+import { clientNamed } from "../auth/clients.ts";
 import { createClient } from "../auth/issue-key.ts";
 import { parseKey } from "../auth/key.ts";
-import { apiClients, apiKeyPrefixes, tenants } from "../auth/tables.ts";
+import { tenantOfKey } from "../auth/key-owners.ts";
 import type { Db, Sql } from "../db/connect.ts";
-import { orm } from "../db/orm.ts";
 import { StartError } from "../db/start-error.ts";
 import { transaction } from "../db/transaction.ts";
 import { resourceText } from "../rpc/audit.ts";
@@ -34,7 +33,8 @@ export async function prometheusKey(sql: Sql, dataDir: string, tenantName: strin
     let free: string | undefined;
     for (const file of files) {
       const secret = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
-      const owner = await tenantOfKey(tx, secret);
+      const prefix = parseKey(secret);
+      const owner = prefix === undefined ? undefined : await tenantOfKey(tx, prefix);
       if (owner === tenantId) return { file, secret };
       if (owner === undefined) free ??= file;
     }
@@ -53,35 +53,23 @@ export async function prometheusKey(sql: Sql, dataDir: string, tenantName: strin
 }
 
 async function meantTenant(tx: Db, name: string | undefined): Promise<string> {
-  const named = name === undefined ? undefined : eq(tenants.name, name);
-  const found = await orm(tx).select({ id: tenants.id }).from(tenants).where(named).limit(2);
-  if (found.length === 1) return (found[0] as (typeof found)[number]).id;
+  const [only, other] =
+    name === undefined
+      ? await tx<{ id: string }[]>`select id from tenants limit 2`
+      : await tx<{ id: string }[]>`select id from tenants where name = ${name}`;
+  if (only !== undefined && other === undefined) return only.id;
   if (name !== undefined) throw new StartError(`--tenant: there is no tenant ${JSON.stringify(name)}`);
   throw new StartError(
-    found.length === 0
+    only === undefined
       ? "--prometheus needs a tenant: make one with `tenants create <name>` first"
       : "--prometheus needs --tenant <name>, since there are several tenants",
   );
 }
 
-async function tenantOfKey(tx: Db, secret: string): Promise<string | undefined> {
-  const prefix = parseKey(secret);
-  if (prefix === undefined) return undefined;
-  const [row] = await orm(tx)
-    .select({ tenantId: apiKeyPrefixes.tenantId })
-    .from(apiKeyPrefixes)
-    .where(eq(apiKeyPrefixes.prefix, prefix));
-  return row?.tenantId;
-}
-
 /** Returns the client `prometheus` that may only send; makes it where it is missing. */
 async function clientOf(tx: Db, tenantId: string): Promise<string> {
-  const [known] = await orm(tx)
-    .select({ id: apiClients.id })
-    .from(apiClients)
-    .where(and(eq(apiClients.tenantId, tenantId), eq(apiClients.name, keyName), eq(apiClients.type, "DATA_INGEST")))
-    .limit(1);
-  if (known !== undefined) return known.id;
+  const known = await clientNamed(tx, tenantId, keyName, "DATA_INGEST");
+  if (known !== undefined) return known;
   const made = await createClient(tx, tenantId, { name: keyName, type: "DATA_INGEST", role: null });
   await auditedAction(tx, tenantId, actor, "CreateApiClient", resourceText("apiClient", made.id));
   return made.id;

@@ -160,29 +160,13 @@ function namesMade(
   return { names, broken };
 }
 
-/** A series whose labels are those of its data point, and one more; put together when they are asked for, which is seldom. */
-interface OneOfMany {
-  readonly shared: Record<string, string>;
-  readonly own: string;
-  readonly value: string;
-}
-
-const oneOfMany = {
-  get labels(): Record<string, string> {
-    const { shared, own, value } = this as unknown as OneOfMany;
-    return { ...shared, [own]: value };
-  },
-};
-
 function seriesNamed(
   { metric, units, own, value }: SeriesName,
   { dimensions, facts: { description, instrument } }: KnownMetric,
   labels: Record<string, string> | undefined,
 ): CheckedSeries {
-  if (own === undefined) return { metric, dimensions, labels, units, description, instrument };
-  const shared = labels ?? {};
-  const series = { __proto__: oneOfMany, metric, dimensions, shared, own, value, units, description, instrument };
-  return series as unknown as CheckedSeries;
+  const all = own === undefined ? labels : { ...labels, [own]: value };
+  return { metric, dimensions, labels: all, units, description, instrument };
 }
 
 /** Characters of a label's value that are read: none may be longer. */

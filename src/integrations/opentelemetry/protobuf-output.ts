@@ -54,24 +54,28 @@ export function writeInteger(out: Output, integer: bigint): void {
   out.bytes[out.at++] = Number(left);
 }
 
+/** Writes a double in eight bytes. */
 export function writeDouble(out: Output, number: number): void {
   room(out, 8);
   out.view.setFloat64(out.at, number, true);
   out.at += 8;
 }
 
+/** Writes an integer in eight bytes. */
 export function writeFixed64(out: Output, integer: bigint): void {
   room(out, 8);
   out.view.setBigUint64(out.at, BigInt.asUintN(64, integer), true);
   out.at += 8;
 }
 
+/** Writes an integer in four bytes. */
 export function writeFixed32(out: Output, number: number): void {
   room(out, 4);
   out.view.setUint32(out.at, number, true);
   out.at += 4;
 }
 
+/** Writes a length, and bytes. */
 export function writeBytes(out: Output, bytes: Uint8Array): void {
   writeVarint(out, bytes.length);
   room(out, bytes.length);

@@ -133,6 +133,7 @@ function readOccurrences(tx: Db, tenantId: string, rows: readonly DueDelivery[])
       ) as e`;
 }
 
+/** Reads the entities of deliveries, each once. */
 export function readEntities(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
   const ids = each(rows.flatMap(({ entityId }) => entityId?.toString("hex") ?? [])).map((id) => Buffer.from(id, "hex"));
   if (ids.length === 0) return [];
