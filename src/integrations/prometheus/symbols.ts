@@ -68,6 +68,14 @@ export function symbolsOf(bytes: Uint8Array, { numbers, owner, reserve }: Parts)
     found.set(before.found);
   }
 
+  function numberOf(place: number): number {
+    const before = found[place] as number;
+    if (before !== unseen) return before;
+    const number = to(place) - from(place) > valueBytesMax ? tooLong : (numbers.find(at(place)) ?? unknown);
+    found[place] = number;
+    return number;
+  }
+
   return {
     add(begin, end) {
       if (count === symbolsMax) throw new Unreadable(`there may be at most ${symbolsMax} symbols`);
@@ -78,15 +86,9 @@ export function symbolsOf(bytes: Uint8Array, { numbers, owner, reserve }: Parts)
     },
     count: () => count,
     bytes: (place) => to(place) - from(place),
-    number(place) {
-      const before = found[place] as number;
-      if (before !== unseen) return before;
-      const number = to(place) - from(place) > valueBytesMax ? tooLong : (numbers.find(at(place)) ?? unknown);
-      found[place] = number;
-      return number;
-    },
+    number: numberOf,
     newNumber(place) {
-      if (found[place] === unknown) found[place] = numbers.add(at(place));
+      if (numberOf(place) === unknown) found[place] = numbers.add(at(place));
       return found[place] as number;
     },
     text(place) {
