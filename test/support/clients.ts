@@ -139,7 +139,9 @@ export function rawHttp1(
 
 /** A connection of its own for requests over HTTP/2. */
 export function openHttp2({ url, ca }: Target) {
-  const session = http2.connect(url, ca === undefined ? {} : { ca: readFileSync(ca) });
+  // A body that is refused is larger than the 10 MB beyond which Node's client closes its own stream.
+  const options = { maxSessionMemory: 64 };
+  const session = http2.connect(url, ca === undefined ? options : { ...options, ca: readFileSync(ca) });
   session.on("error", () => {});
   let goaway: number | undefined;
   session.on("goaway", (code) => {
