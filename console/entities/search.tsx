@@ -109,8 +109,8 @@ export function EntitySearch() {
         <div class="tools">
           <input
             type="search"
-            aria-label="Words of the name"
-            placeholder="Words of the name"
+            aria-label="Search by name"
+            placeholder="Search by name"
             value={address.value.parameters.get("text") ?? ""}
             onInput={({ currentTarget }) => setParameters({ text: currentTarget.value }, false)}
           />

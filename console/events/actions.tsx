@@ -53,7 +53,7 @@ function setting(name: string, done: string, change: Setting): Action {
 
 const settings = [
   setting("Acknowledge", "acknowledged", { acknowledged: true }),
-  setting("Withdraw acknowledgement", "no longer acknowledged", { acknowledged: false }),
+  setting("Unacknowledge", "no longer acknowledged", { acknowledged: false }),
   setting("Close", "closed", { status: Status.CLOSED }),
   setting("Reopen", "open again", { status: Status.OPEN }),
 ];
@@ -124,7 +124,7 @@ export function Actions({ rows, done }: { rows: readonly EventRow[]; done?: () =
   };
   const wanted = settings.filter(({ name }) => {
     if (name === "Acknowledge") return rows.some(({ occurrence }) => !occurrence.acknowledged);
-    if (name === "Withdraw acknowledgement") return rows.some(({ occurrence }) => occurrence.acknowledged);
+    if (name === "Unacknowledge") return rows.some(({ occurrence }) => occurrence.acknowledged);
     if (name === "Close") return rows.some(({ occurrence }) => occurrence.status !== Status.CLOSED);
     return rows.some(({ occurrence }) => occurrence.status === Status.CLOSED);
   });

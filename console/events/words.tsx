@@ -14,7 +14,7 @@ export const statuses = [
   { value: Status.OPEN, word: "Open" },
   { value: Status.SUPPRESSED, word: "Suppressed" },
   { value: Status.CLOSED, word: "Closed" },
-  { value: Status.DEFAULT, word: "Not known" },
+  { value: Status.DEFAULT, word: "No status" },
 ] as const;
 
 export const severityOf = (value: Severity | undefined) =>

@@ -128,7 +128,7 @@ function KeyMap({ screens }: { screens: readonly Screen[] }) {
             letters.value = currentTarget.checked ? "on" : "off";
           }}
         />
-        Single letters and signs do something
+        Keyboard shortcuts
       </label>
       <div class="buttons">
         <button type="button" onClick={closeKeys}>

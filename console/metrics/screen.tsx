@@ -107,7 +107,7 @@ function Nothing({ value, settled }: { value: Read | undefined; settled: boolean
   if (!settled || (value?.series.length ?? 0) > 0) return null;
   if (value === undefined) {
     return (
-      <Empty title="Whose metrics?">
+      <Empty title="Choose an entity">
         <p>
           Choose an entity above by words of its name, set conditions that several meet, or enter the name of a metric.
           The series are drawn here, and the address keeps what you chose. None there yet?{" "}

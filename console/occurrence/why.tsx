@@ -7,7 +7,7 @@ import { Problem } from "../parts/problem.tsx";
 
 const rules = clientOf(RuleService);
 
-/** Why did I, or did I not, hear of this? The server says it, rule by rule. */
+/** Shows why people were or were not notified, rule by rule, as the server explains it. */
 export function WhyNot({ occurrenceId }: { occurrenceId: string }) {
   const answer = useAnswer((signal) => rules.listRules({ pageSize: 1000 }, { signal }));
   const chosen = useSignal("");
@@ -16,7 +16,7 @@ export function WhyNot({ occurrenceId }: { occurrenceId: string }) {
   const rule = chosen.value || names[0] || "";
   return (
     <section class="card" aria-labelledby="why">
-      <h2 id="why">Why did I (not) hear of this?</h2>
+      <h2 id="why">Why was I (not) notified?</h2>
       <Problem failure={failure} again={again} />
       {value && names.length === 0 && (
         <p class="quiet">There is no rule: nothing is ever sent. A rule ties triggers to destinations.</p>

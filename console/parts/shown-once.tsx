@@ -12,7 +12,7 @@ export function ShownOnce({ label, secret, done }: { label: string; secret: stri
       <div class="buttons">
         <CopyButton text={secret} />
         <button type="button" onClick={done}>
-          I have it
+          Done
         </button>
       </div>
     </section>

@@ -15,7 +15,7 @@ export function WindowState({ window }: { window: Pick<MaintenanceWindow, "statu
 function stateOf({ status, runState }: Pick<MaintenanceWindow, "status" | "runState">) {
   if (status === WindowStatus.DISABLED) return ["–", "Disabled", "quiet"] as const;
   if (runState === RunState.IN_PROGRESS) return ["●", "Running", "good"] as const;
-  return runState === RunState.COMPLETED ? (["✓", "Over", "quiet"] as const) : (["○", "Waits", "info"] as const);
+  return runState === RunState.COMPLETED ? (["✓", "Over", "quiet"] as const) : (["○", "Scheduled", "info"] as const);
 }
 
 /** A local time of the server, with its offset. */

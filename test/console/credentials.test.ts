@@ -65,7 +65,7 @@ describe("credentials", () => {
     await page.logIn(tenant, "#/rules/destinations?new=1");
     const destination = page.getByRole("form", { name: "New destination" });
     await destination.getByLabel("Name", { exact: true }).fill("team");
-    await destination.getByLabel("Kind").selectOption({ label: "Team chat (Slack)" });
+    await destination.getByLabel("Kind").selectOption({ label: "Slack (teamChat)" });
     await destination.getByLabel("Channel").fill("ops");
     const choice = destination.getByLabel("Token from");
     await choice.locator("option", { hasText: "chat" }).waitFor({ state: "attached" });

@@ -92,7 +92,7 @@ describe("a webhook", () => {
       const type = { webhook: { url: `${receiver.url}/hook`, ...secrets } };
       await v1(server, tenant)("/v1/notification/destinations", { name: "on call", type });
       await page.logIn(tenant, "#/rules/destinations/on%20call");
-      await one(page).getByLabel("What it is for").fill("who is awake");
+      await one(page).getByLabel("Description").fill("who is awake");
       await one(page).getByLabel("Signing secret", { exact: true }).fill("half of a new one");
       await page.reload();
       await one(page).getByRole("button", { name: "Save" }).click();
@@ -102,7 +102,7 @@ describe("a webhook", () => {
         type: { webhook: { signingSecret: "********", headers: { authorization: "********" } } },
       });
       await page.getByRole("button", { name: "Undo" }).click();
-      await eventually(() => one(page).getByLabel("What it is for").inputValue()).toBe("");
+      await eventually(() => one(page).getByLabel("Description").inputValue()).toBe("");
       const [name, value] = ["Name", "Value"].map((part) => one(page).getByLabel(`${part} of header 1`));
       await name?.fill("x-authorization");
       expect(await value?.getAttribute("placeholder")).toBe("value");
@@ -127,7 +127,7 @@ describe("a webhook", () => {
     const shown = page.getByRole("region", { name: "Signing secret of the webhook" });
     const secret = await shown.getByLabel("Signing secret of the webhook").inputValue();
     expect(secret).toMatch(/^whsec_.{40,}$/);
-    await shown.getByRole("button", { name: "I have it" }).click();
+    await shown.getByRole("button", { name: "Done" }).click();
     await page.getByRole("heading", { level: 1, name: "signed" }).waitFor();
     await one(page).waitFor();
     expect(await page.held()).not.toContain(secret);
@@ -185,7 +185,7 @@ describe("the kinds", () => {
     }
     await page.getByRole("link", { name: "Destinations" }).first().click();
     await page.getByText("7 in all").waitFor();
-    await page.getByLabel("Kind").selectOption({ label: "Team chat (Slack)" });
+    await page.getByLabel("Kind").selectOption({ label: "Slack (teamChat)" });
     await page.getByText("1 in all").waitFor();
     await page.getByRole("row").filter({ hasText: "#ops" }).waitFor();
     await page.getByLabel("Name", { exact: true }).fill("nothing");

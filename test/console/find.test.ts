@@ -112,10 +112,10 @@ describe("the keys of the page", () => {
     }
     await page.keyboard.press("g");
     await page.keyboard.press("n");
-    await page.getByLabel("Words of the name").waitFor();
+    await page.getByLabel("Search by name").waitFor();
     await page.keyboard.press("/");
     await page.keyboard.type("g?d/");
-    expect(await page.getByLabel("Words of the name").inputValue()).toBe("g?d/");
+    expect(await page.getByLabel("Search by name").inputValue()).toBe("g?d/");
     expect(await map(page).count()).toBe(0);
     await page.getByRole("heading", { level: 1 }).click();
     await page.keyboard.press("?");
@@ -127,7 +127,7 @@ describe("the keys of the page", () => {
   onPage("that are single letters can be turned off, for good", async (page) => {
     await page.logIn(tenant);
     await page.getByRole("button", { name: "Keyboard" }).click();
-    await map(page).getByRole("checkbox", { name: "Single letters and signs do something" }).uncheck();
+    await map(page).getByRole("checkbox", { name: "Keyboard shortcuts" }).uncheck();
     await page.keyboard.press("Escape");
     await page.reload();
     await page.getByRole("heading", { level: 1, name: "Events" }).waitFor();

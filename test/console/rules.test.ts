@@ -134,7 +134,7 @@ describe("a rule", () => {
   onPage("that another person has changed meanwhile shows both, and is saved over it on demand", async (page) => {
     await page.logIn(tenant, "#/rules/rules/quiet");
     const form = page.getByRole("form", { name: "Rule" });
-    await form.getByLabel("What it is for").fill("mine");
+    await form.getByLabel("Description").fill("mine");
     const put = { path: "/v1/notification/rules/quiet", body: { description: "theirs" } };
     await fetchPut(put.path, put.body);
     await form.getByRole("button", { name: "Save" }).click();
@@ -163,7 +163,7 @@ describe("a rule", () => {
       await says.getByText('trigger "critical" does not match').waitFor();
       await says.getByText("What on call gets").click();
       await says.getByText(/"message": "&lt;img src=x/).waitFor();
-      await says.getByText("Why did I (not) hear of this?").click();
+      await says.getByText("Why was I (not) notified?").click();
       await says.getByText("The rule is disabled, or names no destination.").waitFor();
     },
   );

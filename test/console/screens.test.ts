@@ -200,7 +200,7 @@ describe("every screen of a tenant that has nothing", () => {
       const says = {
         Events: "Nothing is open.",
         Entities: "There are no entities yet.",
-        Metrics: "Whose metrics?",
+        Metrics: "Choose an entity",
         Deliveries: "Nothing was sent yet.",
         Rules: "There are no rules yet: no one is notified of anything.",
         Windows: "There are no maintenance windows.",

@@ -17,19 +17,19 @@ describe("keys", () => {
     await page.getByRole("link", { name: "New client" }).click();
     const client = page.getByRole("form", { name: "Client" });
     await client.getByLabel("Name").fill("collector");
-    await client.getByLabel("What it is for").selectOption({ label: "Sending data alone" });
+    await client.getByLabel("Purpose").selectOption({ label: "Sending data alone" });
     await client.getByRole("button", { name: "Make the client" }).click();
     await page.getByRole("heading", { level: 1, name: "collector" }).waitFor();
     await page.getByText("It has no key yet").waitFor();
     const form = page.getByRole("form", { name: "New key" });
-    await form.getByLabel("What it is for").fill("of the first host");
+    await form.getByLabel("Description").fill("of the first host");
     await form.getByLabel("Ends").selectOption("In 30 days");
     await form.getByRole("button", { name: "Make a key" }).click();
     const secret = await page.getByLabel("The new key", { exact: true }).locator("input").inputValue();
     const models = [{ timestamp: Date.now(), dimensions: { source: "web-1" } }];
     const collector = { ...tenant, headers: { "service-api-key": secret } };
     await v1(server, collector)("/v1/data-receiver/models", { models });
-    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByRole("button", { name: "Done" }).click();
     expect(await page.held()).not.toContain(secret);
     await page
       .getByRole("row")

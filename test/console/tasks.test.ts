@@ -31,7 +31,7 @@ describe("one occurrence", () => {
       .getByRole("region", { name: "Life cycle" })
       .getByText(/Acknowledgement or status set by/)
       .waitFor();
-    await page.getByRole("button", { name: "Withdraw acknowledgement" }).click();
+    await page.getByRole("button", { name: "Unacknowledge" }).click();
     await page.getByText("acknowledged", { exact: true }).waitFor({ state: "detached" });
   });
 
@@ -50,9 +50,9 @@ describe("entities", () => {
   onPage("are found by words, counted by a field, and given a property", async (page) => {
     await page.logIn(tenant, "#/entities");
     await page.getByText("6 entities").waitFor();
-    await page.getByLabel("Words of the name").fill("web-1");
+    await page.getByLabel("Search by name").fill("web-1");
     await page.getByText("1 entity").waitFor();
-    await page.getByLabel("Words of the name").fill("");
+    await page.getByLabel("Search by name").fill("");
     await page.getByLabel("Group by a field").fill("rack");
     await page.getByLabel("Group by a field").press("Enter");
     await page.getByRole("list", { name: "Groups by rack" }).getByRole("link", { name: "r0" }).click();

@@ -78,7 +78,7 @@ describe("a trigger on events", () => {
     await make("odd", { or: { clauses: [odd, { not: { clause: named("link down") } }] } });
     await page.logIn(tenant, "#/rules/triggers/odd");
     expect(await conditions(page).getByLabel("Comparison").inputValue()).toBe("differs");
-    await page.getByLabel("What it is for").fill("a strange one");
+    await page.getByLabel("Description").fill("a strange one");
     await form(page).getByRole("button", { name: "Save" }).click();
     await page.getByText('The trigger "odd" was changed.').waitFor();
     const before = await stored("odd");
@@ -211,7 +211,7 @@ describe("two people who change the same trigger", () => {
   const both = async (second: DomPage, name: string) => {
     await make(name, named("disk full"));
     await second.logIn(tenant, `#/rules/triggers/${encodeURIComponent(name)}`);
-    await second.getByLabel("What it is for").fill("of the second");
+    await second.getByLabel("Description").fill("of the second");
     const first = await stored(name);
     await triggers.updateTrigger({ trigger: { ...first, name, description: "of the first" } } as never);
     await form(second).getByRole("button", { name: "Save" }).click();
@@ -233,8 +233,8 @@ describe("two people who change the same trigger", () => {
     await page.getByRole("button", { name: "Undo" }).click();
     await page.getByText("Taken back.").waitFor();
     expect((await stored("for two"))?.description).toBe("of the first");
-    await eventually(() => page.getByLabel("What it is for").inputValue()).toBe("of the first");
-    await page.getByLabel("What it is for").fill("once more");
+    await eventually(() => page.getByLabel("Description").inputValue()).toBe("of the first");
+    await page.getByLabel("Description").fill("once more");
     await form(page).getByRole("button", { name: "Save" }).click();
     await eventually(async () => (await stored("for two"))?.description).toBe("once more");
   });
@@ -243,8 +243,8 @@ describe("two people who change the same trigger", () => {
     const conflict = await both(page, "for both");
     await conflict.getByRole("button", { name: "Use the version on the server" }).click();
     await conflict.waitFor({ state: "detached" });
-    expect(await page.getByLabel("What it is for").inputValue()).toBe("of the first");
-    await page.getByLabel("What it is for").fill("after both");
+    expect(await page.getByLabel("Description").inputValue()).toBe("of the first");
+    await page.getByLabel("Description").fill("after both");
     await form(page).getByRole("button", { name: "Save" }).click();
     await eventually(async () => (await stored("for both"))?.description).toBe("after both");
   });
@@ -278,6 +278,6 @@ describe("deleting a trigger", () => {
     await preview(page).getByRole("link", { name: "link down" }).waitFor();
     expect(await page.getByRole("button", { name: /Delete|Save/ }).count()).toBe(0);
     expect(await page.getByRole("link", { name: "Duplicate" }).count()).toBe(0);
-    expect(await page.getByLabel("What it is for").isDisabled()).toBe(true);
+    expect(await page.getByLabel("Description").isDisabled()).toBe(true);
   });
 });

@@ -10,7 +10,7 @@ export const written: Readonly<Record<string, { fields: [label: string, text: st
     ],
     type: { event: { nameTemplate: "{{{event.name}}} again", severity: "SEVERITY_WARNING" } },
   },
-  "Office chat (Microsoft Teams)": {
+  "Microsoft Teams (officeChat)": {
     fields: [
       ["Webhook address", "https://acme.webhook.office.com/webhookb2/s3cret"],
       ["Text", "**{{event.name}}**"],
@@ -22,11 +22,11 @@ export const written: Readonly<Record<string, { fields: [label: string, text: st
       officeChat: { webhookUrl: "********", facts: [{ name: "Where", value: "{{entity.name}}" }] },
     },
   },
-  "Paging (PagerDuty)": {
+  "PagerDuty (incidentPaging)": {
     fields: [["Integration key", "R0utingKeyOf32Characters00000000"]],
     type: { incidentPaging: { integrationKey: "********", credentialId: "" } },
   },
-  "Incident (ServiceNow)": {
+  "ServiceNow (itsm)": {
     fields: [
       ["Address of the instance", "https://acme.service-now.com"],
       ["By", "OAuth with a refresh token"],
@@ -40,7 +40,7 @@ export const written: Readonly<Record<string, { fields: [label: string, text: st
     ],
     type: { itsm: { oauth: { clientId: "belfry", refreshToken: "********" }, closeState: 7, closeCode: "Solved" } },
   },
-  "Team chat (Slack)": {
+  "Slack (teamChat)": {
     fields: [
       ["Channel", "ops"],
       ["Token", "xoxb-1234-s3cret"],

@@ -16,7 +16,7 @@ export function AboutFields<S extends DescMessage>({ form, about }: AboutProps<S
       <TextField
         form={form}
         path="description"
-        label="What it is for"
+        label="Description"
         rows={2}
         value={about.description}
         set={(description) => change({ description })}

@@ -59,7 +59,7 @@ export function DestinationForm({ stored, onSaved }: DestinationFormProps) {
             form={form}
             path="name"
             label="Name"
-            help="It never changes."
+            help="The name cannot be changed later."
             required
             value={value.name}
             set={(name) => form.change({ name })}
@@ -69,7 +69,7 @@ export function DestinationForm({ stored, onSaved }: DestinationFormProps) {
         <NumberField
           form={form}
           path="maxPerMinute"
-          label="At most a minute"
+          label="Limit per minute"
           unit="notifications"
           whole
           help="Above that, one summary a minute replaces the others. Empty: no bound."

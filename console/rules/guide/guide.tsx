@@ -40,7 +40,7 @@ export function Guide() {
         </div>
       </div>
       <ol class="guide scroll">
-        <Step number={1} at={at} title="What counts" of="triggers" chosen={trigger} clear={["trigger", "rule"]}>
+        <Step number={1} at={at} title="Condition" of="triggers" chosen={trigger} clear={["trigger", "rule"]}>
           <TriggerStep />
         </Step>
         <Step
@@ -134,7 +134,7 @@ function TriggerStep() {
     <>
       <p>A trigger says which events, values of metrics or missing data count.</p>
       <ExistingNames
-        label="Take a trigger that is there"
+        label="Use an existing trigger"
         read={async (signal) => {
           const page = await triggers.listTriggers({ pageSize: 1000 }, { signal });
           return page.triggers.map(({ name }) => name);

@@ -150,7 +150,7 @@ function Why({ rule, occurrenceId }: { rule: string; occurrenceId: string }) {
         open.value = currentTarget.open;
       }}
     >
-      <summary>Why did I (not) hear of this?</summary>
+      <summary>Why was I (not) notified?</summary>
       {open.value && <Explanation rule={rule} about={{ case: "occurrenceId", value: occurrenceId }} />}
     </details>
   );

@@ -20,25 +20,25 @@ const unused = "No destination uses it yet.";
 export const credentialTypes: Readonly<Record<string, CredentialType>> = {
   usernamePassword: {
     word: "User name and password",
-    serves: "For destinations that create incidents (ServiceNow).",
+    serves: "For ServiceNow destinations.",
     forms: only([
       ["username", "User name", false],
       ["password", "Password", true],
     ]),
   },
   itsmOAuth: {
-    word: "OAuth client (ServiceNow)",
-    serves: "For destinations that create incidents and log in by OAuth.",
+    word: "ServiceNow OAuth client (itsmOAuth)",
+    serves: "For ServiceNow destinations that log in by OAuth.",
     forms: only(client),
   },
   incidentPaging: {
-    word: "Paging key (PagerDuty)",
-    serves: "For destinations that page.",
+    word: "PagerDuty key (incidentPaging)",
+    serves: "For PagerDuty destinations.",
     forms: only([["routingKey", "Integration key", true]]),
   },
   teamChat: {
-    word: "Chat token (Slack)",
-    serves: "For destinations in a team's chat.",
+    word: "Slack token (teamChat)",
+    serves: "For Slack destinations.",
     forms: only([["token", "Token", true]]),
   },
   officeSuite: { word: "Office suite", serves: unused, forms: only(client) },

@@ -85,7 +85,7 @@ export function CredentialForm({ stored, type = "", onSaved }: CredentialFormPro
           form={form}
           path="info.description"
           label="Description"
-          help="What it is for."
+          help="The purpose of the credential."
           rows={2}
           value={info.description}
           set={(description) => change({ description })}

@@ -55,7 +55,7 @@ export function EntryForm({ kindName, kind, stored, isNew, again }: EntryProps) 
           required
           value={name}
           set={(next) => form.change({ name: next })}
-          help="As data and conditions have it. It never changes."
+          help="The name in data and conditions. It cannot be changed later."
         />
       ) : (
         isNew && <p class="quiet">This entry comes with Belfry. Saving makes one of your own that replaces it.</p>

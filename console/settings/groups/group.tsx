@@ -88,7 +88,7 @@ function GroupForm({ stored, isNew = false, again }: GroupFormProps) {
           required
           value={name}
           set={(next) => form.change({ name: next })}
-          help="It never changes."
+          help="The name cannot be changed later."
         />
       )}
       <fieldset>

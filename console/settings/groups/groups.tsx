@@ -55,7 +55,7 @@ function AllGroups() {
       total={value && Number(value.totalCount)}
       failure={failure}
       again={again}
-      filter="Words of the name or the roles"
+      filter="Search by name or role"
       make={may(UserGroupService.method.createUserGroup) && "New group"}
     >
       <Problem failure={later.failure} again={later.again} />

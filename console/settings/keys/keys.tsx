@@ -61,7 +61,7 @@ function AllClients() {
       total={value && Number(value.totalCount)}
       failure={failure}
       again={again}
-      filter="Words of the name"
+      filter="Search by name"
       make={may(ApiClientService.method.createApiClient) && "New client"}
     >
       <Problem failure={later.failure} again={later.again} />
@@ -107,12 +107,12 @@ function NewClient() {
           required
           value={name}
           set={(next) => form.change({ name: next })}
-          help="For people, and for the audit log. It never changes."
+          help="Shown to people and in the audit log. It cannot be changed later."
         />
         <ChoiceField
           form={form}
           path="type"
-          label="What it is for"
+          label="Purpose"
           value={String(type)}
           choices={typeChoices}
           set={(next) => {

@@ -42,7 +42,7 @@ export function NewKey({ clientId, made }: { clientId: string; made(secret: stri
       <TextField
         form={form}
         path="description"
-        label="What it is for"
+        label="Description"
         value={form.value.description}
         set={(description) => form.change({ description })}
       />

@@ -62,7 +62,7 @@ export function IngestKey({ secret, made }: { secret: string; made(secret: strin
       {secret === "" ? (
         <form class="inline" onSubmit={make} aria-label="Make a key">
           <label class="inline">
-            For whom
+            Name
             <input
               required
               maxLength={255}

@@ -4,7 +4,7 @@ import { CredentialField } from "./credential-field.tsx";
 import type { DestinationKind } from "./kind.ts";
 
 export const incidentPaging: DestinationKind<IncidentPagingDestination> = {
-  word: "Paging (PagerDuty)",
+  word: "PagerDuty (incidentPaging)",
   about: "An alert of the paging service: triggered, acknowledged and resolved as the occurrence is.",
   testLeaves: "A test opens an alert there: whoever is on call is paged.",
   where: ({ credentialId }) => (credentialId === "" ? "the service of a stored key" : "the service of a credential"),

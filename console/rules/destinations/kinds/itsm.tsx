@@ -11,7 +11,7 @@ import type { DestinationKind, KindProps } from "./kind.ts";
 import { TemplateField } from "./template-field.tsx";
 
 export const itsm: DestinationKind<ItsmDestination> = {
-  word: "Incident (ServiceNow)",
+  word: "ServiceNow (itsm)",
   about: "One incident for each match: created, updated by work notes, and closed when it is over.",
   testLeaves: "A test creates an incident there.",
   where: ({ baseUrl }) => baseUrl,

@@ -8,7 +8,7 @@ import { TemplateField } from "./template-field.tsx";
 const factsMax = 20;
 
 export const officeChat: DestinationKind<OfficeChatDestination> = {
-  word: "Office chat (Microsoft Teams)",
+  word: "Microsoft Teams (officeChat)",
   about: "A card in a channel, over the channel's incoming webhook or a workflow.",
   where: () => "the channel of a stored webhook address",
   Fields: ({ form, path, value, set }) => (

@@ -4,7 +4,7 @@ import { CredentialField } from "./credential-field.tsx";
 import type { DestinationKind } from "./kind.ts";
 
 export const teamChat: DestinationKind<TeamChatDestination> = {
-  word: "Team chat (Slack)",
+  word: "Slack (teamChat)",
   about: "The message of the rule in a channel. What follows about the same match goes into its thread.",
   where: ({ channel }) => `#${channel}`,
   Fields: ({ form, path, value, stored, set }) => (
