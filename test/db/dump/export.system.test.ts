@@ -297,7 +297,7 @@ describe("with the servers stopped", () => {
       ["the file is empty", cut(() => 0), /not a whole export of Belfry: [^\n]*; nothing was imported$/],
       ["the file is cut off in its middle", cut((size) => size >> 1), /not a whole export.*nothing was imported$/],
       ["its last bytes are missing", cut((size) => size - 20), /not a whole export/],
-      ["it is something else", () => join(import.meta.dirname, "export.test.ts"), /cannot be read on/],
+      ["it is something else", () => join(import.meta.dirname, "export.system.test.ts"), /cannot be read on/],
       ["it is compressed text of another kind", () => edited(() => Buffer.from("{}\n")), /of another form/],
       ["a row was changed", () => edited(replaced("event 3", "event 4")), /rows are not those/],
       [
