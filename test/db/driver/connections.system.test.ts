@@ -123,7 +123,8 @@ test("a transaction that had to wait for its turn runs on behalf of the one that
 });
 
 test("limits of time for statements, locks and idle transactions are set", async () => {
-  const [row] = await sql`
+  const served = await testDatabase({ statementTimeoutMs: 15_000 });
+  const [row] = await served.sql`
     select current_setting('statement_timeout') as s, current_setting('lock_timeout') as l,
       current_setting('idle_in_transaction_session_timeout') as i`;
   expect(row).toEqual({ s: "15s", l: "5s", i: "15s" });
