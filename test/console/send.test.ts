@@ -76,7 +76,7 @@ describe("what is shown to paste, when it is pasted", () => {
     "sends by the host agent",
     async (page) => {
       const { dir } = await prepared(page, "Host agent");
-      for (const part of ["package.json", "examples", "gen", "node_modules"])
+      for (const part of ["package.json", "scripts", "examples", "gen", "node_modules"])
         symlinkSync(join(root, part), join(dir, part));
       start(dir, await copied(page, "The host agent"));
       await newest(page, "metrics").getByRole("link").nth(2).waitFor();
