@@ -10,7 +10,7 @@ const citedPath = new RegExp(`(?<![\\w:/.@#<>*…-])((?:[\\w.-]+/)*[\\w-][\\w.-]
 const citedDecision = /\bdecisions\/(\d{4})\b/g;
 
 /** Packages whose files documents may name. */
-const elsewhere = /prometheus\.yml|^(?:google|buf|node_modules)\//;
+const elsewhere = /(?:prometheus|belfry-rules)\.yml|^(?:google|buf|node_modules)\//;
 
 const documents = (tree: Tree) => [...tree].filter(([path]) => path.endsWith(".md"));
 
