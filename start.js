@@ -81,7 +81,9 @@ function serving() {
   const [compiled, requests] = [compiledDir(), openRequestsInWork()];
   return {
     // An operator's own bound stays.
-    limits: isHeapLimit(process.env.NODE_OPTIONS ?? "") ? [] : [heapLimit(grantedMemory(), 1)],
+    limits: isHeapLimit(`${process.env.NODE_OPTIONS} ${process.execArgv.join(" ")}`)
+      ? []
+      : [heapLimit(grantedMemory(), 1)],
     env: {
       ...(compiled && { NODE_COMPILE_CACHE: compiled }),
       ...(requests !== undefined && { REQUESTS_FD: String(requestsFd) }),
@@ -145,8 +147,14 @@ function run(node) {
       if (served) [hasServed, failedStarts] = [true, 0];
     });
     child.on("error", (error) => {
-      process.stderr.write(`belfry: cannot run ${node}: ${error.message}. Run:  ${install}\n`);
-      process.exit(1);
+      // It runs; a signal could not be sent, for instance.
+      if (child.pid !== undefined) return void process.stderr.write(`belfry: ${error.message}\n`);
+      if (!hasServed) {
+        process.stderr.write(`belfry: cannot run ${node}: ${error.message}. Run:  ${install}\n`);
+        process.exit(1);
+      }
+      // For want of memory or processes, which passes.
+      resting = { end: () => end(1, null), timer: setTimeout(start, waitAfter(true)) };
     });
     child.on("exit", (code, signal) => {
       if (stopAsked || !hasServed || (signal === null && code === 0)) return end(code, signal);

@@ -84,10 +84,13 @@ async function opened(
 ) {
   const parted = await checkedParts(given ?? create(DestinationTypeSchema), tenantId);
   const unmasked = withSecrets(parted.masked, parted.fresh);
-  // A test sends the secrets, too: what it is bound by is stored before.
-  await transaction(db, (tx) => bindCredential(tx, tenantId, unmasked, world));
-  const open = await unsealDestination(db, tenantId, name, unmasked, keyring, world, typePath);
-  checkCredentialHosts(open.type, open.allowedHosts, world, typePath);
+  // A test sends the secrets, too: what it is bound by is stored before, unless the test is refused.
+  const open = await transaction(db, async (tx) => {
+    await bindCredential(tx, tenantId, unmasked, world);
+    const unsealed = await unsealDestination(tx, tenantId, name, unmasked, keyring, world, typePath);
+    checkCredentialHosts(unsealed.type, unsealed.allowedHosts, world, typePath);
+    return unsealed;
+  });
   const refreshToken = parted.kept.includes(refreshTokenPath)
     ? storedRefreshToken(db, tenantId, normalizedName(name), open.type, keyring)
     : givenRefreshToken(parted.fresh[refreshTokenPath] ?? "");

@@ -13,7 +13,7 @@ import { mergedMetrics } from "../telemetry/merged-metrics.ts";
 import { type MetricsPort, metricsPort, metricsText } from "../telemetry/metrics-port.ts";
 import { version } from "../version.ts";
 import { type Fleet, startFleet } from "./fleet.ts";
-import { grantedMemory, heapLimit, isHeapLimit } from "./heap-limit.js";
+import { grantedMemory, heapLimit } from "./heap-limit.js";
 import { openDispatch } from "./port-dispatch.ts";
 
 /** What several processes serve. */
@@ -36,9 +36,11 @@ export async function startMachine(config: Config, log: Logger, processes: numbe
   let metrics: MetricsPort | undefined;
   starting.defer(() => metrics?.close());
   const requests = openRequestsInWork();
+  // What start.js adds; an operator's own bound stays.
+  const launched = heapLimit(grantedMemory(), 1);
   cluster.setupPrimary({
     stdio: ["inherit", "inherit", "inherit", "ipc", requests ?? "ignore"],
-    execArgv: process.execArgv.map((each) => (isHeapLimit(each) ? heapLimit(grantedMemory(), processes) : each)),
+    execArgv: process.execArgv.map((each) => (each === launched ? heapLimit(grantedMemory(), processes) : each)),
   });
   const fleet = startFleet({
     processes,

@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { bodyText } from "../../transcoding/body.ts";
-import { fieldsByKey, keyFinder } from "../../transcoding/json/key-finder.ts";
+import { keyFinder } from "../../transcoding/json/key-finder.ts";
 import type { ReadingCall } from "../../transcoding/json/parse.ts";
 import { byteOffset, pathAt } from "../../transcoding/json/path.ts";
 import { twice } from "../../transcoding/json/read-json.ts";
@@ -73,7 +73,7 @@ const finders = new Map<DescMessage, FindMember>();
 function finderOf(desc: DescMessage): FindMember {
   let find = finders.get(desc);
   if (find === undefined) {
-    find = keyFinder([...fieldsByKey(desc)].map(([key, field]) => memberOf(desc, key, field)));
+    find = keyFinder(desc.fields.map((field) => memberOf(desc, field.jsonName, field)));
     finders.set(desc, find);
   }
   return find;

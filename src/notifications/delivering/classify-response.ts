@@ -100,7 +100,7 @@ function triedResult(
     return { row, status: "SENT", error: "", attempt, over, ...thread(true), ...end, sign: "alive" };
   }
   const { reason, course, retryAfterMs, beyond } = outcome;
-  if (beyond !== undefined) return { row, status: "SUMMARISED", error: answer, beyond };
+  if (beyond !== undefined) return { row, status: "SUMMARISED", error: answer, beyond, over };
   const slow = course === "slowly";
   const tries = { all: row.tries + 1, slow: row.slowTries + (slow ? 1 : 0) };
   const waitMs = nextTryMs(course, tries, retryAfterMs, random);

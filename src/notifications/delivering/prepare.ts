@@ -106,7 +106,12 @@ export async function prepare(
   const judging = { verdicts, facts, memberships: asSent(memberships, lost), lost: lostIds, nowMs };
   const ready: Ready[] = [];
   const ended: Ended[] = [];
-  const deleted = (row: DueDelivery): Ended => ({ row, status: "CANCELLED", error: "what it is about was deleted" });
+  const deleted = (row: DueDelivery): Ended => ({
+    row,
+    status: "CANCELLED",
+    error: "what it is about was deleted",
+    over: summariesOver(row, judging),
+  });
   for (const share of shares) {
     const judged = judgeShare(share, judging);
     ended.push(...judged.ended);
@@ -195,12 +200,15 @@ function judge(row: DueDelivery, judging: Judging): { row: DueDelivery } | { end
   if (verdict.send) return { row: verdict.told === undefined ? row : { ...row, told: verdict.told } };
   // A receiver that may have taken it is notified of its end; what was lost in a summary, of the summary's.
   const lost = row.lost && (row.tries > 0 || !judging.lost.has(row.id));
-  return { ended: { row, status: "CANCELLED", error: verdict.reason, ...(lost && { state: threadOf(row, facts) }) } };
+  const ended = { row, status: "CANCELLED" as const, error: verdict.reason, over };
+  return { ended: lost ? { ...ended, state: threadOf(row, facts) } : ended };
 }
 
-/** The summaries that have reported what a delivery ends. */
-const summariesOver = (row: DueDelivery, { memberships }: Pick<Judging, "memberships">): readonly Membership[] =>
-  row.occasion === "clear" ? (memberships.get(memberKey(row)) ?? []).filter(({ sent }) => sent) : [];
+/** Returns the summaries that have reported what a delivery ends; not those of a match that began after it was decided. */
+function summariesOver(row: DueDelivery, { memberships }: Pick<Judging, "memberships">): readonly Membership[] {
+  if (row.occasion !== "clear") return [];
+  return (memberships.get(memberKey(row)) ?? []).filter(({ sent, createdMs }) => sent && createdMs <= row.createdMs);
+}
 
 /** The thread of a delivery, which it begins if there is none: `match` then names its own. */
 const threadOf = (row: DueDelivery, { threads }: DeliveryFacts) => ({

@@ -15,6 +15,8 @@ export interface Membership {
   readonly summaryId: string;
   /** The delivery that the summary reported. */
   readonly deliveryId: string;
+  /** When that was decided, ms. */
+  readonly createdMs: number;
   readonly destinationName: string;
   readonly subject: Buffer;
   readonly ruleId: string;
@@ -54,7 +56,7 @@ export async function readMemberships(tx: Db, tenantId: string, rows: readonly D
   const asked = [...new Map(tried.map((row) => [memberKey(row), row])).values()];
   if (asked.length === 0) return new Map();
   const found = await tx<Membership[]>`
-    select m.summary_id as "summaryId", m.delivery_id as "deliveryId", m.destination_name as "destinationName", m.subject,
+    select m.summary_id as "summaryId", m.delivery_id as "deliveryId", m.created_ms::float8 as "createdMs", m.destination_name as "destinationName", m.subject,
       m.rule_id as "ruleId", coalesce(t.sent, false) as sent, coalesce(t.state, '{}') as state
     from unnest(
       ${textArray(asked.map(({ destinationName }) => destinationName))}::text[],
@@ -258,7 +260,15 @@ export function endMembers(
     tx`
       update summary_members set over = true
       where tenant_id = ${tenantId} and summary_id = any(${summaryIds}::uuid[])
-        and delivery_id = any(${uuidArray(all.map((each) => each.deliveryId))}::uuid[])`,
+        and delivery_id = any(array(
+          select ended.delivery_id
+          from unnest(
+            ${uuidArray(all.map(({ deliveryId }) => deliveryId))}::uuid[], ${uuidArray(all.map(({ row }) => row.id))}::uuid[],
+            ${bigintArray(all.map(({ row }) => row.fence))}::bigint[]
+          ) as ended (delivery_id, row_id, fence)
+            cross join lateral (
+              select from due_deliveries where tenant_id = ${tenantId} and id = ended.row_id and fence = ended.fence offset 0
+            ) as held))`,
   ];
 }
 
