@@ -29,7 +29,7 @@ const attacker = await testTenant(sql);
 const neighbour = await testTenant(sql);
 const connection = openHttp2(server);
 afterAll(() => connection.close());
-const times = 10;
+const times = 3;
 /** How much more memory a request may take than its unpacked body, and a part of the heap that is not collected yet. */
 const [bodyFactor, beside, uncollected] = [16, 8 * MiB, 64 * MiB];
 const heldMax = 50 * MiB;
