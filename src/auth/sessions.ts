@@ -79,12 +79,16 @@ export async function readSession(
     select s.digest, s.key_id as "keyId", k.prefix as "keyPrefix", c.id as "clientId", c.name as "clientName",
       c.type as "clientType", c.role, t.name as "tenantName", e.ends_ms as "endsMs"
     from console_sessions s
-    join api_keys k on k.tenant_id = s.tenant_id and k.id = s.key_id
-    join api_clients c on c.tenant_id = k.tenant_id and c.id = k.client_id
-    join tenants t on t.id = k.tenant_id
+    cross join lateral (
+      select prefix, client_id, expires_ms from api_keys
+      where tenant_id = ${tenantId} and id >= s.key_id and id <= s.key_id order by id offset 0) k
+    cross join lateral (
+      select id, name, type, role from api_clients
+      where tenant_id = ${tenantId} and id >= k.client_id and id <= k.client_id order by id offset 0) c
+    cross join tenants t
     cross join lateral (select least(s.last_used_ms + ${BigInt(sessionIdleMs)}::bigint,
       s.created_ms + ${BigInt(sessionAgeMsMax)}::bigint, k.expires_ms) as ends_ms) e
-    where s.tenant_id = ${tenantId} and s.id = ${id}
+    where s.tenant_id = ${tenantId} and s.id = ${id} and t.id = ${tenantId}
       and e.ends_ms > (extract(epoch from clock_timestamp()) * 1000)::bigint`;
   return row;
 }

@@ -78,7 +78,7 @@ async function place(type: object, maxPerMinute = 1) {
   }
   await ok("POST", "/v1/notification/destinations", { name: "d", type, maxPerMinute });
   const count = async (condition = sql`true`) =>
-    (await sql`select from due_deliveries where tenant_id = ${tenant.id} and ${condition}`).count;
+    (await sql`select 1 as waiting from due_deliveries where tenant_id = ${tenant.id} and ${condition}`).count;
   const wake = () => sql`update due_work set due_ms = 0 where tenant_id = ${tenant.id} and kind = 'deliveries'`;
 
   return {

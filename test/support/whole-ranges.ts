@@ -44,6 +44,10 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   },
   { begin: /^delete from feed where/, why: "removes what is older than an hour" },
   {
+    begin: /^select h\.summary_id as id from summary_members h where h\.tenant_id = \$1 and h\.summary_id </,
+    why: "looks for ten summaries that are older than the retention",
+  },
+  {
     begin: /^delete from (?:instances|audit_entries|delivery_\w+|summary_members)/,
     why: "removes what is older than its retention",
   },

@@ -296,10 +296,13 @@ export async function forgetOldSummaries(sql: Sql, tenantId: string, beforeMs: n
         where d.tenant_id = ${tenantId} and d.destination_name = h.destination_name
           and d.subject = ${summarySubjectOf(sql, sql`h.summary_id`)} and d.created_ms >= 0)
       and not exists (
-        select from summary_members m, rule_matches r
-        where m.tenant_id = ${tenantId} and m.summary_id = h.summary_id and not m.over
-          and r.tenant_id = ${tenantId} and r.subject = m.subject and r.rule_id = m.rule_id and r.standing
-          and r.matched_ms <= m.created_ms)
+        select from summary_members m
+          cross join lateral (
+            select from rule_matches
+            where tenant_id = ${tenantId} and subject = m.subject and rule_id = m.rule_id and standing
+              and matched_ms <= m.created_ms offset 0
+          ) as r
+        where m.tenant_id = ${tenantId} and m.summary_id = h.summary_id and not m.over)
     order by h.summary_id limit ${oldMax}`;
   if (old.length > 0)
     await sql`
