@@ -198,7 +198,7 @@ describe("a person on call", () => {
 
       await alerting.fire("LinkDown", "web-1:9100");
       await openEvent(page, "LinkDown");
-      const why = page.getByRole("region", { name: /Why did I/ });
+      const why = page.getByRole("region", { name: /Why was I/ });
       await why.getByText("The rule keeps silent: the entity is in maintenance.").waitFor();
       await why.getByText("Window: weekly patches").waitFor();
       expect(receiver.received.map(({ body }) => body.toString()).join()).not.toContain("LinkDown");

@@ -23,7 +23,7 @@ describe("one occurrence", () => {
       .getByText(/the name does not resolve/)
       .first()
       .waitFor();
-    const why = page.getByRole("region", { name: /Why did I/ });
+    const why = page.getByRole("region", { name: /Why was I/ });
     await why.getByLabel("Rule").selectOption("quiet");
     await why.getByText("The rule is disabled, or names no destination.").waitFor();
     await page.getByRole("button", { name: "Acknowledge" }).click();
