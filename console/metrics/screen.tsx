@@ -109,8 +109,8 @@ function Nothing({ value, settled }: { value: Read | undefined; settled: boolean
     return (
       <Empty title="Choose an entity">
         <p>
-          Search for one above by name, set conditions that several meet, or enter the name of a metric. Their series are
-          plotted here, and the URL keeps your choice. No entities yet?{" "}
+          Search for one above by name, set conditions that several meet, or enter the name of a metric. Their series
+          are plotted here, and the URL keeps your choice. No entities yet?{" "}
           <a href={linkTo(["settings", "send"])}>Send data</a>
         </p>
       </Empty>
