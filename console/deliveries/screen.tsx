@@ -132,7 +132,7 @@ export function DeliveriesScreen() {
   );
 }
 
-/** Whether a delivery is about no event, metric or window, but ends a summary: rules decide about its members. */
+/** Tells whether a delivery ends a summary: it is about no event, metric or window, and rules decide about its members. */
 const endsSummary = ({ occasion, eventId, entityId, metricName }: Delivery) =>
   occasion === "clear" && eventId === "" && entityId === "" && metricName === "";
 

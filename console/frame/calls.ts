@@ -41,7 +41,7 @@ const prove: Interceptor = (next) => (request) => {
   return next(request);
 };
 
-/** What each call passes on its way to the server, whatever carries it. */
+/** Passes each call on its way to the server, whatever carries it. */
 export const interceptors: readonly Interceptor[] = [observe, prove];
 
 /** Carries calls to the server that the page came from. */

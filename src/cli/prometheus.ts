@@ -4,7 +4,7 @@ import type { Server } from "../server.ts";
 import type { KeptKey } from "../tenants/prometheus-key.ts";
 import { callableUrl } from "./welcome.ts";
 
-/** What `serve` was asked to print for Prometheus; without `tenant` the only tenant is meant. */
+/** Asks `serve` to print a block for Prometheus, of this tenant; undefined: of the only one. */
 export interface PrometheusWish {
   tenant: string | undefined;
 }

@@ -19,7 +19,7 @@ const compared = (name: string) =>
 const covers = (name: string, other: string) =>
   name.startsWith(wildcard) ? other === name || other.endsWith(name.slice(1)) : other === name;
 
-/** Whether a credential's secrets may be sent to a host, as `hostOf` returns it. Without names there is no credential. */
+/** Tells whether a credential's secrets may be sent to a host, as `hostOf` returns it. Without names there is no credential. */
 export function allowsHost(allowedHosts: readonly string[], host: string): boolean {
   return allowedHosts.length === 0 || allowedHosts.some((name) => covers(compared(name), host));
 }

@@ -53,9 +53,9 @@ export const credentials = pgTable(
   ],
 );
 
-/** What the caller has allowed, as a column to select; empty: nothing was said. */
+/** Selects the hosts that the caller has allowed; empty: none were named. */
 export const allowedHostsColumn = sql<string[]>`coalesce(${credentials.allowedHosts}, '[]')`;
-/** What a credential is bound to while nothing is said; empty: nothing has used it. */
+/** Selects the hosts that a credential without `allowedHosts` is bound to; empty: nothing has used it. */
 export const boundHostsColumn = sql<string[]>`coalesce(${credentials.boundHosts}, '[]')`;
 /** The hosts that a credential's secrets may be sent to; empty: nothing is said and nothing has used it. */
 export const sendableHosts = sql<
