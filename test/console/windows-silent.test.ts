@@ -98,6 +98,14 @@ describe("a window that runs", () => {
     expect(await over.textContent()).toMatch(says);
     await page.getByRole("button", { name: "End now" }).click();
     await page.getByRole("button", { name: "Start now" }).waitFor();
+    // Its entities leave it a moment later.
+    const held = async () =>
+      (
+        await server.database
+          .sql`select 1 from maintenance_members where tenant_id = ${tenant.id} and window_id = ${webs}`
+      ).length;
+    await expect.poll(held, { timeout: 60_000 }).toBe(0);
+    await page.reload();
     await silent(page).getByText("It does not run now, so nothing is kept silent because of it.").waitFor();
     await lineOf(page, "Never sent", "came and went");
     expect(await silent(page).getByRole("link", { name: "kept back" }).count()).toBe(0);
