@@ -61,7 +61,7 @@ export function setCookie(token: string, ageMsMax: number): string {
 // No header can hold a line feed, so no key is taken for a session.
 const sessionMark = "\n";
 
-/** What a request is admitted by: its key, else the session of its cookie where that counts. Read again by `sessionOf`. */
+/** Returns what admits a request: its key, else the session of its cookie where that counts. Read again by `sessionOf`. */
 export function credentialOf(
   key: string | null,
   request: Sent | undefined,

@@ -37,7 +37,7 @@ export const withProof = (token: string, proof: string): string => `${token}\n${
 /** A new proof, of 256 random bits. */
 export const newProof = (): string => randomText(32, secretChars);
 
-/** Whether a text is the one that has this digest. */
+/** Tells whether a text has this digest. */
 export function isToken(text: string, digest: Buffer): boolean {
   return timingSafeEqual(digest, keyDigest(text));
 }

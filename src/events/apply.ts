@@ -33,7 +33,7 @@ export const instanceKey = (
   { timeMs, severity, status }: Pick<Instance, "timeMs" | "severity" | "status">,
 ) => `${key}${timeMs}/${severity}/${status}`;
 
-/** What comes of an instance: it is applied, opens or closes an occurrence now, or says at most that its event goes on. */
+/** Decides what an instance does: it is applied, opens or closes an occurrence now, or only says that its event goes on. */
 type Course = "apply" | "open now" | "close now" | "keep open";
 
 /** Whether an instance that is no news of an expired occurrence says that its event goes on all the same. */
@@ -50,7 +50,7 @@ function courseOf(latest: Occurrence | undefined, instance: SentInstance, isKnow
   return isExpired(latest) && revives(instance, nowMs) ? "open now" : "keep open";
 }
 
-/** What reports say of the latest occurrence of an event that are no news of it. */
+/** Holds what reports that are no news say of the latest occurrence of an event. */
 interface Kept {
   /** The latest time until which it goes on. */
   untilMs?: bigint | undefined;
@@ -152,7 +152,7 @@ function keepOpen(event: Subject, kept: Kept, changes: Change[], firstChange: nu
 
 const textsOf = ({ summary, body, metadata }: Texts): Texts => ({ summary, body, metadata });
 
-/** Whether texts are others than those that are shown; metadata that are no texts count as others. */
+/** Tells whether texts differ from those that are shown; metadata that are no texts always differ. */
 function differ(shown: Texts, { summary, body, metadata, looseKeys = [] }: NonNullable<Kept["texts"]>): boolean {
   if (shown.summary !== summary || shown.body !== body) return true;
   const keys = Object.keys(shown.metadata).filter((key) => !looseKeys.includes(key));

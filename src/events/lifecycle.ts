@@ -41,7 +41,7 @@ export interface Occurrence {
   keptOpenMs: bigint | null;
 }
 
-/** What an occurrence shows that a report which only keeps it open may change. */
+/** Names what a report that only keeps an occurrence open may change of it. */
 export type Texts = Pick<Occurrence, "summary" | "body" | "metadata">;
 
 /** Whether an occurrence was closed because it had expired. A server of before expiry leaves the time of what it closes. */

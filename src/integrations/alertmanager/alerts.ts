@@ -8,7 +8,7 @@ export interface Alert {
   annotations: readonly (readonly [name: string, value: string])[];
   startsAtMs: number | undefined;
   endsAtMs: number | undefined;
-  /** Where it comes from: any text, which is mostly an address. */
+  /** The sender's `generatorURL`: any text, usually an address. */
   generatorURL: string;
   /** Webhooks alone have it: `resolved` once it has ended. */
   status: string;

@@ -5,9 +5,9 @@ import { colon, endOf, enter, next, type Scan, takeNull, unexpected } from "../.
 import { refusalOf } from "../../wire/status.ts";
 import type { SentMembers } from "./alerts.ts";
 
-/** How many labels and annotations an alert may have together. */
+/** Bounds the labels and annotations of an alert, together. */
 export const pairsMax = 2000;
-/** How many bytes of JSON an alert may be. */
+/** Bounds the JSON of an alert, in bytes. */
 export const alertBytesMax = 1024 * 1024;
 
 /** A list of alerts in a text. */
