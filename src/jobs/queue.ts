@@ -158,14 +158,15 @@ function held(db: Db, { tenantId, kind }: Lane, jobs: readonly Pick<Job, "id" | 
     and fence = (${fences}::jsonb ->> id)::bigint`;
 }
 
-/** Keeps jobs for `leaseMs` more. What is no longer the caller's stays as it is. */
+/** Keeps jobs for `leaseMs` more. What is no longer the caller's, or was given back, stays as it is. */
 export async function renew(
   db: Db,
   lane: Lane,
   jobs: readonly Job[],
   { leaseMs, nowMs }: { leaseMs: number; nowMs: number },
 ): Promise<void> {
-  await db`update jobs set lease_until_ms = ${BigInt(nowMs + leaseMs)} where ${held(db, lane, jobs)}`;
+  await db`
+    update jobs set lease_until_ms = ${BigInt(nowMs + leaseMs)} where ${held(db, lane, jobs)} and lease_until_ms > 0`;
 }
 
 /**

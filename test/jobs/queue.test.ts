@@ -149,6 +149,15 @@ describe("a lease", () => {
     await end(lane, jobs);
   });
 
+  test("does not come back for what was given back: a renewal that was under way has no effect", async () => {
+    const lane = newLane();
+    await put(lane, [{ payload: 1, id: "a" }]);
+    const jobs = await take(lane);
+    await giveBackJobs(sql, lane, jobs, now, false);
+    await renew(sql, lane, jobs, { leaseMs: lease, nowMs: now });
+    expect(ids(await take(lane))).toEqual(["a"]);
+  });
+
   test("lost by one of several jobs undoes the work of all", async () => {
     const lane = newLane();
     await put(lane, [

@@ -3,7 +3,10 @@ import { expect, test, vi } from "vitest";
 import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import type { Recheck } from "../../src/notifications/deciding/recheck.ts";
+import { backResult } from "../../src/notifications/delivering/classify-response.ts";
+import { claimDeliveries, renewLeases } from "../../src/notifications/delivering/delivery-queue.ts";
 import { dispatcher } from "../../src/notifications/delivering/dispatcher.ts";
+import { record } from "../../src/notifications/delivering/result-statements.ts";
 import { masterKeys } from "../support/server.ts";
 import { dispatchSite } from "./dispatch.ts";
 
@@ -58,4 +61,16 @@ test("a try that a stop cuts off costs nothing, and what may have arrived is cle
   const over = async () => new Map([[first as string, { send: false, reason: "the condition is over" } as const]]);
   await place.dispatch(nowMs + 1, { recheck: over });
   expect((await place.done()).map(({ status }) => status)).toEqual(["CANCELLED", "SENT"]);
+});
+
+test("a delivery that was given back is anybody's: a renewal of its lease that was under way has no effect", async () => {
+  const place = await tenant();
+  await place.put([{}]);
+  const lease = { nowMs, leaseMs: 10_000 };
+  const quotas = [{ name: "ops", max: 1, all: false }];
+  const claimed = await claimDeliveries(sql, place.id, quotas, lease);
+  expect(claimed).toHaveLength(1);
+  await record(sql, place.id, claimed.map(backResult), new Set(), nowMs);
+  expect(await renewLeases(sql, place.id, claimed, lease)).toEqual(new Set());
+  expect(await claimDeliveries(sql, place.id, quotas, lease)).toHaveLength(1);
 });

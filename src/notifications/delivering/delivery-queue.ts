@@ -188,7 +188,10 @@ export async function claimDeliveries(
   return rows.sort((a, b) => a.dueMs - b.dueMs || (a.id < b.id ? -1 : 1));
 }
 
-/** Keeps deliveries for `leaseMs` more; returns the ids of those that are still the caller's. */
+/**
+ * Keeps deliveries for `leaseMs` more; returns the ids of those that are still the caller's. What was given back meanwhile is
+ * nobody's: a lease would keep it from the next look.
+ */
 export async function renewLeases(
   db: Db,
   tenantId: string,
@@ -199,7 +202,7 @@ export async function renewLeases(
   const rows = await db<{ id: string }[]>`
     update due_deliveries set lease_until_ms = ${BigInt(nowMs + leaseMs)}
     where tenant_id = ${tenantId} and id = any(${uuidArray(held.map(({ id }) => id))}::uuid[])
-      and fence = (${fences}::jsonb ->> id::text)::bigint
+      and fence = (${fences}::jsonb ->> id::text)::bigint and lease_until_ms > 0
     returning id`;
   return new Set(rows.map(({ id }) => id));
 }
