@@ -38,6 +38,7 @@ const steps: Step[] = [
     command: ["depcruise", ...["src", "gen", "test", "bench", "scripts"].filter((folder) => existsSync(folder))],
     doubt: sawTooLittle,
   },
+  { name: "size of each folder", command: ["node", "scripts/budget.ts"] },
   { name: "format and lint", command: ["biome", "ci", "--error-on-warnings", "--colors=off", "."] },
   { name: "dead code", command: ["knip", "--no-progress", "--no-config-hints"] },
 ];

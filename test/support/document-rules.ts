@@ -7,7 +7,9 @@ const changes = "Added|Changed|Deprecated|Removed|Fixed|Security";
 
 const citable = "ts|js|md|proto|sql|json|jsonc|yaml|yml|sh|py";
 const citedPath = new RegExp(`(?<![\\w:/.@#<>*…-])((?:[\\w.-]+/)*[\\w-][\\w.-]*\\.(?:${citable}))(?![\\w/*-])`, "g");
-const citedDecision = /\bdecisions\/(\d{4})\b/g;
+const citedDesign = /\bdesign\/([a-z][a-z-]*)\b/g;
+/** Released migrations, which never change, name decisions by numbers. */
+const formerDecision = /\bdecisions\/(\d{4})\b/g;
 
 /** Packages whose files documents may name. */
 const elsewhere = /(?:prometheus|belfry-rules)\.yml|^(?:google|buf|node_modules)\//;
@@ -48,22 +50,28 @@ export const documentRules: readonly Rule[] = [
     broken: { "docs/architecture.md": "see `events/gone.ts`", "src/events/get.ts": "// see docs/gone.md" },
     violations: (tree) =>
       [...tree].flatMap(([path, text]) =>
-        // A decision names what was there when it was made.
-        (path.startsWith("docs/decisions/") ? [] : citations(path, text))
+        citations(path, text)
           .filter((name) => !exists(tree, name, path))
           .map((name) => `${path}: cites ${name}`),
       ),
   },
   {
-    guarantee: "every decision that is cited exists",
-    broken: { "src/events/get.ts": "// decisions/0099" },
+    guarantee:
+      "every design page that is cited exists; so does the page of a decision that is cited by its former number",
+    broken: { "src/events/get.ts": "// design/gone", "migrations/0001_a.sql": "-- decisions/0999" },
     violations: (tree) => {
-      const known = [...tree.keys()].map((path) => /^docs\/decisions\/(\d{4})-/.exec(path)?.[1]);
-      return [...tree].flatMap(([path, text]) =>
-        [...prose(path, text).matchAll(citedDecision)]
-          .filter((match) => !known.includes(match[1]))
-          .map((match) => `${path}: cites decision ${match[1]}`),
-      );
+      const former = tree.get("docs/design/README.md") ?? "";
+      return [...tree].flatMap(([path, text]) => {
+        const said = prose(path, text);
+        return [
+          ...[...said.matchAll(citedDesign)]
+            .filter(([, page]) => !tree.has(`docs/design/${page}.md`))
+            .map(([, page]) => `${path}: cites design/${page}`),
+          ...[...said.matchAll(formerDecision)]
+            .filter(([, number = ""]) => !former.includes(number))
+            .map(([, number]) => `${path}: cites decision ${number}`),
+        ];
+      });
     },
   },
   {
@@ -82,25 +90,20 @@ export const documentRules: readonly Rule[] = [
       ),
   },
   {
-    guarantee: "decisions have a number each, a date, and the three parts",
-    broken: { "docs/decisions/0002-Why.md": "# 0002: why" },
+    guarantee: "a design page is listed, and ends with what was tried and refused and what is not promised",
+    broken: { "docs/design/README.md": "| [a](a.md) | a |", "docs/design/b.md": "# B\n\n## Not promised\n" },
     violations: (tree) => {
-      const decisions = documents(tree).filter(([path]) => path.startsWith("docs/decisions/"));
-      return decisions
-        .sort(([a], [b]) => (a < b ? -1 : 1))
-        .flatMap(([path, text], index, all) => {
-          const number = /^docs\/decisions\/(\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*\.md$/.exec(path)?.[1];
-          const wrong: string[] = [];
-          if (number === undefined) wrong.push(`${path}: not <four digits>-<kebab-case>.md`);
-          // Numbers of decisions that are made side by side are given out before, and one may not be used.
-          if (all[index - 1]?.[0].startsWith(`docs/decisions/${number}-`)) wrong.push(`${path}: ${number} is taken`);
-          if (!text.startsWith(`# ${number}: `)) wrong.push(`${path}: begins not with "# ${number}: "`);
-          if (!/^Date: \d{4}-\d{2}-\d{2}$/m.test(text)) wrong.push(`${path}: no line "Date: YYYY-MM-DD"`);
-          const parts = [...text.matchAll(/^## (.+)$/gm)].map((match) => match[1]);
-          if (parts.join() !== "Context,Choice,Consequence")
-            wrong.push(`${path}: parts are not Context, Choice, Consequence`);
-          return wrong;
-        });
+      const list = tree.get("docs/design/README.md");
+      const pages = documents(tree).filter(([path]) => /^docs\/design\/(?!README\.md$)/.test(path));
+      return pages.flatMap(([path, text]) => {
+        const parts = [...text.matchAll(/^## (.+)$/gm)].map((match) => match[1]);
+        return [
+          ...(list?.includes(`(${path.slice("docs/design/".length)})`)
+            ? []
+            : [`${path}: is not in docs/design/README.md`]),
+          ...(parts.slice(-2).join() === "Tried and refused,Not promised" ? [] : [`${path}: does not end so`]),
+        ];
+      });
     },
   },
   {
@@ -135,30 +138,6 @@ export const documentRules: readonly Rule[] = [
         return [...missing, ...(empty ? ["nothing"] : [])].map(
           (what) => `docs/osps-baseline.md: ${line.slice(2, 15)} names ${what}`,
         );
-      });
-    },
-  },
-  {
-    guarantee: "docs/decisions.md lists each decision, and says which are superseded",
-    broken: {
-      "docs/decisions.md": "| [0001](decisions/0001-a.md) | A | in force |",
-      "docs/decisions/0001-a.md": "# 0001: a\n\nDate: 2026-01-01\n",
-      "docs/decisions/0002-b.md": "# 0002: b\n\nDate: 2026-01-01\n\nSupersedes 0001.\n",
-    },
-    violations: (tree) => {
-      const index = tree.get("docs/decisions.md");
-      const files = [...tree].filter(([path]) => path.startsWith("docs/decisions/"));
-      if (index === undefined) return files.map(([path]) => `${path}: there is no docs/decisions.md`);
-      const statusOf = (number: string) => new RegExp(`^\\| \\[${number}\\].*\\| ([^|]+) \\|$`, "m").exec(index)?.[1];
-      return files.flatMap(([path, text]) => {
-        const number = path.slice("docs/decisions/".length).slice(0, 4);
-        const superseded = [...text.matchAll(/^Supersedes (\d{4})/gm)].map((match) => match[1] ?? "");
-        return [
-          ...(statusOf(number) === undefined ? [`${path}: is not listed`] : []),
-          ...superseded
-            .filter((other) => !statusOf(other)?.includes(`superseded by ${number}`))
-            .map((other) => `${path}: supersedes ${other}, and the list does not say so`),
-        ];
       });
     },
   },

@@ -150,7 +150,7 @@ export const houseRules: readonly Rule[] = [
     violations: (tree) =>
       sources(tree, /^src\//)
         .filter(([, text]) => /(?:^[ \t]+\/\/.*\n){4}/m.test(text))
-        .map(([path]) => `${path}: a comment of more than three lines; a decision has room for more`),
+        .map(([path]) => `${path}: a comment of more than three lines; a design page has room for more`),
   },
   {
     guarantee: "banned words do not occur",
