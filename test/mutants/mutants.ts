@@ -317,6 +317,13 @@ export const mutants: readonly Mutant[] = [
     tests: ["test/notifications/team-chat.test.ts"],
   },
   {
+    name: "a server that dies for the fifth time is started again in seconds",
+    file: "src/processes/deaths.ts",
+    text: "count >= freely",
+    replacement: "count > freely",
+    tests: ["test/processes/rules.test.ts"],
+  },
+  {
     name: "an updater that is being enabled misses what changes meanwhile",
     file: "src/properties/updater-set.ts",
     text: "and not enabled for key share`",
@@ -343,6 +350,13 @@ export const mutants: readonly Mutant[] = [
     text: "and(eq(userAccounts.tenantId, tenantId), sameEmail(email), id === null",
     replacement: "and(sameEmail(email), id === null",
     tests: ["test/users/update.test.ts"],
+  },
+  {
+    name: "Ctrl-C under npm is two",
+    file: "start.js",
+    text: "> oneSignalMs",
+    replacement: "> 0",
+    tests: ["test/start/start.test.ts"],
   },
   {
     name: "a name with a slash leads to another screen",
