@@ -5,21 +5,13 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 
 const root = import.meta.dirname ?? new URL(".", import.meta.url).pathname;
 
 /** A checkout runs its sources; the npm package has them as plain JavaScript (scripts/pack.ts). */
 const checkout = existsSync(join(root, "src/main.ts"));
-const src = join(root, checkout ? "src" : "dist/src");
-const main = join(src, checkout ? "main.ts" : "main.js");
+const main = join(root, checkout ? "src/main.ts" : "dist/src/main.js");
 const install = checkout ? "npm ci" : "npm install";
-
-// Shared with the owner of a port that several processes serve (src/processes/).
-const load = (path) => import(pathToFileURL(join(src, path)).href);
-const { recentDeaths } = await load("processes/deaths.js");
-const { grantedMemory, heapLimit, isHeapLimit } = await load("processes/heap-limit.js");
-const { openRequestsInWork, requestsFd, takeRequestsInWork } = await load("rpc/requests-in-work.js");
 
 /** Ctrl-C reaches this process twice, from the terminal and from npm, which passes it on: within this time it is one. */
 const oneSignalMs = 300;
@@ -76,106 +68,47 @@ function compiledDir() {
   return dir;
 }
 
-/** What a server gets that other commands, which may run as another user, do not: bounds, and files of its own. */
+/**
+ * What a server gets that other commands, which may run as another user, do not: a place for compiled code, and the wish that
+ * what serves is a process of its own, which is started again when it dies. This one starts nothing again.
+ */
 function serving() {
-  const [compiled, requests] = [compiledDir(), openRequestsInWork()];
-  return {
-    // An operator's own bound stays.
-    limits: isHeapLimit(`${process.env.NODE_OPTIONS} ${process.execArgv.join(" ")}`)
-      ? []
-      : [heapLimit(grantedMemory(), 1)],
-    env: {
-      ...(compiled && { NODE_COMPILE_CACHE: compiled }),
-      ...(requests !== undefined && { REQUESTS_FD: String(requestsFd) }),
-    },
-    requests,
-  };
+  const compiled = compiledDir();
+  return { KEEPS_SERVING: "1", ...(compiled && { NODE_COMPILE_CACHE: compiled }) };
 }
 
-/** A server that has served and cannot start, such as on a full disk, is tried again after pauses of these bounds. */
-const pauseMs = 1000;
-const pauseMsMax = 60_000;
+/** The process that starts those that serve does little: without this it would hold 100 MB of young objects (src/processes/owner.ts). */
+const littleYoung = "--max-semi-space-size=1";
 
 function run(node) {
-  const { limits, env: own, requests } = process.argv[2] === "serve" ? serving() : { limits: [], env: {} };
-  // Fewer collections of young objects, each of them longer (docs/decisions/0038).
-  const args = ["--max-semi-space-size=16", ...limits, ...process.execArgv, main, ...process.argv.slice(2)];
+  const serves = process.argv[2] === "serve";
+  const args = [...(serves ? [littleYoung] : []), ...process.execArgv, main, ...process.argv.slice(2)];
   // glibc keeps memory to itself for each thread that ever took some; of large bodies that adds up (docs/decisions/0015).
-  const env = { MALLOC_ARENA_MAX: "2", ...own, ...process.env };
-  const deaths = recentDeaths();
-  let child;
-  let stopAsked = false;
-  let resting;
-  let hasServed = false;
-  let failedStarts = 0;
-  // A full disk, or a log that nobody reads, must not end what starts the server again.
+  const env = { MALLOC_ARENA_MAX: "2", ...(serves && serving()), ...process.env };
+  // A process group of its own: it hears of a signal from here alone, once.
+  // The channel closes when this process is killed, which the server takes as SIGTERM.
+  const child = spawn(node, args, { stdio: ["inherit", "inherit", "inherit", "ipc"], detached: true, env });
+  // A full disk, or a log that nobody reads, must not end what passes signals on.
   process.stderr.on("error", () => {});
-
-  /** Ends as the server has ended. */
-  function end(code, signal) {
+  child.on("error", (error) => {
+    // It runs; a signal could not be sent, for instance.
+    if (child.pid !== undefined) return void process.stderr.write(`belfry: ${error.message}\n`);
+    process.stderr.write(`belfry: cannot run ${node}: ${error.message}. Run:  ${install}\n`);
+    process.exit(1);
+  });
+  // Ends as it has ended.
+  child.on("exit", (code, signal) => {
     if (signal === null) process.exit(code ?? 1);
+    process.exitCode = 1; // the first process of a container outlives its own signals
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
-  }
-
-  /** Tells of a server that has ended, and returns after how long the next one starts. */
-  function waitAfter(cannotStart, how) {
-    if (cannotStart) {
-      const waitMs = Math.min(pauseMs * 2 ** failedStarts++, pauseMsMax);
-      const again = `it is tried again in ${waitMs / 1000} s`;
-      process.stderr.write(`belfry: the server, which has served before, cannot start; ${again}\n`);
-      return waitMs;
-    }
-    const { count, waitMs } = deaths.note(Date.now());
-    const taken = takeRequestsInWork(requests, 0, Date.now());
-    const deathsText = count === 1 ? how : `${how}; ${count} deaths in ten minutes`;
-    const again = waitMs === 0 ? "at once" : `in ${waitMs / 1000} s`;
-    const inWork = taken.length === 0 ? "no request was in work" : `in work: ${taken.join("; ")}`;
-    process.stderr.write(`belfry: the server has died (${deathsText}); it is started again ${again}; ${inWork}\n`);
-    return waitMs;
-  }
-
-  function start() {
-    resting = undefined;
-    let served = false;
-    // A process group of its own: it hears of a signal from here alone, once.
-    // The channel closes when this process is killed, which the server takes as SIGTERM.
-    const stdio = ["inherit", "inherit", "inherit", "ipc", requests ?? "ignore"];
-    child = spawn(node, args, { stdio, detached: true, env });
-    child.on("message", (message) => {
-      served ||= message === "serving";
-      if (served) [hasServed, failedStarts] = [true, 0];
-    });
-    child.on("error", (error) => {
-      // It runs; a signal could not be sent, for instance.
-      if (child.pid !== undefined) return void process.stderr.write(`belfry: ${error.message}\n`);
-      if (!hasServed) {
-        process.stderr.write(`belfry: cannot run ${node}: ${error.message}. Run:  ${install}\n`);
-        process.exit(1);
-      }
-      // For want of memory or processes, which passes.
-      resting = { end: () => end(1, null), timer: setTimeout(start, waitAfter(true)) };
-    });
-    child.on("exit", (code, signal) => {
-      if (stopAsked || !hasServed || (signal === null && code === 0)) return end(code, signal);
-      // What it says itself that it cannot start for, such as a full disk, may pass.
-      const waitMs = waitAfter(!served && signal === null && code === 1, signal ?? `exit code ${code}`);
-      resting = { end: () => end(code, signal), timer: setTimeout(start, waitMs) };
-    });
-  }
-
-  function stop(signal) {
-    stopAsked = true;
-    if (resting === undefined) return child.kill(signal);
-    clearTimeout(resting.timer);
-    resting.end();
-  }
+  });
 
   const last = new Map();
   const pass = (received, sent = received) => {
     process.on(received, () => {
       const now = Date.now();
-      if (now - (last.get(received) ?? 0) > oneSignalMs) stop(sent);
+      if (now - (last.get(received) ?? 0) > oneSignalMs) child.kill(sent);
       last.set(received, now);
     });
   };
@@ -189,9 +122,8 @@ function run(node) {
   const watching = setInterval(() => {
     if (process.env.npm_lifecycle_event === undefined || process.ppid === parent) return;
     clearInterval(watching);
-    stop("SIGTERM");
+    child.kill("SIGTERM");
   }, 500).unref();
-  start();
 }
 
 const { node, trouble } = findNode();

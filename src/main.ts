@@ -85,21 +85,22 @@ async function serve(config: Config, forPrometheus: PrometheusWish | null): Prom
       stopAsked.resolve();
     });
   }
-  process.on("disconnect", stopAsked.resolve); // its launcher was killed
+  process.on("disconnect", stopAsked.resolve); // start.js was killed
   process.channel?.unref();
   if (config.databaseUrl === undefined) {
     const first = isCluster(dataDirectoryOf(config.dataDir).data) ? "" : "; the first start there takes some seconds";
     process.stderr.write(`starting on ${shellQuoted(config.dataDir)}${first}\n`);
   }
   const { count, because } = await processCount(config);
-  const log = openLog(config.logLevel, undefined, count > 1 ? "owner" : undefined);
-  const machine = count > 1 ? await startMachine(config, log, count) : undefined;
-  const { NODE_ENV, REQUESTS_FD: fd } = process.env;
-  const how = { followSources: NODE_ENV === "development", requestsFd: fd === undefined ? undefined : Number(fd) };
-  const server = machine ?? (await (await import("./server.ts")).startServer(config, log, how));
+  const { NODE_ENV, NODE_OPTIONS = "", KEEPS_SERVING } = process.env;
+  // Without start.js one process serves by itself: for development, and below another node:cluster.
+  const owns = count > 1 || (KEEPS_SERVING === "1" && !cluster.isWorker);
+  const log = openLog(config.logLevel, undefined, owns ? "owner" : undefined);
+  const server = owns
+    ? await startMachine(config, log, count, NODE_OPTIONS)
+    : await (await import("./server.ts")).startServer(config, log, { followSources: NODE_ENV === "development" });
   log.info({ processes: count, because }, count > 1 ? "several processes serve" : "one process serves");
   const key = await keyForPrometheus(server, config, forPrometheus);
-  process.send?.("serving"); // from now on its launcher starts it again when it dies
   const processes = count > 1 ? `${count} processes serve (${because}).` : undefined;
   if (signals === 0) process.stdout.write(await greeting(server, config.host, processes));
   if (signals === 0 && key !== undefined) process.stdout.write(prometheusLines(server, key, process.stdout.isTTY));
@@ -111,7 +112,7 @@ async function serve(config: Config, forPrometheus: PrometheusWish | null): Prom
   process.exit(0);
 }
 
-/** Returns the key that was asked for; a server that cannot have it is stopped before its launcher takes it for started. */
+/** Returns the key that was asked for; a server that cannot have it is stopped. */
 async function keyForPrometheus(
   server: Pick<Server, "withDatabase" | "stop">,
   { dataDir }: Config,

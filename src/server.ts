@@ -113,7 +113,7 @@ export interface Server {
 export async function startServer(
   config: Config,
   log: Logger,
-  { given, followSources = false, requestsFd }: How = {},
+  { given, followSources = false }: How = {},
 ): Promise<Server> {
   await using starting = new AsyncDisposableStack();
 
@@ -148,7 +148,8 @@ export async function startServer(
     ingest,
     checkRules: (tenantId) => rules.check(tenantId),
   });
-  const limits = { streamsMax: config.streamsMax, recordAudit: audit.record, requestsFd, process: given?.process };
+  const noting = { requestsFd: given?.requestsFd, process: given?.process };
+  const limits = { ...noting, streamsMax: config.streamsMax, recordAudit: audit.record };
   const calls = pipeline({ ...callers, ...limits, wrongKeys: callers.guesses, gate: pool.gate, room: room.ofRpc, log });
 
   // What rules make of what happens.

@@ -2,8 +2,8 @@ import cluster, { type Worker } from "node:cluster";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { StartError } from "../db/start-error.ts";
-import { takeRequestsInWork } from "../rpc/requests-in-work.js";
-import { recentDeaths } from "./deaths.js";
+import { takeRequestsInWork } from "../rpc/requests-in-work.ts";
+import { recentDeaths } from "./deaths.ts";
 import { type Assignment, type Load, type Order, type Report, servingMark } from "./messages.ts";
 
 /** A serving process, as the owner of the port sees it. */
@@ -41,8 +41,10 @@ export interface Fleet {
 
 export interface Options {
   processes: number;
-  /** What a process gets, of the moment when it starts. */
-  assignment(): Omit<Assignment, "process" | "processes">;
+  /** What each gets; until it is there they load. */
+  assigned: Promise<Omit<Assignment, "process" | "processes" | "certificate">>;
+  /** The certificate of now. */
+  certificate(): Assignment["certificate"];
   /** The file in which they note their requests. */
   requestsFd: number | undefined;
   log: Logger;
@@ -102,7 +104,7 @@ export function startFleet(options: Options): Fleet {
 
 function start(fleet: State, number: number): void {
   if (fleet.stopping) return;
-  const { processes, assignment, log } = fleet;
+  const { processes, assigned, log } = fleet;
   let worker: Worker;
   try {
     worker = cluster.fork(servingMark);
@@ -135,7 +137,11 @@ function start(fleet: State, number: number): void {
     if (worker.isConnected()) worker.once("disconnect", end);
     else end();
   });
-  send(member, { order: "serve", assignment: { ...assignment(), process: number, processes } });
+  const serve = (given: Awaited<typeof assigned>) => {
+    const certificate = fleet.certificate();
+    send(member, { order: "serve", assignment: { ...given, certificate, process: number, processes } });
+  };
+  void assigned.then(serve);
 }
 
 const notForked = ({ message }: Error) => `a serving process cannot be started: ${message}`;
@@ -154,7 +160,7 @@ function hear(fleet: State, member: Member, message: Report): void {
   if (message.report === "serving") {
     if (!fleet.stopping) member.state = "serving";
     // It may have been renewed since the assignment.
-    const { certificate: pair } = fleet.assignment();
+    const pair = fleet.certificate();
     if (pair !== undefined) send(member, { order: "certificate", pair });
     member.reportedMs = performance.now();
     fleet.failedStarts = 0;

@@ -7,53 +7,61 @@ import { calledUrl } from "../http/called-url.ts";
 import { certifiedNames } from "../http/certificate.ts";
 import { liveCertificate } from "../http/live-certificate.ts";
 import { preparedDatabase } from "../prepared-database.ts";
-import { openRequestsInWork, requestsFd } from "../rpc/requests-in-work.js";
+import { openRequestsInWork, requestsFd } from "../rpc/requests-in-work.ts";
 import type { Server } from "../server.ts";
 import { mergedMetrics } from "../telemetry/merged-metrics.ts";
 import { type MetricsPort, metricsPort, metricsText } from "../telemetry/metrics-port.ts";
 import { version } from "../version.ts";
-import { type Fleet, startFleet } from "./fleet.ts";
-import { grantedMemory, heapLimit } from "./heap-limit.js";
+import { type Fleet, type Options, startFleet } from "./fleet.ts";
+import { grantedMemory, heapLimit, isHeapLimit } from "./heap-limit.ts";
+import type { Assignment } from "./messages.ts";
 import { openDispatch } from "./port-dispatch.ts";
 
-/** What several processes serve. */
+/** What serving processes serve. */
 export type Machine = Omit<Server, "connections" | "notReady" | "metrics">;
 
 /** Beyond leaving and draining: the pools close, and the last lines are written. */
 const stopMs = 30_000;
 
+/** Of those that serve: fewer collections of young objects, each of them longer (docs/decisions/0038). */
+const youngObjects = "--max-semi-space-size=16";
+/** Of this process, from start.js. */
+const ownYoungObjects = "--max-semi-space-size=1";
+
 /**
  * Starts what a machine has once (the embedded database, the schema, the certificate, the port), and the processes that serve the
- * port. Each of these is what a server of its own would be: they share the database and nothing else.
- * @throws StartError in one clear line for what the operator can mend
+ * port, which are started again when they die. Each of these is what a server of its own would be: they share the database and nothing
+ * else. `nodeOptions`: those of the environment. @throws StartError in one clear line for what the operator can mend
  */
-export async function startMachine(config: Config, log: Logger, processes: number): Promise<Machine> {
+export async function startMachine(
+  config: Config,
+  log: Logger,
+  processes: number,
+  nodeOptions: string,
+): Promise<Machine> {
   await using starting = new AsyncDisposableStack();
-  const database = await preparedDatabase(config, log, starting, processes);
-  const tls = config.plaintext ? undefined : await liveCertificate(config, log);
-  starting.defer(() => tls?.stop());
-  let pair = tls && { cert: tls.cert, certByName: tls.certByName, key: tls.key };
-  let metrics: MetricsPort | undefined;
-  starting.defer(() => metrics?.close());
   const requests = openRequestsInWork();
-  // What start.js adds; an operator's own bound stays.
-  const launched = heapLimit(grantedMemory(), 1);
+  // An operator's own bound stays.
+  const isBounded = isHeapLimit(`${nodeOptions} ${process.execArgv.join(" ")}`);
+  const limits = isBounded ? [] : [heapLimit(grantedMemory(), processes)];
   cluster.setupPrimary({
     stdio: ["inherit", "inherit", "inherit", "ipc", requests ?? "ignore"],
-    execArgv: process.execArgv.map((each) => (each === launched ? heapLimit(grantedMemory(), processes) : each)),
+    execArgv: [youngObjects, ...limits, ...process.execArgv.filter((each) => each !== ownYoungObjects)],
   });
-  const fleet = startFleet({
-    processes,
-    requestsFd: requests,
-    assignment: () => ({
-      database,
-      certificate: pair,
-      caFile: tls?.caFile,
-      requestsFd: requests === undefined ? undefined : requestsFd,
-    }),
-    log,
+  let pair: Assignment["certificate"];
+  const { promise: assigned, resolve: assign } = Promise.withResolvers<Awaited<Options["assigned"]>>();
+  const fleet = startFleet({ processes, requestsFd: requests, assigned, certificate: () => pair, log });
+  const database = await preparedDatabase(config, log, starting, processes).catch(async (error) => {
+    await fleet.stop(0);
+    throw error;
   });
   starting.defer(() => fleet.stop(config.leaveMs + config.drainMs + stopMs));
+  const tls = config.plaintext ? undefined : await liveCertificate(config, log);
+  starting.defer(() => tls?.stop());
+  pair = tls && { cert: tls.cert, certByName: tls.certByName, key: tls.key };
+  assign({ database, caFile: tls?.caFile, requestsFd: requests === undefined ? undefined : requestsFd });
+  let metrics: MetricsPort | undefined;
+  starting.defer(() => metrics?.close());
   await fleet.started;
   if (config.metricsAddress !== undefined) {
     metrics = await metricsPort(config.metricsAddress, await ofAll(fleet));
@@ -107,7 +115,7 @@ async function ofAll(fleet: Fleet) {
 function counted(fleet: Fleet): string {
   const serving = fleet.members().filter(({ state }) => state === "serving").length;
   return [
-    "# HELP belfry_processes Processes that serve the port, where there are several.",
+    "# HELP belfry_processes Processes that serve the port.",
     "# TYPE belfry_processes gauge",
     `belfry_processes ${serving}`,
     "",

@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import type { Config } from "../config/settings.ts";
 import { checkServer, connectOnce, type Db } from "../db/connect.ts";
 import { extraConnections } from "../prepared-database.ts";
-import { grantedMemory } from "./heap-limit.js";
+import { grantedMemory } from "./heap-limit.ts";
 
 /** How many processes serve, and what has decided it. */
 export interface ProcessCount {

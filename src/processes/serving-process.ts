@@ -106,8 +106,8 @@ async function begin(
   await checkMigrated(database.url);
   const tls = certificate && handedCertificate(certificate, caFile);
   const handed = handedConnections({ host: config.host, port: config.port });
-  const given = { process: number, database, tls, incoming: handed, machineReady };
-  const server = await startServer(limitShares(config, processes), log, { given, requestsFd });
+  const given = { process: number, database, tls, incoming: handed, requestsFd, machineReady };
+  const server = await startServer(limitShares(config, processes), log, { given });
   return { server, handed, tls, machineReady: false };
 }
 

@@ -22,7 +22,7 @@ import { type ForeignCalls, foreignCalls } from "./foreign-calls.ts";
 import { openStreams } from "./open-streams.ts";
 import { type Handler, type Passage, passing } from "./passage.ts";
 import { requestId } from "./request-id.ts";
-import { noteRequests } from "./requests-in-work.js";
+import { noteRequests } from "./requests-in-work.ts";
 import { type UnauthenticatedStreams, unauthenticatedPassage } from "./unauthenticated.ts";
 
 /** What every call passes, whatever its protocol. */

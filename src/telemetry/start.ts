@@ -21,8 +21,8 @@ export interface Telemetry {
 }
 
 /**
- * Opens the port of metrics and begins to send traces, where they are asked for; without both it costs nothing. One of several `process`es
- * opens none: its metrics bear its number.
+ * Opens the port of metrics and begins to send traces, where they are asked for; without both it costs nothing. A `process` whose port
+ * another one owns opens none: its metrics bear its number.
  */
 export async function startTelemetry(
   { metricsAddress, tracesUrl }: Pick<Config, "metricsAddress" | "tracesUrl">,

@@ -83,6 +83,7 @@ describe("an alert", () => {
     const { post, list } = await world();
     await post([alert({ mountpoint: "/" }), alert({ mountpoint: "/var" }), alert({ mountpoint: "/var", empty: "" })]);
     expect(await list()).toHaveLength(2);
+    expect(dedupKeyOf([["mount", "point/var"]])).not.toBe(dedupKeyOf([["mountpoint", "/var"]]));
   });
 
   test("without times is believed for five minutes, and the zero time is none", async () => {

@@ -62,6 +62,16 @@ test.each([1, 2, 3, 127, 128, 129, 8640, CHUNK_POINTS_MAX])("a chunk of %i point
   same(decodeChunk(encodeChunk({ times, values })), { times, values });
 });
 
+test("steps that differ by as much as a width just holds, or by one more, are given back", () => {
+  for (const bits of [7, 9, 12, 20, 32]) {
+    for (const more of [-1, 0, 1]) {
+      const steps = [2 ** bits, 2 ** bits + 2 ** (bits - 1) + more];
+      const times = Float64Array.of(0, steps[0] as number, (steps[0] as number) + (steps[1] as number));
+      same(decodeChunk(encodeChunk({ times, values: times })), { times, values: times });
+    }
+  }
+});
+
 test("a chunk that lies anywhere in a larger buffer is read", () => {
   const times = Float64Array.of(1, 2, 3);
   const values = Float64Array.of(0.1, 0.2, 1 / 3);

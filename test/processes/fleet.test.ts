@@ -7,7 +7,7 @@ import { openLog } from "../../src/rpc/log.ts";
 import { temporaryDir, testDatabase } from "../support/database.ts";
 import { program } from "../support/program.ts";
 
-const nothing = {} as ReturnType<Options["assignment"]>;
+const nothing = {} as Awaited<Options["assigned"]>;
 const real = { args: ["serve"], execArgv: [], cwd: process.cwd(), silent: true };
 const { url } = await testDatabase();
 const { BELFRY_TEST_CLUSTER: tests } = process.env;
@@ -15,7 +15,8 @@ const { BELFRY_TEST_CLUSTER: tests } = process.env;
 function fleetOf(assignment = nothing) {
   const fleet = startFleet({
     processes: 2,
-    assignment: () => assignment,
+    assigned: Promise.resolve(assignment),
+    certificate: () => undefined,
     requestsFd: undefined,
     log: openLog("silent"),
   });
@@ -59,8 +60,8 @@ test("below another node:cluster, such as a process manager's, one process serve
   const env = { DATABASE_URL: url, BELFRY_PROCESSES: "2", BELFRY_PORT: "0", BELFRY_DATA_DIR: temporaryDir() };
   const worker = cluster.fork({ ...env, BELFRY_LOG_LEVEL: "silent" });
   onTestFinished(() => void worker.process.kill("SIGKILL"));
-  const first = await Promise.race([once(worker, "message"), once(worker, "exit")]);
-  expect(first[0]).toBe("serving");
+  const first = await Promise.race([once(worker, "listening"), once(worker, "exit")]);
+  expect(first[0]).toMatchObject({ addressType: 4 });
   worker.process.kill("SIGTERM");
   expect(await once(worker, "exit")).toEqual([0, null]);
 });

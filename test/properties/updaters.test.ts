@@ -6,7 +6,9 @@ import type { Db } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { retainEntities } from "../../src/entities/retention.ts";
 import { readyUpdaters } from "../../src/properties/ready-updaters.ts";
+import { anyEnabled, expectEnabled, lockSet } from "../../src/properties/updater-set.ts";
 import { transport } from "../support/clients.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
@@ -173,6 +175,25 @@ describe("an updater that is enabled", () => {
       await post("delete", { ids });
     }
   });
+});
+
+test("an updater is enabled once what has found none enabled is committed", async () => {
+  const { id } = await testTenant(sql);
+  const order: string[] = [];
+  await transaction(sql, (tx) => anyEnabled(tx, id));
+  let enabling = Promise.resolve();
+  await transaction(sql, async (tx) => {
+    expect(await anyEnabled(tx, id)).toBe(false);
+    await expectEnabled(sql, id);
+    enabling = transaction(sql, async (other) => {
+      await lockSet(other, id, true);
+      order.push("enabled");
+    });
+    await expect.poll(async () => (await lockWaits(sql)) + order.length).toBeGreaterThan(0);
+    order.push("committed");
+  });
+  await enabling;
+  expect(order).toEqual(["committed", "enabled"]);
 });
 
 /** The same clause with the keys that updaters ask for. */

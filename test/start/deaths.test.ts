@@ -1,18 +1,18 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { rmSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { temporaryDir, testDatabase } from "../support/database.ts";
 import { masterKeys } from "../support/server.ts";
-import { servingOf } from "../support/serving-processes.ts";
+import { running, servingOf } from "../support/serving-processes.ts";
 import { testTenant } from "../support/tenant.ts";
 
 const root = join(import.meta.dirname, "../..");
 
 /** A server of one process, as `npm start` runs it. */
-async function launched(url: string) {
+async function launched(url: string, env: Record<string, string> = {}) {
   const dataDir = temporaryDir();
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
   const child: ChildProcess = spawn(process.execPath, [join(root, "start.js"), "serve"], {
@@ -24,28 +24,32 @@ async function launched(url: string) {
       BELFRY_PORT: "0",
       BELFRY_PROCESSES: "1",
       DATABASE_URL: url,
+      ...env,
     },
     stdio: ["ignore", "pipe", "pipe"],
   });
+  const exit = once(child, "exit");
   onTestFinished(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill("SIGTERM");
-    await once(child, "exit");
+    await exit;
   });
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (text) => (said += text));
-  const addresses = () => [...said.matchAll(/Belfry serves at (\S+)/g)].map((match) => match[1] as string);
+  const address = () => /Belfry serves at (\S+)/.exec(said)?.[1];
+  await expect.poll(address, { timeout: 60_000 }).toBeDefined();
+  const [owner = -1] = servingOf(child.pid as number);
   return {
+    address: address() as string,
+    exit,
+    owner,
     said: () => said,
-    /** Its address in its n-th life, counted from 1. */
-    async address(life: number) {
-      await expect.poll(() => addresses().length, { timeout: 60_000 }).toBe(life);
-      return addresses()[life - 1] as string;
-    },
-    kill() {
-      const [pid] = servingOf(child.pid as number);
-      process.kill(pid as number, "SIGKILL");
-    },
+    deaths: () =>
+      said
+        .split("\n")
+        .filter((line) => line.includes("a serving process has died"))
+        .map((line) => JSON.parse(line)),
+    /** The process that serves. */
+    serving: () => servingOf(owner)[0] as number,
   };
 }
 
@@ -64,35 +68,82 @@ async function beginRequest(url: string, path: string, key: string) {
   socket.write("{\"a body that is nobody's business");
 }
 
+/** Whether an address answers. */
+const answers = (url: string) =>
+  fetch(url).then(
+    ({ status }) => status,
+    () => undefined,
+  );
+
 test("a death names the requests in work and who sent them, and nothing of their content; the server comes back", {
   timeout: 120_000,
 }, async () => {
   const { url, sql } = await testDatabase();
   const { id, headers } = await testTenant(sql);
   const [key] = Object.values(headers) as [string];
-  const server = await launched(url);
-  const address = await server.address(1);
+  const { address, serving, deaths, said } = await launched(url);
   const done = await fetch(`${address}/v1/api-clients`, { headers });
   expect(done.status).toBe(200);
   await beginRequest(address, "/v1/events:search", key);
   await beginRequest(address, "/api/v2/alerts", key);
-  server.kill();
-  await server.address(2);
-  const [line = ""] = /^belfry: the server has died .*$/m.exec(server.said()) ?? [];
+  process.kill(serving(), "SIGKILL");
+  await expect.poll(deaths, { timeout: 10_000 }).toHaveLength(1);
+  await expect.poll(() => answers(`${address}/readyz`), { timeout: 60_000 }).toBe(200);
   const [{ prefix }] = await sql<[{ prefix: string }]>`select prefix from api_keys where tenant_id = ${id}`;
   const who = `by key ${prefix} of tenant ${id}, for \\d+\\.\\d s`;
-  expect(line).toMatch(
-    new RegExp(
-      "^belfry: the server has died \\(SIGKILL\\); it is started again at once; in work: " +
-        `alertmanager/postAlerts ${who}; belfry\\.events\\.v1\\.EventQueryService/SearchEvents ${who}$`,
-    ),
-  );
-  expect(server.said()).not.toContain(key);
-  expect(server.said()).not.toContain("business");
+  expect(deaths()).toMatchObject([
+    {
+      by: "SIGKILL",
+      deaths: 1,
+      waitMs: 0,
+      inWork: [
+        expect.stringMatching(`^alertmanager/postAlerts ${who}$`),
+        expect.stringMatching(`^belfry\\.events\\.v1\\.EventQueryService/SearchEvents ${who}$`),
+      ],
+    },
+  ]);
+  expect(said()).not.toContain(key);
+  expect(said()).not.toContain("business");
 
-  server.kill();
-  await server.address(3);
-  expect(server.said()).toContain(
-    "belfry: the server has died (SIGKILL; 2 deaths in ten minutes); it is started again in 1 s; no request was in work\n",
-  );
+  process.kill(serving(), "SIGKILL");
+  await expect.poll(deaths, { timeout: 10_000 }).toHaveLength(2);
+  expect(deaths()).toMatchObject([{}, { deaths: 2, waitMs: 1000, inWork: [] }]);
+  await expect.poll(() => answers(`${address}/readyz`), { timeout: 60_000 }).toBe(200);
+});
+
+test("a server that has served, and then cannot start, is tried again until it can", { timeout: 120_000 }, async () => {
+  const { url, sql } = await testDatabase();
+  const { address, serving, said } = await launched(url);
+  await sql`alter table migrations rename to moved`;
+  process.kill(serving(), "SIGKILL");
+  await expect.poll(() => said().match(/cannot start; it is tried again/g)?.length, { timeout: 30_000 }).toBe(2);
+  await sql`alter table moved rename to migrations`;
+  await expect.poll(() => answers(`${address}/readyz`), { timeout: 60_000 }).toBe(200);
+});
+
+test("the heap of what serves is bounded, and that of other processes is not; an operator may set another bound", {
+  timeout: 120_000,
+}, async () => {
+  const { url } = await testDatabase();
+  const argsOf = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+  const bounds = (pid: number) => argsOf(pid).filter((arg) => /old-space|semi-space/.test(arg));
+  const usual = await launched(url);
+  expect(bounds(usual.serving())).toEqual([
+    "--max-semi-space-size=16",
+    expect.stringMatching(/^--max-old-space-size=\d+$/),
+  ]);
+  expect(bounds(usual.owner)).toEqual(["--max-semi-space-size=1"]);
+  const other = await launched(url, { NODE_OPTIONS: "--max-old-space-size=3000" });
+  expect(bounds(other.serving())).toEqual(["--max-semi-space-size=16"]);
+});
+
+test("where the process that owns the port is killed, so is what serves, and the launcher ends by the same signal", {
+  timeout: 120_000,
+}, async () => {
+  const { url } = await testDatabase();
+  const { owner, serving, exit } = await launched(url);
+  const pid = serving();
+  process.kill(owner, "SIGKILL");
+  expect(await exit).toEqual([null, "SIGKILL"]);
+  await expect.poll(() => running(pid)).toBe(false);
 });

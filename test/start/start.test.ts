@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import {
   copyFileSync,
   existsSync,
@@ -22,8 +22,6 @@ const oldNode = ["/usr/bin/node", "/usr/local/bin/node"].find((path) => existsSy
 
 // Says what it got, and leaves with 7 at SIGTERM and at a second signal.
 const program = `
-  import { existsSync, writeFileSync } from "node:fs";
-  import { getHeapStatistics } from "node:v8";
   let signals = 0;
   const got = (name: string) => {
     console.log("got", name);
@@ -32,25 +30,12 @@ const program = `
   };
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => got(name));
   process.on("disconnect", () => got("disconnect"));
-  console.log("heap of", Math.round(getHeapStatistics().heap_size_limit / 2 ** 20), "MiB");
   console.log("up", process.version, process.argv.slice(2).join(","), process.env.GREETING);
-  if (process.argv[2] === "dying") {
-    process.send?.("serving");
-    setTimeout(() => process.kill(process.pid, "SIGKILL"), 50);
-  }
-  if (process.argv[2] === "full-disk") {
-    // Serves once, and cannot start in its next lives.
-    if (existsSync("served")) process.exit(1);
-    writeFileSync("served", "");
-    process.send?.("serving");
-    setTimeout(() => process.kill(process.pid, "SIGKILL"), 200);
-  }
   if (process.argv[2] === "exit") process.exit(Number(process.argv[3]));
   if (process.argv[2] === "die") process.kill(process.pid, "SIGKILL");
   setInterval(() => undefined, 1000);
 `;
 
-const parts = ["src/processes/deaths.js", "src/processes/heap-limit.js", "src/rpc/requests-in-work.js"];
 const { optionalDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const nodePackage =
   Object.keys(optionalDependencies).find((name) => existsSync(join(root, "node_modules", name))) ?? "";
@@ -59,21 +44,12 @@ const nodePackage =
 function checkout(): string {
   const dir = mkdtempSync(join(tmpdir(), "belfry-start-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
-  for (const name of ["start.js", "package.json", ...parts]) {
-    mkdirSync(dirname(join(dir, name)), { recursive: true });
-    copyFileSync(join(root, name), join(dir, name));
-  }
+  for (const name of ["start.js", "package.json"]) copyFileSync(join(root, name), join(dir, name));
+  mkdirSync(join(dir, "src"));
   writeFileSync(join(dir, "src/main.ts"), program);
   mkdirSync(join(dir, "node_modules"));
   symlinkSync(join(root, "node_modules", nodePackage), join(dir, "node_modules", nodePackage));
   return dir;
-}
-
-/** Changes the text of a file of a checkout. */
-function change(dir: string, name: string, before: string, after: string) {
-  const text = readFileSync(join(dir, name), "utf8");
-  expect(text).toContain(before);
-  writeFileSync(join(dir, name), text.replace(before, after));
 }
 
 function started(command: string, args: string[], cwd: string, options = {}) {
@@ -134,23 +110,18 @@ test("what a server has compiled is kept beside its data, where no one else writ
   expect(statSync(join(data, "compiled")).mode & 0o777).toBe(0o700);
 });
 
-test("a server has a bound of its heap, other commands have none, and an operator may set another one", async () => {
-  const ran = async (args: string[], env = {}) => {
-    const server = started(oldNode, ["start.js", ...args], checkout(), { env: { ...process.env, ...env } });
-    await server.until("up");
-    server.child.kill("SIGTERM");
-    await server.exit;
-    return /^heap of (\d+) MiB$/m.exec(server.said())?.[1];
-  };
-  const [bounded, unbounded] = [Number(await ran(["serve"])), Number(await ran(["export"]))];
-  expect(bounded).toBeLessThan(1200);
-  expect(unbounded).toBeGreaterThanOrEqual(bounded);
-  expect(Number(await ran(["serve"], { NODE_OPTIONS: "--max-old-space-size=3000" }))).toBeGreaterThan(3000);
-});
-
 test("a server that a signal ended is seen to have ended by it", async () => {
   expect(await start(checkout(), "die").exit).toBe("SIGKILL");
 });
+
+const [apart, ...inContainer] = ["unshare", "--pid", "--fork", "--kill-child"];
+test.runIf(spawnSync(apart as string, [...inContainer, "true"]).status === 0)(
+  "the first process of a container, which no signal of its own ends, ends with code 1",
+  async () => {
+    const { exit } = started(apart as string, [...inContainer, oldNode, "start.js", "die"], checkout());
+    expect(await exit).toBe(1);
+  },
+);
 
 test("what is missing is named with its cure: packages, the one of Node, the right version", async () => {
   const bare = checkout();
@@ -238,41 +209,3 @@ test.runIf(existsSync("/usr/bin/script"))(
     expect(terminal.said().match(/got SIGINT/g)).toHaveLength(2);
   },
 );
-
-test("a server that dies after it has served is started again after a pause that grows, and says why", async () => {
-  const { child, exit, until, said } = start(checkout(), "dying");
-  await until("3 deaths in ten minutes");
-  expect(said()).toContain(
-    "belfry: the server has died (SIGKILL); it is started again at once; no request was in work\n",
-  );
-  expect(said()).toContain("(SIGKILL; 2 deaths in ten minutes); it is started again in 1 s;");
-  expect(said()).toContain("(SIGKILL; 3 deaths in ten minutes); it is started again in 2 s;");
-  // Asked to stop while it rests, it ends as the server has.
-  child.kill("SIGTERM");
-  expect(await exit).toBe("SIGKILL");
-  expect(said().split("up v").length - 1).toBe(3);
-});
-
-test("a server that keeps dying is started again for as long as its launcher lives", async () => {
-  const dir = checkout();
-  change(dir, "src/processes/deaths.js", "pauseMs = 1000", "pauseMs = 1");
-  change(dir, "src/processes/deaths.js", "pauseMsMax = 60_000", "pauseMsMax = 20");
-  const { child, exit, until, said } = start(dir, "dying");
-  await until("(SIGKILL; 8 deaths in ten minutes); it is started again in 0.02 s;");
-  expect(said()).toContain("(SIGKILL; 5 deaths in ten minutes); it is started again in 0.02 s;");
-  expect(said()).toContain("(SIGKILL; 4 deaths in ten minutes); it is started again in 0.004 s;");
-  child.kill("SIGTERM");
-  expect([7, "SIGKILL", "SIGTERM"]).toContain(await exit);
-});
-
-test("a server that has served, and then cannot start, is tried again for as long as its launcher lives", async () => {
-  const dir = checkout();
-  change(dir, "start.js", "pauseMs = 1000", "pauseMs = 1");
-  change(dir, "start.js", "pauseMsMax = 60_000", "pauseMsMax = 20");
-  const { child, exit, until, said } = start(dir, "full-disk");
-  await until("cannot start; it is tried again in 0.02 s");
-  const tries = () => said().split("cannot start").length;
-  await expect.poll(tries, { timeout: 15_000 }).toBeGreaterThan(8);
-  child.kill("SIGTERM");
-  expect([1, 7, "SIGTERM"]).toContain(await exit);
-});

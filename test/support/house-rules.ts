@@ -188,6 +188,7 @@ export const houseRules: readonly Rule[] = [
             "start",
             "faults",
             "regressions",
+            "mutants",
           ].includes(folder);
         })
         .map((path) => `${path}: no such folder in src`),

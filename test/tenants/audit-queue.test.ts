@@ -36,6 +36,8 @@ describe("a row of a call that failed", () => {
     const queue = auditQueue(pool, Date.now, log);
     await queue.record(event("first"));
     expect(await stored()).toEqual(["first"]);
+    await queue.settled(principal.tenantId);
+    expect(queue.stats()).toEqual({ waiting: 0, lost: 0 });
     await queue.stop();
   });
 

@@ -98,6 +98,13 @@ describe.each([
     expect(own).toMatchObject({ status: 200, body: { user: { email: `ADA${made}@example.com` } } });
   });
 
+  test("an e-mail that an account of another tenant has is free", async () => {
+    const user = { email: `alan${made}@example.com`, password };
+    const { headers } = await testTenant(sql);
+    await createClient(UserAccountService, transport(server.target, "grpc", headers)).createUserAccount({ user });
+    expect((await json("PUT", path, form({ email: user.email }))).status).toBe(200);
+  });
+
   test("a group that does not exist is named, and nothing of the request is done", async () => {
     const before = await stored();
     const answer = await json("PUT", path, form({ lastName: "L", groups: ["red", "no", "nor"] }));

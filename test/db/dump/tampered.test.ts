@@ -85,6 +85,7 @@ test.each<[what: string, parts: Parts, message: RegExp]>([
   ["a partition has the name of a table", chunks(day("tenants")), /partitions that no server makes/],
   ["a partition's name is SQL", chunks(day('x" partition of tenants --')), /partitions that no server makes/],
   ["a partition's bound is SQL", chunks(day(right, "0) to (1); drop table tenants; --")), /partitions that no/],
+  ["a partition begins within a day", chunks(day(right, 20_000.5 * dayMs, 20_001.5 * dayMs)), /partitions that no/],
   ["a partition is as wide as time", chunks(day(right, 0, 1e15)), /partitions that no server makes/],
   ["a table without partitions has some", of(`${head("tenants", { partitions: day("x") })}\\.\n`), /partitions that/],
   ["a row is missing that was counted", of(`${head("tenants")}\\.\n`), /./],

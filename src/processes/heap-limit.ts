@@ -1,4 +1,3 @@
-// Plain JavaScript, as start.js is, which reads it on a Node that strips no types.
 import { totalmem } from "node:os";
 
 const MiB = 1024 * 1024;
@@ -7,23 +6,18 @@ const [leastMiB, mostMiB] = [256, 1024];
 const heapShare = 0.4;
 
 /** Memory that the machine, or the cgroup of this process, grants, bytes. */
-export function grantedMemory() {
+export function grantedMemory(): number {
   return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
 }
 
 /**
  * Returns the argument of Node that bounds the heap of each of `processes`: one that runs away dies in seconds, where V8's own bound of up to
- * 4 GiB has a server stand still for long, or the kernel end PostgreSQL first.
- * @param {number} granted bytes
- * @param {number} processes
+ * 4 GiB has a server stand still for long, or the kernel end PostgreSQL first. `granted`: bytes.
  */
-export function heapLimit(granted, processes) {
+export function heapLimit(granted: number, processes: number): string {
   const share = Math.floor((granted * heapShare) / MiB / processes);
   return `--max-old-space-size=${Math.min(Math.max(share, leastMiB), mostMiB)}`;
 }
 
-/**
- * Returns whether arguments of Node, as one text, bound its heap.
- * @param {string} args
- */
-export const isHeapLimit = (args) => /--max[-_]old[-_]space[-_]size/.test(args);
+/** Returns whether arguments of Node, as one text, bound its heap. */
+export const isHeapLimit = (args: string): boolean => /--max[-_]old[-_]space[-_]size/.test(args);

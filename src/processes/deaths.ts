@@ -1,4 +1,3 @@
-// Plain JavaScript, as start.js is, which reads it on a Node that strips no types.
 const withinMs = 600_000;
 const freely = 5;
 const pauseMs = 1000;
@@ -9,14 +8,10 @@ const pauseMsMax = 60_000;
  * fifth within ten minutes on a start comes a minute after the death, without end: an unattended server must come back.
  */
 export function recentDeaths() {
-  /** @type {number[]} */
-  const timesMs = [];
+  const timesMs: number[] = [];
   return {
-    /**
-     * Counts a death; returns how many there were within ten minutes, and how long the next start waits.
-     * @param {number} nowMs
-     */
-    note(nowMs) {
+    /** Counts a death; returns how many there were within ten minutes, and how long the next start waits. */
+    note(nowMs: number): { count: number; waitMs: number } {
       timesMs.push(nowMs);
       while (nowMs - (timesMs[0] ?? nowMs) > withinMs) timesMs.shift();
       const count = timesMs.length;

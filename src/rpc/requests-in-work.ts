@@ -1,8 +1,8 @@
-// Plain JavaScript, as start.js is, which reads it on a Node that strips no types.
 import { randomBytes } from "node:crypto";
 import { openSync, readSync, unlinkSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { RequestRecord } from "./context.ts";
 
 /*
  * A process notes each request that it begins in a file that outlives it: a line of fixed length in a ring of lines, overwritten in place, some
@@ -24,7 +24,7 @@ const early = [1, 4];
 export const requestsFd = 4;
 
 /** Opens the file; returns its descriptor, or undefined where no file can be made. */
-export function openRequestsInWork() {
+export function openRequestsInWork(): number | undefined {
   for (const dir of ["/dev/shm", tmpdir()]) {
     const path = join(dir, `belfry-${randomBytes(12).toString("hex")}`);
     try {
@@ -38,45 +38,32 @@ export function openRequestsInWork() {
   return undefined;
 }
 
-/** @param {number} process */
-const placeOf = (process) => process * linesMax * lineBytes;
+const placeOf = (process: number) => process * linesMax * lineBytes;
 
-/**
- * Names a request and its caller, without anything of its content.
- * @param {import("./context.ts").RequestRecord} record
- */
-function describe({ rpc, integration, principal }) {
+/** Names a request and its caller, without anything of its content. */
+function describe({ rpc, integration, principal }: RequestRecord): string {
   const name = rpc ?? `${integration?.name}/${integration?.operation}`;
   return principal === undefined ? name : `${name} by key ${principal.keyPrefix} of tenant ${principal.tenantId}`;
 }
 
-/**
- * Notes the requests of a process, under its number where there are several; does nothing without the file.
- * @param {number | undefined} fd
- * @param {number} process
- */
-export function noteRequests(fd, process = 0) {
-  /** @type {unknown[]} */
-  const holders = new Array(linesMax).fill(undefined);
+/** Notes the requests of a process under its number; does nothing without the file. */
+export function noteRequests(fd: number | undefined, process = 0) {
+  const holders = new Array<RequestRecord | undefined>(linesMax).fill(undefined);
   const line = Buffer.alloc(lineBytes);
   let next = 0;
   let broken = fd === undefined;
 
-  /** @param {number} length @param {number} slot */
-  function write(length, slot) {
+  function write(length: number, slot: number) {
     try {
-      writeSync(/** @type {number} */ (fd), line, 0, length, placeOf(process) + slot * lineBytes);
+      writeSync(fd as number, line, 0, length, placeOf(process) + slot * lineBytes);
     } catch {
       broken = true; // no request fails for it
     }
   }
 
   return {
-    /**
-     * Notes a request that is admitted. Where more are in work than there are lines, the oldest is forgotten.
-     * @param {import("./context.ts").RequestRecord} record
-     */
-    began(record) {
+    /** Notes a request that is admitted. Where more are in work than there are lines, the oldest is forgotten. */
+    began(record: RequestRecord): void {
       if (broken) return;
       holders[next] = record;
       const text = describe(record)
@@ -87,11 +74,8 @@ export function noteRequests(fd, process = 0) {
       write(lineBytes, next);
       next = (next + 1) % linesMax;
     },
-    /**
-     * Notes that a request is over; its handler may go on where it was not answered.
-     * @param {import("./context.ts").RequestRecord} record
-     */
-    ended(record) {
+    /** Notes that a request is over; its handler may go on where it was not answered. */
+    ended(record: RequestRecord): void {
       if (broken) return;
       const slot = holders.indexOf(record);
       if (slot === -1) return;
@@ -102,14 +86,8 @@ export function noteRequests(fd, process = 0) {
   };
 }
 
-/**
- * Returns the requests that a process which has died had in work, the latest first, and forgets them.
- * @param {number | undefined} fd
- * @param {number} process
- * @param {number} nowMs
- * @returns {string[]}
- */
-export function takeRequestsInWork(fd, process, nowMs) {
+/** Returns the requests that a process which has died had in work, the latest first, and forgets them. */
+export function takeRequestsInWork(fd: number | undefined, process: number, nowMs: number): string[] {
   if (fd === undefined) return [];
   const bytes = Buffer.alloc(linesMax * lineBytes);
   try {
