@@ -4,8 +4,8 @@ import {
   type ExportMetricsServiceResponse,
   ExportMetricsServiceResponseSchema,
 } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
+import { type NewSeries, noPoints, type ReadPoints } from "../../metrics/point-batch.ts";
 import type { PointKinds } from "../../receiver/points.ts";
-import type { CheckedPoints, CheckedSeries } from "../../receiver/put-points.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
 import { readPoint, valuesOf } from "./data-points.ts";
@@ -31,7 +31,7 @@ const valuesEach = 4;
 const [valueBytes, seriesBytes] = [64, 200];
 
 interface Read {
-  points: CheckedPoints;
+  points: ReadPoints;
   resources: Set<ResourcePart>;
   /** Of each value, the data point that it is of. */
   owners: number[];
@@ -76,7 +76,7 @@ function tally(pointsMax: number, { reserve }: Call) {
 async function read(body: Uint8Array, { series, pointsMax }: MetricsExport, call: Call, walk: Walk) {
   const now = Math.floor(call.nowMs());
   const all: Read = {
-    points: { series: [], times: [], values: [] },
+    points: noPoints(),
     resources: new Set(),
     owners: [],
     names: [],
@@ -123,7 +123,7 @@ async function read(body: Uint8Array, { series, pointsMax }: MetricsExport, call
 function add(
   { points, owners, broken, lacking }: Read,
   place: number,
-  series: readonly CheckedSeries[],
+  series: readonly NewSeries[],
   values: readonly number[],
   timeMs: number,
 ): void {
@@ -131,7 +131,8 @@ function add(
   for (const [i, value] of values.entries()) {
     if (!Number.isFinite(value)) continue;
     owners.push(place);
-    points.series.push(series[i] as CheckedSeries);
+    points.series.push(series[i] as NewSeries);
+    points.entries.push(0);
     points.times.push(timeMs);
     points.values.push(value);
   }

@@ -1,5 +1,5 @@
 import type { Notes } from "../../metrics/notes.ts";
-import type { CheckedSeries } from "../../receiver/put-points.ts";
+import type { NewSeries } from "../../metrics/point-batch.ts";
 import { cut, oneLine } from "../foreign-texts.ts";
 import { copyOf, hashOf, knownBytes } from "../known-bytes.ts";
 import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
@@ -34,7 +34,7 @@ export interface KnownSeries {
   /** @throws code 3 */
   metric(tenantId: string, part: MetricPart, walk: Walk): KnownMetric;
   /** Those of the values that are made of a data point, in their order; a text: the rule that it breaks. @throws code 3 */
-  seriesOf(metric: KnownMetric, part: MetricPart, point: DataPoint, walk: Walk): readonly CheckedSeries[] | string;
+  seriesOf(metric: KnownMetric, part: MetricPart, point: DataPoint, walk: Walk): readonly NewSeries[] | string;
   /** How often series were made of their labels. */
   resolved(): number;
 }
@@ -63,7 +63,7 @@ const hashAll = (bytes: Uint8Array) =>
 export function knownSeries(resourceOf: ResourceFinder): KnownSeries {
   const places = knownBytes<Place>(bytesMax.places);
   const metrics = knownBytes<KnownMetric>(bytesMax.metrics);
-  const series = knownBytes<readonly CheckedSeries[]>(bytesMax.series);
+  const series = knownBytes<readonly NewSeries[]>(bytesMax.series);
   const placesOfRequests = new WeakMap<ScopePart, Place>();
   let ids = 0;
   let resolved = 0;
@@ -164,7 +164,7 @@ function seriesNamed(
   { metric, units, own, value }: SeriesName,
   { dimensions, facts: { description, instrument } }: KnownMetric,
   labels: Record<string, string> | undefined,
-): CheckedSeries {
+): NewSeries {
   const all = own === undefined ? labels : { ...labels, [own]: value };
   return { metric, dimensions, labels: all, units, description, instrument };
 }

@@ -1,5 +1,5 @@
 import { noNotes } from "../../metrics/notes.ts";
-import type { CheckedSeries } from "../../receiver/put-points.ts";
+import type { NewSeries } from "../../metrics/point-batch.ts";
 import { copyOf, hashOf, knownBytes } from "../known-bytes.ts";
 import { knownFacts } from "./metric-facts.ts";
 import { seriesOfLabels } from "./series-of-labels.ts";
@@ -9,10 +9,10 @@ import type { BytesAt, WriteRequest, WrittenMetadata } from "./write-request.ts"
 
 /** A series that was named before. */
 export interface NamedSeries {
-  readonly samples: CheckedSeries;
+  readonly samples: NewSeries;
   /** Of native histograms: how many values, and their sum. */
-  count?: CheckedSeries;
-  sum?: CheckedSeries;
+  count?: NewSeries;
+  sum?: NewSeries;
   factsVersion: number;
 }
 
@@ -94,6 +94,6 @@ export function namedSeriesMemory(entityLabels: ReadonlySet<string>): NamedSerie
 }
 
 /** The series of the values that a native histogram counts, or of their sums. */
-export function suffixed({ metric, dimensions, labels }: CheckedSeries, suffix: string): CheckedSeries {
+export function suffixed({ metric, dimensions, labels }: NewSeries, suffix: string): NewSeries {
   return { metric: metric.slice(0, 255 - suffix.length) + suffix, dimensions, labels, ...noNotes };
 }

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import type { Config } from "../../config/settings.ts";
-import type { CheckedPoints, CheckedSeries } from "../../receiver/put-points.ts";
+import { type NewSeries, noPoints, type ReadPoints } from "../../metrics/point-batch.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
 import { orUnreadable } from "./message-walk.ts";
@@ -17,7 +17,7 @@ import { wholeOf } from "./write-request.ts";
 
 /** What a request holds, read whole before anything of it is stored. */
 export interface ReadRequest {
-  points: CheckedPoints;
+  points: ReadPoints;
   outcome: Outcome;
 }
 
@@ -62,7 +62,7 @@ export function seriesReader({
           ? version1(bytes, take)
           : version2(bytes, symbolsOf(bytes, { numbers: symbolNumber, owner: namer, reserve }));
       const read: ReadRequest = {
-        points: { series: [], times: [], values: [] },
+        points: noPoints(),
         outcome: outcome((at) => request.shownAt(at)),
       };
       for (const item of readable(request.items())) {
@@ -113,7 +113,7 @@ function namerOf({ tenantId, reserve }: Call, version: 1 | 2): Namer {
 /** Adds the samples of a series. @param at the place of its length in the request */
 function addSamples(
   { points, outcome: to }: ReadRequest,
-  series: CheckedSeries,
+  series: NewSeries,
   at: number,
   { times, values }: { readonly times: readonly number[]; readonly values: readonly number[] },
 ): void {
@@ -125,6 +125,7 @@ function addSamples(
     else {
       to.place(at, "samples");
       points.series.push(series);
+      points.entries.push(0);
       points.times.push(times[i] as number);
       points.values.push(value);
     }
@@ -139,8 +140,9 @@ function add({ points, outcome: to }: ReadRequest, series: NamedSeries | string,
     to.refuse(at, "histograms", series, histograms.length);
     return;
   }
-  const put = (own: CheckedSeries, timeMs: number, value: number) => {
+  const put = (own: NewSeries, timeMs: number, value: number) => {
     points.series.push(own);
+    points.entries.push(0);
     points.times.push(timeMs);
     points.values.push(value);
   };

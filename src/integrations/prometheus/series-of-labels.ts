@@ -1,12 +1,12 @@
 import { compareCodePoints } from "../../clause/code-point-order.ts";
 import { noNotes } from "../../metrics/notes.ts";
-import type { CheckedSeries } from "../../receiver/put-points.ts";
+import type { NewSeries } from "../../metrics/point-batch.ts";
 import { entityOfLabels } from "../foreign-keys.ts";
 import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
 
 const metricLabel = "__name__";
 /** The series that labels name, names and values in turn; a text: the rule that they break. */
-export function seriesOfLabels(texts: readonly string[], entityLabels: ReadonlySet<string>): CheckedSeries | string {
+export function seriesOfLabels(texts: readonly string[], entityLabels: ReadonlySet<string>): NewSeries | string {
   let metric = "";
   const entity: [string, string][] = [];
   const labels: [string, string][] = [];
