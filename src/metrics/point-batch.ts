@@ -104,7 +104,7 @@ export function batchBuilder(known: TenantSeries, tenantId: string, countMax: nu
       const said = { units, description, instrument };
       if (key !== undefined) setKey(key.bytes, 0, key.bytes.length, key.hash);
       const isKeySet = key !== undefined || setNames(names, said);
-      if (isKeySet && known.find(key?.owner ?? kinds.names, nowMs, key?.version)) {
+      if (isKeySet && known.find(key?.owner ?? kinds.names, nowMs, key?.version, () => said)) {
         put(found.segment, found.entry, timeMs, value);
         return false;
       }

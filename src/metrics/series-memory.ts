@@ -22,8 +22,11 @@ export interface SeriesMemory {
 
 /** The series of one tenant. */
 export interface TenantSeries {
-  /** Sets `found` to what `key` names; false: it is not known, was confirmed too long ago, or says of its series what is not stored. */
-  find(owner: number, nowMs: number, version?: number): boolean;
+  /**
+   * Sets `found` to what `key` names; false: it is not known, was confirmed too long ago, or says of its series what is not stored.
+   * @param version of what is said of series beside their points; where it has changed `saidOf` a metric is compared
+   */
+  find(owner: number, nowMs: number, version?: number, saidOf?: (metric: string) => Readonly<Notes>): boolean;
   /** After the commit of what confirmed it: the key names this series. @param said what it says of the series */
   learn(kept: KeptKey, series: StoredSeries, said: Notes, nowMs: number): void;
   /** The number that `key` stands for among those of its owner. One that was forgotten gets another. */
@@ -48,7 +51,8 @@ export interface Segment {
   readonly hashes: Int32Array;
   readonly owners: Float64Array;
   readonly versions: Int32Array;
-  /** Of the notes that were stored when it was learnt, if it says any; 0: none. */
+  /** Of the notes that it says, and of those that were stored when it was learnt; 0: it says none. */
+  readonly said: Int32Array;
   readonly notes: Int32Array;
   /** When the statement was sent that answered it, ms; infinity: it is no series. */
   readonly confirmed: Float64Array;
@@ -75,7 +79,7 @@ const entriesMin = 16;
 /** Segments until all is learnt anew: entries are numbered by 31 bits. */
 const segmentsMax = 2 ** 20;
 /** Bytes of keys and names that an entry has on average, of its columns, of an entity, and of the notes of a series. */
-const [keyBytes, columnBytes, entityBytes, notesBytes] = [128, 80, 300, 40];
+const [keyBytes, columnBytes, entityBytes, notesBytes] = [128, 84, 300, 40];
 /** Entries of one hash that are kept: more are one sender's doing. */
 const chainMax = 8;
 
@@ -127,7 +131,9 @@ export function seriesMemory(bytesMax = 384 * 2 ** 20): SeriesMemory {
 
 type OwnSeries = ReturnType<typeof ownSeries>;
 
-const hashOfNotes = ({ units, description, instrument }: Notes) => crc32(`${units}\0${description}\0${instrument}`) | 1;
+/** 0: nothing is said. */
+const hashOfNotes = (said: Readonly<Notes>) =>
+  agrees(noNotes, said) ? 0 : crc32(`${said.units}\0${said.description}\0${said.instrument}`) | 1;
 const ownerHash = (owner: number) => Math.imul(owner | 0, 0x9e3779b1) ^ Math.imul((owner / 2 ** 32) | 0, 0x85ebca6b);
 const noEntity: SeenEntity = { id: Buffer.alloc(0), nextMs: Number.POSITIVE_INFINITY };
 const noNames = Buffer.alloc(0);
@@ -267,12 +273,16 @@ function ownSeries(weigh: (bytes: number) => void, trim: () => void) {
   }
 
   return {
-    find(owner: number, nowMs: number, version = 0): boolean {
+    find(owner: number, nowMs: number, version = 0, saidOf?: (metric: string) => Readonly<Notes>): boolean {
       if (!seek(owner)) return false;
       const { segment, entry } = found;
-      if (segment.versions[entry] !== version || nowMs - (segment.confirmed[entry] as number) >= trustMs) return false;
-      const said = segment.notes[entry];
-      if (said !== 0 && notes.get(segment.numbers[entry] as number) !== said) return false;
+      if (nowMs - (segment.confirmed[entry] as number) >= trustMs) return false;
+      if (segment.versions[entry] !== version) {
+        if (!saidOf || segment.said[entry] !== hashOfNotes(saidOf(metricOf(segment, entry)))) return false;
+        segment.versions[entry] = version;
+      }
+      if (segment.said[entry] !== 0 && notes.get(segment.numbers[entry] as number) !== segment.notes[entry])
+        return false;
       segment.hits[entry] = 1;
       return true;
     },
@@ -294,9 +304,9 @@ function ownSeries(weigh: (bytes: number) => void, trim: () => void) {
       segment.memory[entry] = memoryBytes;
       segment.versions[entry] = version;
       segment.confirmed[entry] = nowMs;
-      const stores = hashOfNotes(stored);
-      segment.notes[entry] = agrees(noNotes, said) ? 0 : stores;
-      if (segment.notes[entry] !== 0 || notes.has(number)) setNotes(number, stores);
+      segment.said[entry] = hashOfNotes(said);
+      segment.notes[entry] = hashOfNotes(stored);
+      if (segment.said[entry] !== 0 || notes.has(number)) setNotes(number, segment.notes[entry] as number);
       trim();
     },
     idOf(owner: number): number {
@@ -330,7 +340,7 @@ function ownSeries(weigh: (bytes: number) => void, trim: () => void) {
         if (old.confirmed[entry] !== Infinity) series += 1;
         const entity = old.entities[entry] as SeenEntity;
         segment.entities[at] = entity === noEntity ? noEntity : entityIn(segment, entity.id);
-        for (const column of ["numbers", "memory", "versions", "notes", "confirmed"] as const)
+        for (const column of ["numbers", "memory", "versions", "said", "notes", "confirmed"] as const)
           segment[column][at] = old[column][entry] as number;
       }
     },
@@ -355,6 +365,7 @@ function newSegment(entries: number, keys: number): Segment {
     hashes: integers(),
     owners: numbers(),
     versions: integers(),
+    said: integers(),
     notes: integers(),
     confirmed: numbers(),
     nexts: integers(),

@@ -15,7 +15,7 @@ import { paced } from "../event-loop.ts";
 import { presentLabels } from "../metrics/labels.ts";
 import { batchBuilder, type NewSeries, type ReadPoints } from "../metrics/point-batch.ts";
 import { kinds } from "../metrics/series-key.ts";
-import { found, type Segment } from "../metrics/series-memory.ts";
+import { found, type Segment, type TenantSeries } from "../metrics/series-memory.ts";
 import { type NameSetter, nameSetter } from "../metrics/series-names.ts";
 import type { MetricStore } from "../metrics/store.ts";
 import { batchBytesMax } from "./ingest-queue.ts";
@@ -31,6 +31,8 @@ export interface PointKinds {
   put: PutPart<PutMetricRequest>;
   /** Stores the lists of a request, one after the other. */
   putAll(sender: Sender, request: PutMetricsRequest, bytes: number): Promise<PutOutcome<PutMetricRequest>>;
+  /** What is known of a tenant's series. */
+  known(tenantId: string): TenantSeries;
   /** Stores points that were no messages of ours; returns the places of those that were not stored, and why. */
   putChecked(sender: Sender, points: ReadPoints, bytes: number): Promise<Map<number, string>>;
 }
@@ -217,6 +219,7 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
       }
       return outcome;
     },
+    known: store.memory.of,
     putChecked: (sender, points, bytes) => putReadPoints({ store, lane, bounds }, sender, points, bytes),
   };
 }
