@@ -81,7 +81,8 @@ export const kinds = {
   resource: 5,
   scope: 6,
   metric: 7,
-  point: 8,
+  shape: 8,
+  point: 9,
 } as const;
 
 /** What a key belongs to. @param id a number of `idOf` @param rank below 4,096 */

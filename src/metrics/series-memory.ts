@@ -29,8 +29,8 @@ export interface TenantSeries {
   find(owner: number, nowMs: number, version?: number, saidOf?: (metric: string) => Readonly<Notes>): boolean;
   /** After the commit of what confirmed it: the key names this series. @param said what it says of the series */
   learn(kept: KeptKey, series: StoredSeries, said: Notes, nowMs: number): void;
-  /** The number that `key` stands for among those of its owner. One that was forgotten gets another. */
-  idOf(owner: number): number;
+  /** The number that `key` stands for among those of its owner. One that was forgotten gets another. @param check is called before one is given */
+  idOf(owner: number, check?: () => void): number;
 }
 
 /** An entity, and when its liveness needs to be noted again, ms. */
@@ -309,11 +309,12 @@ function ownSeries(weigh: (bytes: number) => void, trim: () => void) {
       if (segment.said[entry] !== 0 || notes.has(number)) setNotes(number, segment.notes[entry] as number);
       trim();
     },
-    idOf(owner: number): number {
+    idOf(owner: number, check?: () => void): number {
       if (seek(owner)) {
         found.segment.hits[found.entry] = 1;
         return found.segment.numbers[found.entry] as number;
       }
+      check?.();
       lastId += 1;
       const id = lastId;
       if (!add(owner, noNames)) return id;

@@ -67,7 +67,7 @@ export function seriesNamer({ version, tenantId, known, facts, entityLabels, now
     newBytes += size;
     if (version === 2 && newBytes > newBytesMax)
       return `the labels of new series in a request may have at most ${newBytesMax} bytes`;
-    const kept = owners.map((owner) => keptKey(owner, factsVersion));
+    const kept = keptKey(0, factsVersion);
     const labels = request.labels(written);
     if (typeof labels === "string") return labels;
     const names = seriesOfLabels(labels, entityLabels);
@@ -75,10 +75,9 @@ export function seriesNamer({ version, tenantId, known, facts, entityLabels, now
     const said = request.facts(written) ?? (version === 1 ? facts.find(tenantId, names.metric) : noNotes);
     if (typeof said === "string") return said;
     reserve(seriesBytes + size + (labels.length / 2) * labelBytes);
-    return kept.map((key, made) => {
-      const suffix = suffixes[made] as string;
+    return suffixes.map((suffix, made) => {
       const metric = suffix === "" ? names.metric : names.metric.slice(0, 255 - suffix.length) + suffix;
-      return { ...names, metric, ...ofMade(said, made), key };
+      return { ...names, metric, ...ofMade(said, made), key: { ...kept, owner: owners[made] as number } };
     });
   }
 
