@@ -6,7 +6,7 @@ import { type PointColumns, writeHead } from "./head.ts";
 import { agrees } from "./notes.ts";
 import { begin, type PointBatch } from "./point-batch.ts";
 import { type NumberedSeries, resolveSeries, type StoredSeries } from "./series.ts";
-import { metricOf, type SeenEntity, type SeriesMemory, seriesOf } from "./series-memory.ts";
+import { metricOf, type SeriesMemory, seriesOf } from "./series-memory.ts";
 
 /** A batch of points of one tenant as it was stored: columns, one place a point, in the order of arrival. */
 export interface StoredPoints extends PointColumns {
@@ -112,7 +112,9 @@ function withSeries(columns: PointColumns, found: readonly Found[]): StoredPoint
       for (const { batch, own } of found) {
         for (const each of own) if (each !== undefined && wanted(each.metric)) series.set(each.number, each);
         for (let i = 0; i < batch.numbers.length; i++) {
-          const [segment, entry, number] = [batch.segments[i], batch.places[i] as number, batch.numbers[i] as number];
+          const segment = batch.segments[i];
+          const entry = batch.places[i] as number;
+          const number = batch.numbers[i] as number;
           if (segment === undefined || series.has(number) || !wanted(metricOf(segment, entry))) continue;
           series.set(number, seriesOf(segment, entry));
         }
@@ -126,10 +128,10 @@ const minuteMs = 60_000;
 
 /** After the commit: what it has confirmed, and the liveness of the entities. */
 function remember({ memory, onData }: MetricStore, tenantId: string, { batch, own }: Found, nowMs: number) {
-  for (const [i, segment] of batch.segments.entries()) {
-    if (segment === undefined) continue;
-    const [entity, timeMs] = [segment.entities[batch.places[i] as number] as SeenEntity, batch.times[i] as number];
-    if (timeMs < entity.nextMs) continue;
+  for (let i = 0; i < batch.segments.length; i++) {
+    const entity = batch.segments[i]?.entities[batch.places[i] as number];
+    const timeMs = batch.times[i] as number;
+    if (entity === undefined || timeMs < entity.nextMs) continue;
     entity.nextMs = timeMs - (timeMs % minuteMs) + minuteMs;
     onData?.(tenantId, entity.id, timeMs);
   }

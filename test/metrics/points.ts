@@ -46,7 +46,7 @@ export async function storedSeries(db: Db, tenantId: string, firstMs: number, la
   return rows.map(({ number, metric, labels }) => {
     const { times, values } = found.get(number) ?? { times: [], values: [] };
     const points = [...times].map((time, i) => [time, values[i] as number] as const);
-    return { metric, labels: labels ?? {}, points };
+    return { number, metric, labels: labels ?? {}, points };
   });
 }
 
