@@ -4,7 +4,7 @@ import { type Notes, withNotes } from "./notes.ts";
 import type { NamedSeries } from "./series.ts";
 import { type KeptKey, keptKey, kinds, setKey } from "./series-key.ts";
 import { found, type Segment, type TenantSeries } from "./series-memory.ts";
-import { dimensionsKey, nameSetter, repeated, type SeriesNames } from "./series-names.ts";
+import { dimensionsKey, nameSetter, type SeriesNames } from "./series-names.ts";
 
 /** A series that a way in does not know, and what else is said of it. All of this has been checked. */
 export interface NewSeries extends SeriesNames, Notes {
@@ -66,10 +66,8 @@ export function batchBuilder(known: TenantSeries, tenantId: string, countMax: nu
   const series: NamedSeries[] = [];
   const learnt: Learnt[] = [];
   const setNames = nameSetter();
-  const repeats = repeated();
   /** By `dimensionsKey`: the entity, and the places of its series by `namesText`. */
   const entities = new Map<string, { id: Buffer; byNames: Map<string, number> }>();
-  let entity: { id: Buffer; byNames: Map<string, number> } | undefined;
 
   function put(segment: Segment | undefined, place: number, timeMs: number, value: number) {
     const at = segments.push(segment) - 1;
@@ -80,11 +78,9 @@ export function batchBuilder(known: TenantSeries, tenantId: string, countMax: nu
   }
 
   function named({ metric, dimensions, labels }: SeriesNames, said: Notes, timeMs: number): number {
-    if (!repeats(dimensions) || entity === undefined) {
-      const key = dimensionsKey(dimensions);
-      entity = entities.get(key) ?? { id: entityId(tenantId, dimensions), byNames: new Map() };
-      entities.set(key, entity);
-    }
+    const key = dimensionsKey(dimensions);
+    const entity = entities.get(key) ?? { id: entityId(tenantId, dimensions), byNames: new Map() };
+    entities.set(key, entity);
     const names = namesText(metric, labels);
     const place = entity.byNames.get(names);
     if (place === undefined) {

@@ -45,7 +45,7 @@ export function dimensionsKey(dimensions: Dimensions): string {
 }
 
 /** Reports whether dimensions are those of the call before: to compare them is cheaper than to join them. */
-export function repeated(): (dimensions: Dimensions) => boolean {
+function repeated(): (dimensions: Dimensions) => boolean {
   let last: Dimensions = {};
   let lastCount = -1;
   return (dimensions) => {

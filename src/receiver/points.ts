@@ -23,7 +23,7 @@ import { type Failed, type ItemRules, sift, timesTaken } from "./item.ts";
 import { newMax, pointLane, pointsMax } from "./point-lane.ts";
 import { gather, type PutOutcome, type PutPart, type Sender } from "./put.ts";
 import { putReadPoints } from "./put-points.ts";
-import { decodePoint, formKey, type ScannedPoints, scannedPointsOf } from "./read-points.ts";
+import { decodePoint, emptyList, formKey, type ReadList, type ScannedPoints, scannedPointsOf } from "./read-points.ts";
 
 /** How points are taken. */
 export interface PointKinds {
@@ -45,7 +45,8 @@ type PathOf = (i: number) => string;
 /** Points of one form, some of which have been read into columns. */
 interface Points {
   count: number;
-  columns?: ScannedPoints["lists"]["canonical"];
+  /** Those whose series are known. */
+  columns: ReadList;
   /** The point as a message, wrapped as a stream has it. */
   message(i: number): PutMetricRequest;
   /** Its bytes, when it came in binary. */
@@ -108,8 +109,8 @@ function pointChecker(store: MetricStore, bounds: TimeBounds) {
   const rules = pointRules(bounds);
 
   /**
-   * The points from one place to another, or until enough of them are new: messages of those that were not read, their series
-   * where known, and failures. Returns how far it has come.
+   * The points from one place to another, or until enough of them are new: those whose series are known into columns, messages of
+   * the others, and failures. Returns how far it has come.
    */
   return async function check(
     { tenantId }: Sender,
@@ -120,36 +121,29 @@ function pointChecker(store: MetricStore, bounds: TimeBounds) {
   ) {
     const taken = timesTaken(bounds, now);
     const messages = new Map<number, PutMetricRequest>();
-    const known = new Map<number, { segment: Segment; entry: number }>();
-    const all = store.memory.of(tenantId);
+    const { segments, entries, times, values } = points.columns;
+    const known = store.memory.of(tenantId);
     const setNames = nameSetter();
-    const slow: { i: number; message: PutMetricRequest }[] = [];
     const pace = paced(() => {}, tenantId);
     let to = from;
-    for (; to < max && slow.length < newMax; to++) {
-      const i = to;
-      const timeMs = points.columns?.times[i] ?? 0;
-      if (points.columns?.segments[i] !== undefined && timeMs >= taken[0] && timeMs <= taken[1]) continue;
+    for (; to < max && messages.size < newMax; to++) {
+      const timeMs = times[to] as number;
+      if (segments[to] !== undefined && timeMs >= taken[0] && timeMs <= taken[1]) continue;
       const wait = pace();
       if (wait !== undefined) await wait;
-      const message = points.message(i);
-      messages.set(i, message);
-      if (points.bytesOf === undefined && setNamesOf(setNames, message, taken) && all.find(kinds.names, now))
-        known.set(i, { ...found });
-      else slow.push({ i, message });
+      const message = points.message(to);
+      if (points.bytesOf === undefined && setNamesOf(setNames, message, taken) && known.find(kinds.names, now)) {
+        const { timestamp, value } = pointOf(message).value;
+        segments[to] = found.segment;
+        entries[to] = found.entry;
+        times[to] = Number(timestamp);
+        values[to] = value as number;
+      } else messages.set(to, message);
     }
-    const { failed } = await sift(
-      rules,
-      slow.map(({ message }) => message),
-      (index) => pathOf((slow[index] as { i: number }).i),
-      { nowMs: now, pace },
-    );
-    return {
-      to,
-      messages,
-      known,
-      failed: failed.map((each) => ({ ...each, index: (slow[each.index] as { i: number }).i })),
-    };
+    const places = [...messages.keys()];
+    const checks = { nowMs: now, pace };
+    const { failed } = await sift(rules, [...messages.values()], (index) => pathOf(places[index] as number), checks);
+    return { to, messages, failed: failed.map((each) => ({ ...each, index: places[each.index] as number })) };
   };
 }
 
@@ -170,23 +164,21 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
     { each, pathOf, first }: { each: number; pathOf: PathOf; first: boolean },
   ): Promise<{ to: number; failed: Failed<PutMetricRequest>[] }> {
     const now = sender.nowMs();
-    const { to, messages, known, failed } = await check(sender, points, [from, max], pathOf, now);
+    const { to, messages, failed } = await check(sender, points, [from, max], pathOf, now);
     const bad = new Set(failed.map(({ index }) => index));
     const builder = batchBuilder(store.memory.of(sender.tenantId), sender.tenantId, to - from, now);
+    const { segments, entries, times, values } = points.columns;
     const placed: number[] = [];
     for (let i = from; i < to; i++) {
       if (bad.has(i)) continue;
       placed.push(i);
       const message = messages.get(i);
-      const series = known.get(i);
-      if (message === undefined) {
-        const { segments, entries, times, values } = points.columns as NonNullable<Points["columns"]>;
+      if (message === undefined)
         builder.addKnown(segments[i] as Segment, entries[i] as number, times[i] as number, values[i] as number);
-        continue;
+      else {
+        const { timestamp, value } = pointOf(message).value;
+        builder.add(toSeries(message, points.bytesOf?.(i)), Number(timestamp), value as number);
       }
-      const { timestamp, value } = pointOf(message).value;
-      if (series !== undefined) builder.addKnown(series.segment, series.entry, Number(timestamp), value as number);
-      else builder.add(toSeries(message, points.bytesOf?.(i)), Number(timestamp), value as number);
     }
     if (placed.length === 0) return { to, failed };
     for (const [place, reason] of await lane.put(sender, builder.batch(), each * (to - from), first)) {
@@ -226,6 +218,7 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
 
 const ofMessages = (messages: readonly PutMetricRequest[]): Points => ({
   count: messages.length,
+  columns: emptyList(),
   message: (i) => messages[i] as PutMetricRequest,
 });
 

@@ -10,7 +10,7 @@ import { countBinary } from "../wire/count-binary.ts";
 import { messageBoundsOf } from "../wire/message-limits.ts";
 
 /** One list of a request as it was read from its bytes: columns, one place a point. */
-interface ReadList {
+export interface ReadList {
   /** Where each point begins and ends. */
   starts: number[];
   ends: number[];
@@ -100,7 +100,7 @@ export function pointReader(memory: SeriesMemory, nowMs: () => number): OwnReade
   });
 }
 
-const emptyList = (): ReadList => ({ starts: [], ends: [], segments: [], entries: [], times: [], values: [] });
+export const emptyList = (): ReadList => ({ starts: [], ends: [], segments: [], entries: [], times: [], values: [] });
 
 /** The memory that its points take as messages. @param less how much less each takes than it did when it was learnt */
 function memoryOf({ segments, entries }: ReadList, less: number): number {
