@@ -134,7 +134,13 @@ type OwnSeries = ReturnType<typeof ownSeries>;
 /** 0: nothing is said. */
 const hashOfNotes = (said: Readonly<Notes>) =>
   agrees(noNotes, said) ? 0 : crc32(`${said.units}\0${said.description}\0${said.instrument}`) | 1;
-const ownerHash = (owner: number) => Math.imul(owner | 0, 0x9e3779b1) ^ Math.imul((owner / 2 ** 32) | 0, 0x85ebca6b);
+/** Owners differ in their higher bits: all bits of the hash depend on these. */
+function ownerHash(owner: number): number {
+  let hash = Math.imul(owner | 0, 0x9e3779b1) ^ Math.imul((owner / 2 ** 32) | 0, 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 15), 0xc2b2ae35);
+  return hash ^ (hash >>> 16);
+}
+
 const noEntity: SeenEntity = { id: Buffer.alloc(0), nextMs: Number.POSITIVE_INFINITY };
 const noNames = Buffer.alloc(0);
 

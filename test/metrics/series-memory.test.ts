@@ -125,3 +125,12 @@ test("of one hash a few are kept: more do not make it slow", () => {
   const first = texts.map(idOf);
   expect(texts.filter((text, i) => idOf(text) === first[i])).toHaveLength(8);
 });
+
+test("a hundred thousand owners of the same bytes do not look at each other's", () => {
+  const known = seriesMemory().of("one");
+  setKey(Buffer.from("the same"));
+  const owners = Array.from({ length: 100_000 }, (_, i) => ownerOf(kinds.point, i));
+  const ids = owners.map((owner) => known.idOf(owner));
+  // Each would look at all others: for a minute.
+  expect(owners.map((owner) => known.idOf(owner))).toEqual(ids);
+}, 20_000);
