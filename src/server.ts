@@ -298,7 +298,7 @@ export async function startServer(
       calls.ended(record);
       telemetry.ended(record, ...how);
     },
-    readers: new Map([[DataReceiverService.method.putMetrics, pointReader(metrics.store.forms, clock.nowMs)]]),
+    readers: new Map([[DataReceiverService.method.putMetrics, pointReader(metrics.store.memory, clock.nowMs)]]),
     morePages: pages.serve,
     aliases: { services: config.serviceAliases, keyHeaders: config.keyHeaderAliases },
   });

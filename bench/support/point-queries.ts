@@ -5,8 +5,8 @@ import { keepPartitions } from "../../src/db/partitions.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { downsample } from "../../src/metrics/aggregate.ts";
 import { decodeChunk } from "../../src/metrics/codec/chunk.ts";
-import { encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { mergeHead } from "../../src/metrics/merge.ts";
+import { noNotes } from "../../src/metrics/notes.ts";
 import { batchBuilder } from "../../src/metrics/point-batch.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { storePoints } from "../../src/metrics/store.ts";
@@ -19,7 +19,7 @@ const everyMs = 10_000;
 const dayStart = Math.floor(Date.now() / dayMs) * dayMs - dayMs;
 
 const p50 = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
-const store = { memory: seriesMemory(2_000_000), forms: encodedSeriesCache(), seriesMax: 10_000_000 };
+const store = { memory: seriesMemory(2 ** 30), seriesMax: 10_000_000 };
 
 interface Series {
   metric: string;
@@ -33,11 +33,16 @@ async function fill(sql: Sql, tenantId: string, all: readonly Series[], fromMs: 
   const steps = Math.max(1, Math.floor(pointsMax / all.length));
   for (let start = fromMs; start < toMs; start += steps * everyMs) {
     const endMs = Math.min(toMs, start + steps * everyMs);
-    const builder = batchBuilder(store, tenantId, all.length * Math.ceil((endMs - start) / everyMs), Date.now());
+    const builder = batchBuilder(
+      store.memory.of(tenantId),
+      tenantId,
+      all.length * Math.ceil((endMs - start) / everyMs),
+      Date.now(),
+    );
     for (const { metric, dimensions, valueOf } of all) {
       for (let timeMs = start; timeMs < endMs; timeMs += everyMs) {
         const value = valueOf((timeMs - fromMs) / everyMs);
-        builder.addItem({ metric, dimensions, timeMs, value, units: "", description: "", instrument: "" });
+        builder.add({ metric, dimensions, ...noNotes }, timeMs, value);
       }
     }
     const batch = builder.batch();

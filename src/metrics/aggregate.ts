@@ -25,26 +25,49 @@ type Reducer = (points: Points, from: number, to: number, before: boolean, isRat
 
 const at = (values: Float64Array, i: number) => values[i] as number;
 
-function sum({ values }: Points, from: number, to: number): number {
-  let total = 0;
-  for (let i = from; i < to; i++) total += at(values, i);
-  return total;
+/** Sums of values that are multiplied by this stay finite, however many and large they are. */
+const small = 2 ** -30;
+
+/** The sum of values times `scale`, with what each addition rounds off (Neumaier). */
+function total({ values }: Points, from: number, to: number, scale: number): number {
+  let [rounded, lost] = [0, 0];
+  for (let i = from; i < to; i++) {
+    const value = at(values, i) * scale;
+    const next = rounded + value;
+    lost += Math.abs(rounded) >= Math.abs(value) ? rounded - next + value : value - next + rounded;
+    rounded = next;
+  }
+  return rounded + lost;
+}
+
+function sum(points: Points, from: number, to: number): number {
+  const found = total(points, from, to, 1);
+  return Number.isFinite(found) ? found : total(points, from, to, small) / small;
 }
 
 function mean(points: Points, from: number, to: number): number {
-  const total = sum(points, from, to);
-  const count = to - from;
-  if (Number.isFinite(total)) return total / count;
-  let average = 0;
-  for (let i = from; i < to; i++) average += at(points.values, i) / count;
-  return average;
+  let found = total(points, from, to, 1) / (to - from);
+  if (!Number.isFinite(found)) found = total(points, from, to, small) / (to - from) / small;
+  // To divide rounds, too: the mean of equal values is that value.
+  return Math.min(Math.max(found, lowest(points, from, to)), highest(points, from, to));
 }
 
 function deviation(points: Points, from: number, to: number): number {
-  const average = mean(points, from, to);
+  const average = mean(points, from, to) * small;
+  let furthest = 0;
+  for (let i = from; i < to; i++) furthest = Math.max(furthest, Math.abs(at(points.values, i) * small - average));
+  if (furthest === 0) return 0;
+  // A power of two, so that squares neither overflow nor vanish, and nothing is rounded off.
+  const scale = 2 ** Math.min(1000, -Math.floor(Math.log2(furthest)));
   let squares = 0;
-  for (let i = from; i < to; i++) squares += (at(points.values, i) - average) ** 2;
-  return Math.sqrt(squares / (to - from));
+  for (let i = from; i < to; i++) squares += ((at(points.values, i) * small - average) * scale) ** 2;
+  return Math.sqrt(squares / (to - from)) / scale / small;
+}
+
+/** The value at a share of the way from one to another. */
+function between(low: number, high: number, share: number): number {
+  const way = high - low;
+  return Number.isFinite(way) ? low + way * share : low * (1 - share) + high * share;
 }
 
 function percentile(share: number): Reducer {
@@ -58,7 +81,7 @@ function percentile(share: number): Reducer {
     if (place === rank) return low;
     let high = at(own, place + 1);
     if (own.length > sortedMax) for (let i = place + 2; i < own.length; i++) if (at(own, i) < high) high = at(own, i);
-    return low + (high - low) * (rank - place);
+    return between(low, high, rank - place);
   };
 }
 
@@ -93,14 +116,9 @@ function select(values: Float64Array, place: number): void {
 /** The change from the neighbour, or else from the first point, to the last one. */
 function change({ values }: Points, from: number, to: number, before: boolean, isRate: boolean): number {
   const first = before ? from - 1 : from;
-  if (!isRate) return at(values, to - 1) - at(values, first);
-  let total = 0;
-  for (let i = first + 1; i < to; i++) {
-    const value = at(values, i);
-    const last = at(values, i - 1);
-    total += value < last ? value : value - last;
-  }
-  return total;
+  let counted = 0;
+  if (isRate) for (let i = first + 1; i < to; i++) if (at(values, i) < at(values, i - 1)) counted += at(values, i - 1);
+  return at(values, to - 1) - at(values, first) + counted;
 }
 
 function rate(points: Points, from: number, to: number, before: boolean, isRate: boolean): number | undefined {
@@ -125,9 +143,8 @@ function lowest({ values }: Points, from: number, to: number): number {
 function onLine({ times, values }: Points, next: number, timeMs: number): number | undefined {
   if (next < times.length && at(times, next) === timeMs) return at(values, next);
   if (next === 0 || next === times.length) return undefined;
-  const low = at(values, next - 1);
   const share = (timeMs - at(times, next - 1)) / (at(times, next) - at(times, next - 1));
-  return low + (at(values, next) - low) * share;
+  return between(at(values, next - 1), at(values, next), share);
 }
 
 /** A value at the start of a bucket, whether or not it has points; `next` is the first point at or after it. */

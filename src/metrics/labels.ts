@@ -29,6 +29,18 @@ export function labelsKey(labels: Labels | undefined): string {
   return key;
 }
 
+/** A metric and labels as one text. */
+export const namesText = (metric: string, labels: Labels | undefined): string => metric + labelsKey(labels);
+
+/** The metric and labels of a `namesText`. */
+export function namesIn(text: string): { metric: string; labels: Labels | undefined } {
+  const [metric = "", ...texts] = text.split("\0");
+  if (texts.length === 0) return { metric, labels: undefined };
+  const labels: [string, string][] = [];
+  for (let i = 0; i < texts.length; i += 2) labels.push([texts[i] as string, texts[i + 1] as string]);
+  return { metric, labels: Object.fromEntries(labels) };
+}
+
 /** Key, value, key, value … in the order of the keys' code points. */
 function canonical(labels: Labels): string[] {
   const keys = Object.keys(labels).sort(compareCodePoints);

@@ -27,6 +27,16 @@ export function readInstrument(stored: string): { type?: Type; temporality?: Tem
   return { ...(type !== undefined && { type }), ...(temporality !== undefined && { temporality }) };
 }
 
+/** The series of histograms and summaries that count. */
+const counting = /[._](?:count|sum|bucket)$/;
+
+/** Whether the values of a series only grow, until what counts them starts again at 0. */
+export function isCounter({ metric, instrument }: { metric: string; instrument: string }): boolean {
+  const { type, temporality } = readInstrument(instrument);
+  if (temporality === Temporality.DELTA) return false;
+  return type === Type.COUNTER || ((type === Type.HISTOGRAM || type === Type.SUMMARY) && counting.test(metric));
+}
+
 /** Earlier notes, with those that came later. */
 export const withNotes = (known: Notes, said: Notes): Notes => ({
   units: said.units || known.units,

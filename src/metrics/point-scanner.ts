@@ -1,5 +1,6 @@
 import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { MetricSchema, TaggedMetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
+import { hashOf, key, piecesMax } from "./series-key.ts";
 
 const varint = 0;
 const fixed64 = 1;
@@ -39,52 +40,35 @@ for (const [name, own] of [
 if (MetricSchema.fields.find(({ name }) => name === "value")?.scalar !== ScalarType.DOUBLE)
   throw new Error(`${MetricSchema.typeName}.value is no double`);
 
-/** Fields of one point that can be distinguished: 64 dimensions, 32 labels, its metric, its metadata, and room for more. */
-const chunksMax = 100;
+/** What `scanPoint` has found in the bytes of a point, beside its key. One object for all scans: none waits for another. */
+export const scanned = { metadata: false, labels: false, timeMs: 0, value: 0 };
 
-/**
- * What `scanPoint` has found in the bytes of a point. Its chunks are the fields that say what series it is of, and what else
- * is known of that: all but time and value, each with its tag. One object for all scans: none waits for another.
- */
-export const scanned = {
-  chunks: 0,
-  starts: new Int32Array(chunksMax),
-  ends: new Int32Array(chunksMax),
-  /** The same for the same chunks in any order. */
-  hash: 0,
-  metadata: false,
-  labels: false,
-  timeMs: 0,
-  value: 0,
-};
+/** Of the pieces of the key. */
+const hashes = new Int32Array(piecesMax);
 
-const hashSeed = (Math.random() * 2 ** 32) | 0;
-
-/** Four bytes at a time: the hash of all labels is what reading a known point costs most. */
-function hashOf(bytes: Uint8Array, from: number, to: number): number {
-  let hash = hashSeed;
-  let at = from;
-  for (; at + 4 <= to; at += 4) {
-    const four =
-      (bytes[at] as number) |
-      ((bytes[at + 1] as number) << 8) |
-      ((bytes[at + 2] as number) << 16) |
-      ((bytes[at + 3] as number) << 24);
-    hash = Math.imul(hash ^ four, 0x9e3779b1);
-    hash ^= hash >>> 15;
+/** Adds a piece to the key, among the others in the order of their hashes: maps come in any order. */
+function addPiece(bytes: Uint8Array, from: number, to: number): void {
+  const hash = hashOf(bytes, from, to);
+  key.hash = (key.hash + hash) | 0;
+  let at = key.pieces++;
+  for (; at > 0 && (hashes[at - 1] as number) > hash; at -= 1) {
+    hashes[at] = hashes[at - 1] as number;
+    key.starts[at] = key.starts[at - 1] as number;
+    key.ends[at] = key.ends[at - 1] as number;
   }
-  for (; at < to; at += 1) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  return hash ^ (hash >>> 13);
+  hashes[at] = hash;
+  key.starts[at] = from;
+  key.ends[at] = to;
 }
 
 /**
- * Scans the bytes of a Metric or TaggedMetric into `scanned`. Answers false for what is better decoded: unknown or repeated
+ * Scans the bytes of a Metric or TaggedMetric into `scanned`, and sets `key` to all of its fields but time and value. Answers false for what is better decoded: unknown or repeated
  * fields, times that no point can have, values that are not finite, anything malformed.
  */
 export function scanPoint(bytes: Uint8Array, view: DataView, from: number, to: number): boolean {
-  let hash = 0;
-  let chunks = 0;
+  key.bytes = bytes;
+  key.pieces = 0;
+  key.hash = 0;
   let timeMs = -1;
   let hasValue = false;
   scanned.metadata = false;
@@ -103,13 +87,10 @@ export function scanPoint(bytes: Uint8Array, view: DataView, from: number, to: n
         end += 1;
       }
       end += length;
-      if (!(end <= to) || chunks === chunksMax) return false;
+      if (!(end <= to) || key.pieces === piecesMax) return false;
       if (tag === tags.metadata) scanned.metadata = true;
       else if (isLabel) scanned.labels = true;
-      scanned.starts[chunks] = at;
-      scanned.ends[chunks] = end;
-      chunks += 1;
-      hash = (hash + hashOf(bytes, at, end)) | 0;
+      addPiece(bytes, at, end);
       at = end;
     } else if (tag === tags.value) {
       if (hasValue || at + 9 > to) return false;
@@ -130,8 +111,6 @@ export function scanPoint(bytes: Uint8Array, view: DataView, from: number, to: n
       }
     } else return false;
   }
-  scanned.chunks = chunks;
-  scanned.hash = hash;
   scanned.timeMs = timeMs;
   return hasValue && timeMs >= 0 && Number.isFinite(scanned.value);
 }
@@ -145,14 +124,11 @@ function textOf(bytes: Uint8Array, at: number): [from: number, to: number] {
   return [from, from + length - 128 + (bytes[lengthAt + 1] as number) * 128];
 }
 
-/** Returns where a chunk ends that `scanPoint` has accepted. */
-export const chunkEnd = (bytes: Uint8Array, at: number): number => textOf(bytes, at)[1];
-
-/** Returns the metric among chunks that `scanPoint` has accepted, each after the one before. */
-export function metricIn(chunks: Buffer): string {
-  for (let at = 0; at < chunks.byteLength; ) {
-    const [from, to] = textOf(chunks, at);
-    if (chunks[at] === tags.metric) return chunks.toString("utf8", from, to);
+/** Returns the metric among pieces that `scanPoint` has accepted, each after the one before. */
+export function metricIn(pieces: Buffer): string {
+  for (let at = 0; at < pieces.byteLength; ) {
+    const [from, to] = textOf(pieces, at);
+    if (pieces[at] === tags.metric) return pieces.toString("utf8", from, to);
     at = to;
   }
   return "";

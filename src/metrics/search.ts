@@ -22,6 +22,7 @@ import type { Points } from "./codec/chunk.ts";
 import { type Facts, type Named, placeOf, readFirst, type SeriesPlace, withEntries } from "./find-series.ts";
 import { toMetricSeries } from "./messages.ts";
 import { type MetricPredicate, metricPredicate } from "./metric-clause.ts";
+import { isCounter } from "./notes.ts";
 import { readPeriod } from "./period.ts";
 import { countPoints, readPoints, readPointsUpTo, type Span, type Turns } from "./read.ts";
 
@@ -88,7 +89,7 @@ function groupsOf(facts: readonly Named[], counts: ReadonlyMap<number, number>):
 }
 
 function valuesOf(facts: Facts, points: Points, how: Omit<Downsampling, "isRate">): Points {
-  const made = downsample(points, { ...how, isRate: facts.entry?.isRate ?? false });
+  const made = downsample(points, { ...how, isRate: facts.entry?.isRate || isCounter(facts) });
   if (made.times.length > valuesMax) {
     throw invalidField(
       "timeRange",

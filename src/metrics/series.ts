@@ -11,8 +11,6 @@ import { beginRetention } from "./retention.ts";
 
 /** A series that points name, and what else they say of it. */
 export interface NamedSeries extends Notes {
-  /** What identifies its entity within the tenant: `dimensionsKey`. */
-  entityKey: string;
   entityId: Buffer;
   metric: string;
   dimensions: Record<string, string>;
@@ -22,16 +20,17 @@ export interface NamedSeries extends Notes {
   lastMs: number;
 }
 
-/** A series as it is stored. */
-export interface StoredSeries extends Notes {
+/** A series that has a number. */
+export interface NumberedSeries {
   number: number;
   entityId: Buffer;
   metric: string;
   /** Absent: none. */
   labels?: Labels | undefined;
-  /** Its notes have just been written again. */
-  changed?: boolean;
 }
+
+/** A series as it is stored. */
+export type StoredSeries = NumberedSeries & Notes;
 
 const keyOf = ({ entityId, metric, labels }: Pick<NamedSeries, "entityId" | "metric" | "labels">) =>
   `${entityId.toString("latin1")}${metric}${labelsKey(labels)}`;
@@ -42,18 +41,16 @@ interface SeriesRow extends Notes {
   metric: string;
   labels: Labels | null;
   unused: boolean;
-  changed?: boolean;
 }
 
 const keyOfRow = ({ entity_id: entityId, metric, labels }: SeriesRow) =>
   keyOf({ entityId, metric, labels: labels ?? undefined });
 
-const toSeries = ({ number, entity_id, labels, unused, changed = false, ...rest }: SeriesRow): StoredSeries => ({
+const toSeries = ({ number, entity_id, labels, unused, ...rest }: SeriesRow): StoredSeries => ({
   ...rest,
   number: Number(number),
   entityId: entity_id,
   ...(labels !== null && { labels }),
-  changed,
 });
 
 /**
@@ -88,9 +85,8 @@ async function refresh(tx: Db, tenantId: string, named: readonly NamedSeries[], 
   for (const each of named) {
     const row = found.get(keyOf(each));
     if (row === undefined) continue;
-    const differs = !agrees(row, each);
-    if (!row.unused && !differs) continue;
-    Object.assign(row, withNotes(row, each), { changed: differs || row.changed });
+    if (!row.unused && agrees(row, each)) continue;
+    Object.assign(row, withNotes(row, each));
     rows.add(row);
   }
   if (rows.size === 0) return;

@@ -6,7 +6,6 @@ import { liveness } from "../entities/liveness.ts";
 import { partitionUpkeep } from "../jobs/partition-upkeep.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import type { Log } from "../log.ts";
-import { encodedSeriesCache } from "./encoded-series-cache.ts";
 import { mergingKind } from "./merge.ts";
 import { mergeCandidates } from "./merge-candidates.ts";
 import { chunkPartitions, retentionKind } from "./retention.ts";
@@ -56,7 +55,6 @@ export async function startMetrics(
     store: {
       memory,
       known,
-      forms: encodedSeriesCache(),
       seriesMax: config.seriesMax,
       bounds,
       onPoints,

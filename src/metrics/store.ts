@@ -2,12 +2,11 @@ import type { Db } from "../db/connect.ts";
 import { afterCommit } from "../db/transaction.ts";
 import type { EntityBounds } from "../entities/bounds.ts";
 import type { EntityCache } from "../entities/entity-cache.ts";
-import type { EncodedSeriesCache, SeenEntity } from "./encoded-series-cache.ts";
 import { type PointColumns, writeHead } from "./head.ts";
 import { agrees } from "./notes.ts";
-import { begin, entityOf, metricOf, type PointBatch, seriesOf } from "./point-batch.ts";
-import { type NamedSeries, resolveSeries, type StoredSeries } from "./series.ts";
-import type { SeriesMemory } from "./series-memory.ts";
+import { begin, type PointBatch } from "./point-batch.ts";
+import { type NumberedSeries, resolveSeries, type StoredSeries } from "./series.ts";
+import { metricOf, type SeriesMemory, seriesOf } from "./series-memory.ts";
 
 /** A batch of points of one tenant as it was stored: columns, one place a point, in the order of arrival. */
 export interface StoredPoints extends PointColumns {
@@ -15,7 +14,7 @@ export interface StoredPoints extends PointColumns {
    * Returns the series of the batch whose metrics are wanted, each once, by number. Decodes these from the bytes of their
    * points, and reads no more than the metric of the others: call it only where something looks at points.
    */
-  seriesOf(wanted: (metric: string) => boolean): ReadonlyMap<number, StoredSeries>;
+  seriesOf(wanted: (metric: string) => boolean): ReadonlyMap<number, NumberedSeries>;
 }
 
 /**
@@ -38,7 +37,6 @@ export interface MetricStore {
   memory: SeriesMemory;
   /** What this process knows of entities; absent: nothing. */
   known?: EntityCache | undefined;
-  forms: EncodedSeriesCache;
   /** Series that a tenant may have. */
   seriesMax: number;
   /** How many entities it may have; absent: any number. */
@@ -110,12 +108,15 @@ function withSeries(columns: PointColumns, found: readonly Found[]): StoredPoint
   return {
     ...columns,
     seriesOf(wanted) {
-      const series = new Map<number, StoredSeries>();
+      const series = new Map<number, NumberedSeries>();
       for (const { batch, own } of found) {
         for (const each of own) if (each !== undefined && wanted(each.metric)) series.set(each.number, each);
         for (let i = 0; i < batch.numbers.length; i++) {
+          const segment = batch.segments[i];
+          const entry = batch.places[i] as number;
           const number = batch.numbers[i] as number;
-          if (number !== 0 && !series.has(number) && wanted(metricOf(batch, i))) series.set(number, seriesOf(batch, i));
+          if (segment === undefined || series.has(number) || !wanted(metricOf(segment, entry))) continue;
+          series.set(number, seriesOf(segment, entry));
         }
       }
       return series;
@@ -126,29 +127,19 @@ function withSeries(columns: PointColumns, found: readonly Found[]): StoredPoint
 const minuteMs = 60_000;
 
 /** After the commit: what it has confirmed, and the liveness of the entities. */
-function remember({ memory, forms, onData }: MetricStore, tenantId: string, { batch, own }: Found, nowMs: number) {
-  function alive(entity: SeenEntity, timeMs: number) {
-    if (timeMs < entity.nextMs) return;
+function remember({ memory, onData }: MetricStore, tenantId: string, { batch, own }: Found, nowMs: number) {
+  for (let i = 0; i < batch.segments.length; i++) {
+    const entity = batch.segments[i]?.entities[batch.places[i] as number];
+    const timeMs = batch.times[i] as number;
+    if (entity === undefined || timeMs < entity.nextMs) continue;
     entity.nextMs = timeMs - (timeMs % minuteMs) + minuteMs;
     onData?.(tenantId, entity.id, timeMs);
   }
-  for (let i = 0; i < batch.numbers.length; i++) {
-    if (batch.numbers[i] !== 0) alive(entityOf(batch, i), batch.times[i] as number);
-  }
-  if (own.some((series) => series?.changed)) forms.changed();
-  const entities = new Map<string, SeenEntity>();
-  const known = own.map((series, place) => {
-    if (series === undefined) return undefined;
-    const { entityKey, entityId, dimensions, lastMs } = batch.series[place] as NamedSeries;
-    const entity = entities.get(entityKey) ?? { id: entityId, nextMs: 0 };
-    entities.set(entityKey, entity);
-    alive(entity, lastMs);
-    const confirmed = { ...series, entityId, confirmedMs: nowMs, entity };
-    memory.remember(tenantId, entityKey, Object.keys(dimensions).length, confirmed);
-    return confirmed;
-  });
-  for (const { place, item, bytes } of batch.learnt) {
-    const series = known[place];
-    if (series !== undefined && agrees(series, item)) forms.learn(tenantId, bytes, series);
+  for (const [place, { entityId, lastMs }] of batch.series.entries())
+    if (own[place] !== undefined) onData?.(tenantId, entityId, lastMs);
+  const known = memory.of(tenantId);
+  for (const { place, key, said } of batch.learnt) {
+    const series = own[place];
+    if (series !== undefined && agrees(series, said)) known.learn(key, series, said, nowMs);
   }
 }

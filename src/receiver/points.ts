@@ -13,15 +13,17 @@ import {
 import type { Config } from "../config/settings.ts";
 import { paced } from "../event-loop.ts";
 import { presentLabels } from "../metrics/labels.ts";
-import { batchBuilder, type PointItem } from "../metrics/point-batch.ts";
-import type { KnownSeries, SeriesFinder } from "../metrics/series-memory.ts";
+import { batchBuilder, type NewSeries, type ReadPoints } from "../metrics/point-batch.ts";
+import { kinds } from "../metrics/series-key.ts";
+import { found, type Segment, type TenantSeries } from "../metrics/series-memory.ts";
+import { type NameSetter, nameSetter } from "../metrics/series-names.ts";
 import type { MetricStore } from "../metrics/store.ts";
 import { batchBytesMax } from "./ingest-queue.ts";
 import { type Failed, type ItemRules, sift, timesTaken } from "./item.ts";
 import { newMax, pointLane, pointsMax } from "./point-lane.ts";
 import { gather, type PutOutcome, type PutPart, type Sender } from "./put.ts";
-import { type CheckedPoints, putCheckedPoints } from "./put-points.ts";
-import { decodePoint, type ReadPoints, readPointsOf } from "./read-points.ts";
+import { putReadPoints } from "./put-points.ts";
+import { decodePoint, emptyList, formKey, type ReadList, type ScannedPoints, scannedPointsOf } from "./read-points.ts";
 
 /** How points are taken. */
 export interface PointKinds {
@@ -29,8 +31,10 @@ export interface PointKinds {
   put: PutPart<PutMetricRequest>;
   /** Stores the lists of a request, one after the other. */
   putAll(sender: Sender, request: PutMetricsRequest, bytes: number): Promise<PutOutcome<PutMetricRequest>>;
+  /** What is known of a tenant's series. */
+  known(tenantId: string): TenantSeries;
   /** Stores points that were no messages of ours; returns the places of those that were not stored, and why. */
-  putChecked(sender: Sender, points: CheckedPoints, bytes: number): Promise<Map<number, string>>;
+  putChecked(sender: Sender, points: ReadPoints, bytes: number): Promise<Map<number, string>>;
 }
 
 type Bounds = Pick<Config, "modelAgeSecMax" | "aheadSecMax" | "metricRetentionSec">;
@@ -41,10 +45,8 @@ type PathOf = (i: number) => string;
 /** Points of one form, some of which have been read into columns. */
 interface Points {
   count: number;
-  /** The place in the table of forms; -1: none. */
-  formOf(i: number): number;
-  columns?: { times: readonly number[]; values: readonly number[] };
-  read?: ReadPoints | undefined;
+  /** Those whose series are known. */
+  columns: ReadList;
   /** The point as a message, wrapped as a stream has it. */
   message(i: number): PutMetricRequest;
   /** Its bytes, when it came in binary. */
@@ -61,19 +63,20 @@ const schemas = { canonical: MetricSchema, tagged: TaggedMetricSchema, compact: 
 const noLabels = {};
 const text = (value: unknown) => (typeof value === "string" ? value : "");
 
-function toItem(request: PutMetricRequest): PointItem {
+/** The series of a point. @param bytes its own, where it came in binary */
+function toSeries(request: PutMetricRequest, bytes: Uint8Array | undefined): NewSeries {
   const { case: form, value } = pointOf(request);
   const dimensions = form === "tagged" ? value.tags : (value as Metric).dimensions;
+  const labels = form === "canonical" ? value.labels : noLabels;
   const metadata: JsonObject | undefined = form === "canonical" ? value.metadataFields : undefined;
   return {
     metric: (value as Metric).metric,
     dimensions,
-    ...(form === "canonical" && { labels: presentLabels(value.labels) }),
-    timeMs: Number(value.timestamp),
-    value: value.value as number,
+    labels: presentLabels(labels),
     units: text(metadata?.units),
     description: text(metadata?.description),
     instrument: "",
+    key: bytes && formKey(bytes, Object.keys(dimensions).length + Object.keys(labels).length),
   };
 }
 
@@ -90,15 +93,15 @@ const pointRules = (bounds: TimeBounds): ItemRules<typeof PutMetricRequestSchema
       : [],
 });
 
-/** The series of a point that holds to all rules because one of the same series did; undefined: that is not known. */
-function knownSeries(find: SeriesFinder, request: PutMetricRequest, [firstMs, lastMs]: [number, number]) {
+/** Sets `key` to the names of a point that holds to all rules if a point with the same did; false: it has to be checked. */
+function setNamesOf(setNames: NameSetter, request: PutMetricRequest, [firstMs, lastMs]: [number, number]): boolean {
   const { case: form, value: point } = pointOf(request);
-  if (form === "compact" || (form === "canonical" && point.metadataFields !== undefined)) return undefined;
+  if (form === "compact" || (form === "canonical" && point.metadataFields !== undefined)) return false;
   const { metric, timestamp, value } = point;
   const dimensions = form === "tagged" ? point.tags : point.dimensions;
-  if (value === undefined || !Number.isFinite(value) || timestamp === undefined) return undefined;
-  if (!(Number(timestamp) >= firstMs && Number(timestamp) <= lastMs)) return undefined;
-  return find(metric, dimensions, form === "tagged" ? noLabels : point.labels);
+  if (value === undefined || !Number.isFinite(value) || timestamp === undefined) return false;
+  if (!(Number(timestamp) >= firstMs && Number(timestamp) <= lastMs)) return false;
+  return setNames({ metric, dimensions, labels: form === "tagged" ? noLabels : point.labels });
 }
 
 /** Checks points one by one: those of a form that is known need no more than a look at their times. */
@@ -106,8 +109,8 @@ function pointChecker(store: MetricStore, bounds: TimeBounds) {
   const rules = pointRules(bounds);
 
   /**
-   * The points from one place to another, or until enough of them are new: messages of those that have no form, their series
-   * where known, and failures. Returns how far it has come.
+   * The points from one place to another, or until enough of them are new: those whose series are known into columns, messages of
+   * the others, and failures. Returns how far it has come.
    */
   return async function check(
     { tenantId }: Sender,
@@ -118,35 +121,29 @@ function pointChecker(store: MetricStore, bounds: TimeBounds) {
   ) {
     const taken = timesTaken(bounds, now);
     const messages = new Map<number, PutMetricRequest>();
-    const known = new Map<number, KnownSeries>();
-    const find = store.memory.finder(tenantId, now);
-    const slow: { i: number; message: PutMetricRequest }[] = [];
+    const { segments, entries, times, values } = points.columns;
+    const known = store.memory.of(tenantId);
+    const setNames = nameSetter();
     const pace = paced(() => {}, tenantId);
     let to = from;
-    for (; to < max && slow.length < newMax; to++) {
-      const i = to;
-      const timeMs = points.columns?.times[i] ?? 0;
-      if (points.formOf(i) >= 0 && timeMs >= taken[0] && timeMs <= taken[1]) continue;
+    for (; to < max && messages.size < newMax; to++) {
+      const timeMs = times[to] as number;
+      if (segments[to] !== undefined && timeMs >= taken[0] && timeMs <= taken[1]) continue;
       const wait = pace();
       if (wait !== undefined) await wait;
-      const message = points.message(i);
-      messages.set(i, message);
-      const series = points.bytesOf === undefined ? knownSeries(find, message, taken) : undefined;
-      if (series === undefined) slow.push({ i, message });
-      else known.set(i, series);
+      const message = points.message(to);
+      if (points.bytesOf === undefined && setNamesOf(setNames, message, taken) && known.find(kinds.names, now)) {
+        const { timestamp, value } = pointOf(message).value;
+        segments[to] = found.segment;
+        entries[to] = found.entry;
+        times[to] = Number(timestamp);
+        values[to] = value as number;
+      } else messages.set(to, message);
     }
-    const { failed } = await sift(
-      rules,
-      slow.map(({ message }) => message),
-      (index) => pathOf((slow[index] as { i: number }).i),
-      { nowMs: now, pace },
-    );
-    return {
-      to,
-      messages,
-      known,
-      failed: failed.map((each) => ({ ...each, index: (slow[each.index] as { i: number }).i })),
-    };
+    const places = [...messages.keys()];
+    const checks = { nowMs: now, pace };
+    const { failed } = await sift(rules, [...messages.values()], (index) => pathOf(places[index] as number), checks);
+    return { to, messages, failed: failed.map((each) => ({ ...each, index: places[each.index] as number })) };
   };
 }
 
@@ -167,21 +164,21 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
     { each, pathOf, first }: { each: number; pathOf: PathOf; first: boolean },
   ): Promise<{ to: number; failed: Failed<PutMetricRequest>[] }> {
     const now = sender.nowMs();
-    const { to, messages, known, failed } = await check(sender, points, [from, max], pathOf, now);
+    const { to, messages, failed } = await check(sender, points, [from, max], pathOf, now);
     const bad = new Set(failed.map(({ index }) => index));
-    const builder = batchBuilder(store, sender.tenantId, to - from, now, points.read?.table);
+    const builder = batchBuilder(store.memory.of(sender.tenantId), sender.tenantId, to - from, now);
+    const { segments, entries, times, values } = points.columns;
     const placed: number[] = [];
     for (let i = from; i < to; i++) {
       if (bad.has(i)) continue;
       placed.push(i);
       const message = messages.get(i);
-      const series = known.get(i);
-      if (message === undefined) {
-        builder.addForm(points.formOf(i), points.columns?.times[i] as number, points.columns?.values[i] as number);
-      } else if (series !== undefined) {
+      if (message === undefined)
+        builder.addKnown(segments[i] as Segment, entries[i] as number, times[i] as number, values[i] as number);
+      else {
         const { timestamp, value } = pointOf(message).value;
-        builder.addKnown(series, Number(timestamp), value as number);
-      } else builder.addItem(toItem(message), points.bytesOf?.(i));
+        builder.add(toSeries(message, points.bytesOf?.(i)), Number(timestamp), value as number);
+      }
     }
     if (placed.length === 0) return { to, failed };
     for (const [place, reason] of await lane.put(sender, builder.batch(), each * (to - from), first)) {
@@ -214,13 +211,14 @@ export function pointKinds(config: Bounds, nowMs: () => number, store: MetricSto
       }
       return outcome;
     },
-    putChecked: (sender, points, bytes) => putCheckedPoints({ store, lane, bounds }, sender, points, bytes),
+    known: store.memory.of,
+    putChecked: (sender, points, bytes) => putReadPoints({ store, lane, bounds }, sender, points, bytes),
   };
 }
 
 const ofMessages = (messages: readonly PutMetricRequest[]): Points => ({
   count: messages.length,
-  formOf: () => -1,
+  columns: emptyList(),
   message: (i) => messages[i] as PutMetricRequest,
 });
 
@@ -229,7 +227,7 @@ const wrapped = (form: Form, value: unknown) => ({ metric: { case: form, value }
 /** The lists of a request in the order in which they are stored. */
 function listsOf(request: PutMetricsRequest): { list: string; points: Points }[] {
   const { compactMetrics, taggedMetrics, metrics } = request;
-  const read = readPointsOf(request);
+  const read = scannedPointsOf(request);
   return [
     { list: "compactMetrics", points: ofMessages(compactMetrics.map((point) => wrapped("compact", point))) },
     { list: "taggedMetrics", points: pointsOf("tagged", taggedMetrics, read) },
@@ -237,26 +235,24 @@ function listsOf(request: PutMetricsRequest): { list: string; points: Points }[]
   ];
 }
 
-function pointsOf(form: "tagged" | "canonical", messages: readonly unknown[], read: ReadPoints | undefined): Points {
+function pointsOf(form: "tagged" | "canonical", messages: readonly unknown[], read: ScannedPoints | undefined): Points {
   if (read === undefined) return ofMessages(messages.map((point) => wrapped(form, point)));
   const list = read.lists[form];
-  const { starts, ends, forms, times, values } = list;
-  // Those that have a form are not among the messages.
-  const places = new Int32Array(forms.length);
+  const { starts, ends, segments } = list;
+  // Those that were read are not among the messages.
+  const places = new Int32Array(segments.length);
   let missing = 0;
-  for (let i = 0; i < forms.length; i++) {
+  for (let i = 0; i < segments.length; i++) {
     places[i] = missing;
-    if ((forms[i] as number) < 0) missing += 1;
+    if (segments[i] === undefined) missing += 1;
   }
   return {
-    count: forms.length,
-    formOf: (i) => forms[i] as number,
-    columns: { times, values },
-    read,
+    count: segments.length,
+    columns: list,
     message: (i) =>
       wrapped(
         form,
-        (forms[i] as number) < 0 ? messages[places[i] as number] : decodePoint(schemas[form], read.bytes, list, i),
+        segments[i] === undefined ? messages[places[i] as number] : decodePoint(schemas[form], read.bytes, list, i),
       ),
     bytesOf: (i) => read.bytes.subarray(starts[i], ends[i]),
   };

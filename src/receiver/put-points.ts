@@ -1,30 +1,11 @@
 import { paced } from "../event-loop.ts";
-import type { Labels } from "../metrics/labels.ts";
-import { agrees, type Notes } from "../metrics/notes.ts";
-import { batchBuilder } from "../metrics/point-batch.ts";
-import { isTrusted, type KnownSeries } from "../metrics/series-memory.ts";
+import { batchBuilder, type NewSeries, type ReadPoints } from "../metrics/point-batch.ts";
+import type { Segment } from "../metrics/series-memory.ts";
 import type { MetricStore } from "../metrics/store.ts";
 import { batchBytesMax } from "./ingest-queue.ts";
 import { brokenTimeRule, type TimeBounds, timesTaken } from "./item.ts";
 import { newCharactersMax, newMax, type PointLane, pointsMax } from "./point-lane.ts";
 import type { Sender } from "./put.ts";
-
-/** A series whose names and labels its reader has checked. A reader that keeps it spares the look-up of its next points. */
-export interface CheckedSeries extends Notes {
-  readonly metric: string;
-  readonly dimensions: Record<string, string>;
-  /** Undefined: none. */
-  readonly labels: Labels | undefined;
-  /** Set by the first points that find it. */
-  known?: KnownSeries;
-}
-
-/** Points in columns, one place a point. Values are finite, times whole. */
-export interface CheckedPoints {
-  readonly series: CheckedSeries[];
-  readonly times: number[];
-  readonly values: number[];
-}
 
 /** What points are stored with. */
 interface Putting {
@@ -33,18 +14,16 @@ interface Putting {
   bounds: TimeBounds;
 }
 
-const noLabels: Labels = {};
-
 /**
  * Stores points part by part: the next follows the commit of the one before. May be repeated. Returns the places of those that
  * were not stored, and why.
  * @param bytes how large the request was
  * @throws code 8 when the first part would wait too long, 14 when the outcome is unknown; sending again is safe
  */
-export async function putCheckedPoints(
+export async function putReadPoints(
   putting: Putting,
   sender: Sender,
-  points: CheckedPoints,
+  points: ReadPoints,
   bytes: number,
 ): Promise<Map<number, string>> {
   const count = points.times.length;
@@ -67,14 +46,13 @@ export async function putCheckedPoints(
 async function partFrom(
   { store, bounds }: Putting,
   { tenantId, nowMs }: Sender,
-  { series, times, values }: CheckedPoints,
+  { series, entries, times, values }: ReadPoints,
   [from, max]: [number, number],
   refused: Map<number, string>,
 ) {
   const now = nowMs();
   const [firstMs, lastMs] = timesTaken(bounds, now);
-  const builder = batchBuilder(store, tenantId, max - from, now);
-  const find = store.memory.finder(tenantId, now);
+  const builder = batchBuilder(store.memory.of(tenantId), tenantId, max - from, now);
   const pace = paced(() => {}, tenantId);
   const placed: number[] = [];
   // Values of one data point have one time: a text serves them all.
@@ -95,26 +73,18 @@ async function partFrom(
       }
     }
     placed.push(to);
-    const own = series[to] as CheckedSeries;
-    if (own.known === undefined || !isTrusted(own.known, now)) {
-      const found = find(own.metric, own.dimensions, own.labels ?? noLabels);
-      if (found === undefined) delete own.known;
-      else own.known = found;
+    const own = series[to] as Segment | NewSeries;
+    if ("numbers" in own) builder.addKnown(own, entries[to] as number, timeMs, value);
+    else if (builder.add(own, timeMs, value)) {
+      fresh += 1;
+      newCharacters += charactersOf(own);
     }
-    if (own.known !== undefined && agrees(own.known, own)) {
-      builder.addKnown(own.known, timeMs, value);
-      continue;
-    }
-    fresh += 1;
-    newCharacters += charactersOf(own);
-    const { metric, dimensions, labels, units, description, instrument } = own;
-    builder.addItem({ metric, dimensions, labels, timeMs, value, units, description, instrument });
   }
   return { to, placed, builder, newCharacters };
 }
 
 /** Characters that are stored of a new series. */
-function charactersOf({ metric, dimensions, labels = noLabels, units, description }: CheckedSeries): number {
+function charactersOf({ metric, dimensions, labels = {}, units, description }: NewSeries): number {
   let characters = metric.length + units.length + description.length;
   for (const name in dimensions) characters += name.length + (dimensions[name] as string).length;
   for (const name in labels) characters += name.length + (labels[name] as string).length;

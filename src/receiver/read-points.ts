@@ -2,33 +2,35 @@ import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { MetricSchema, TaggedMetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { type PutMetricsRequest, PutMetricsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { MessageReader, OwnReader } from "../http/message-decoder.ts";
-import type { EncodedSeriesCache, EncodedSeriesTable } from "../metrics/encoded-series-cache.ts";
 import { scanned, scanPoint } from "../metrics/point-scanner.ts";
+import { type KeptKey, keptKey, key, kinds } from "../metrics/series-key.ts";
+import { found, type Segment, type SeriesMemory, type TenantSeries } from "../metrics/series-memory.ts";
 import type { ReadingCall } from "../transcoding/json/parse.ts";
+import { countBinary } from "../wire/count-binary.ts";
 import { messageBoundsOf } from "../wire/message-limits.ts";
 
 /** One list of a request as it was read from its bytes: columns, one place a point. */
-interface ReadList {
+export interface ReadList {
   /** Where each point begins and ends. */
   starts: number[];
   ends: number[];
-  /** Places in the table of forms; -1: the point is among the messages of the request. */
-  forms: number[];
+  /** The segment that has its series, and the entry there; undefined: the point is among the messages of the request. */
+  segments: (Segment | undefined)[];
+  entries: number[];
   times: number[];
   values: number[];
 }
 
 /** What was read of a request beside its messages: those hold only points whose form is not known. */
-export interface ReadPoints {
+export interface ScannedPoints {
   bytes: Uint8Array;
-  table: EncodedSeriesTable;
   lists: { canonical: ReadList; tagged: ReadList };
 }
 
-const read = new WeakMap<Message, ReadPoints>();
+const read = new WeakMap<Message, ScannedPoints>();
 
 /** What was read of a request by `pointReader`; undefined: its messages are all there is. */
-export function readPointsOf(request: PutMetricsRequest): ReadPoints | undefined {
+export function scannedPointsOf(request: PutMetricsRequest): ScannedPoints | undefined {
   return read.get(request);
 }
 
@@ -40,6 +42,16 @@ export function decodePoint<S extends DescMessage>(
   i: number,
 ) {
   return fromBinary(schema, bytes.subarray(starts[i], ends[i]), { readUnknownFields: false });
+}
+
+const unbounded = { itemsMax: Number.POSITIVE_INFINITY, memoryBytesMax: Number.POSITIVE_INFINITY };
+
+/** The key of a point that says nothing twice: one metric, at most one of metadata, and each of so many dimensions and labels once. */
+export function formKey(bytes: Uint8Array, members: number): KeptKey | undefined {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (!scanPoint(bytes, view, 0, bytes.byteLength) || key.pieces !== members + (scanned.metadata ? 2 : 1))
+    return undefined;
+  return keptKey(kinds.form, 0, countBinary(MetricSchema, bytes, unbounded));
 }
 
 function tagOf(schema: DescMessage): number {
@@ -56,24 +68,20 @@ const sliceBytes = 64 * 1024;
  * Reads requests of PutMetrics: points whose form is known into columns, and what else there is by `whole`. What it accepts
  * and refuses is what `whole` would.
  */
-export function pointReader(forms: EncodedSeriesCache, nowMs: () => number): OwnReader {
+export function pointReader(memory: SeriesMemory, nowMs: () => number): OwnReader {
   // A point with tags has fewer members.
   const lessBytes = messageBoundsOf(MetricSchema).bytes - messageBoundsOf(TaggedMetricSchema).bytes;
 
   return (whole, tenantId): MessageReader => ({
     ...whole,
     async read(bytes, binary, call) {
-      const table = forms.table();
-      const tenant = table.tenant(tenantId() ?? "");
       const { bytesMax, limits } = whole;
       if (!binary || bytes.byteLength > bytesMax) return await whole.read(bytes, binary, call);
-      const found = await scan(bytes, table, tenant, nowMs(), call);
-      if (found === undefined) return await whole.read(bytes, true, call);
-      const { lists, rest } = found;
-      const count = lists.canonical.forms.length + lists.tagged.forms.length;
-      let memoryBytes = 0;
-      for (const place of lists.canonical.forms) if (place >= 0) memoryBytes += table.memoryBytes(place);
-      for (const place of lists.tagged.forms) if (place >= 0) memoryBytes += table.memoryBytes(place) - lessBytes;
+      const all = await scan(bytes, memory.of(tenantId() ?? ""), nowMs(), call);
+      if (all === undefined) return await whole.read(bytes, true, call);
+      const { lists, rest } = all;
+      const count = lists.canonical.times.length + lists.tagged.times.length;
+      const memoryBytes = memoryOf(lists.canonical, 0) + memoryOf(lists.tagged, lessBytes);
       if (count > limits.itemsMax) return await whole.read(bytes, true, call);
       let restBytes = 0;
       const reserve = (more: number) => {
@@ -86,16 +94,26 @@ export function pointReader(forms: EncodedSeriesCache, nowMs: () => number): Own
       if (message === undefined || items > limits.itemsMax || memoryBytes + restBytes > limits.memoryBytesMax)
         return await whole.read(bytes, true, call);
       call.reserve(memoryBytes);
-      read.set(message, { bytes, table, lists });
+      read.set(message, { bytes, lists });
       return message;
     },
   });
 }
 
-const emptyList = (): ReadList => ({ starts: [], ends: [], forms: [], times: [], values: [] });
+export const emptyList = (): ReadList => ({ starts: [], ends: [], segments: [], entries: [], times: [], values: [] });
+
+/** The memory that its points take as messages. @param less how much less each takes than it did when it was learnt */
+function memoryOf({ segments, entries }: ReadList, less: number): number {
+  let bytes = 0;
+  for (let i = 0; i < segments.length; i++) {
+    const segment = segments[i];
+    if (segment !== undefined) bytes += (segment.memory[entries[i] as number] as number) - less;
+  }
+  return bytes;
+}
 
 /** The points of a request, and the bytes of what has no known form; undefined: it is better read whole. */
-async function scan(bytes: Uint8Array, table: EncodedSeriesTable, tenant: number, nowMs: number, call: ReadingCall) {
+async function scan(bytes: Uint8Array, known: TenantSeries, nowMs: number, call: ReadingCall) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const lists = { canonical: emptyList(), tagged: emptyList() };
   const pieces: Uint8Array[] = [];
@@ -105,7 +123,7 @@ async function scan(bytes: Uint8Array, table: EncodedSeriesTable, tenant: number
   for (let at = 0; at < bytes.byteLength; ) {
     const from = at;
     const tag = bytes[at] as number;
-    let place = -1;
+    let segment: Segment | undefined;
     if (tag === tags.canonical || tag === tags.tagged) {
       at = afterLength(bytes, at + 1);
       const start = at;
@@ -113,17 +131,18 @@ async function scan(bytes: Uint8Array, table: EncodedSeriesTable, tenant: number
       if (!(at <= bytes.byteLength)) return undefined;
       const list = tag === tags.tagged ? lists.tagged : lists.canonical;
       const good = scanPoint(bytes, view, start, at) && !(tag === tags.tagged && (scanned.metadata || scanned.labels));
-      if (good) place = table.find(tenant, bytes, nowMs);
+      if (good && known.find(kinds.form, nowMs)) segment = found.segment;
       list.starts.push(start);
       list.ends.push(at);
-      list.forms.push(place);
+      list.segments.push(segment);
+      list.entries.push(found.entry);
       list.times.push(good ? scanned.timeMs : 0);
       list.values.push(good ? scanned.value : 0);
     } else {
       at = skip(bytes, at);
       if (!(at <= bytes.byteLength)) return undefined;
     }
-    if (place < 0) {
+    if (segment === undefined) {
       if (from !== restTo) {
         if (restTo > restFrom) pieces.push(bytes.subarray(restFrom, restTo));
         restFrom = from;

@@ -72,6 +72,34 @@ test("sums beyond the largest number do not spoil the mean", () => {
   );
 });
 
+const overall = { ...how, periodMs: 600_000 };
+const of = (aggregator: Aggregator, ...values: number[]) =>
+  downsampled(everyMinute(...values), { ...overall, aggregator })[0]?.[1];
+
+test.each([
+  ["the mean of equal values is that value", Aggregator.MEAN, [0.1, 0.1, 0.1], 0.1],
+  ["equal values do not deviate", Aggregator.STDDEV, [0.1, 0.1, 0.1, 0.1, 0.1, 0.1], 0],
+  ["equal values do not deviate, the largest neither", Aggregator.STDDEV, Array(7).fill(Number.MAX_VALUE), 0],
+  ["the mean of the largest numbers is one", Aggregator.MEAN, Array(7).fill(Number.MAX_VALUE), Number.MAX_VALUE],
+  ["a sum keeps what is small beside what cancels out", Aggregator.SUM, [1e220, 45, -1e220], 45],
+  ["a mean keeps what is small beside what cancels out", Aggregator.MEAN, [1e220, 45, -1e220], 15],
+  ["a sum of tenths is rounded once", Aggregator.SUM, Array(10).fill(0.1), 1],
+  ["a sum that is finite is so whatever comes first", Aggregator.SUM, [1.7e308, 1.7e308, -1.7e308, -1.7e308, 3], 3],
+  ["the middle of the furthest numbers", Aggregator.P50, [-1.7e308, 1.7e308], 0],
+  ["the deviation of what has no square", Aggregator.STDDEV, [-1e200, 1e200], 1e200],
+  ["the deviation of what has a square of 0", Aggregator.STDDEV, [-1e-200, 1e-200], 1e-200],
+])("%s", (_, aggregator, values, wanted) => {
+  expect(of(aggregator, ...values)).toBe(wanted);
+});
+
+test("a value between the furthest numbers is finite", () => {
+  const list: Point[] = [
+    [-30_000, -1.7e308],
+    [30_000, 1.7e308],
+  ];
+  expect(downsampled(list, { ...overall, aggregator: Aggregator.INTERPOLATE })[0]).toEqual([0, 0]);
+});
+
 test("percentiles of very many points are those of the sorted ones", () => {
   const values = Float64Array.from({ length: 30_001 }, (_, i) => ((i * 7919) % 30_011) - (i % 3));
   const points = { times: Float64Array.from(values, (_, i) => i), values };

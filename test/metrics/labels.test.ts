@@ -6,12 +6,15 @@ import { type Metric, MetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.t
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { decodeCursor, encodeCursor, queryDigest } from "../../src/db/paging/cursor.ts";
 import { entityId } from "../../src/entities/identity.ts";
-import { encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { seriesId } from "../../src/metrics/identity.ts";
 import { labelsKey, labelsOrder } from "../../src/metrics/labels.ts";
+import { noNotes } from "../../src/metrics/notes.ts";
 import { scanned, scanPoint } from "../../src/metrics/point-scanner.ts";
 import { ageSeries } from "../../src/metrics/retention.ts";
 import { searchMetrics } from "../../src/metrics/search.ts";
+import { type KeptKey, kinds } from "../../src/metrics/series-key.ts";
+import { found, seriesMemory, seriesOf } from "../../src/metrics/series-memory.ts";
+import { formKey } from "../../src/receiver/read-points.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -244,33 +247,23 @@ describe("labels", () => {
   });
 
   test("are part of the form of a point, in any order, and of no other form", () => {
-    const forms = encodedSeriesCache();
+    const memory = seriesMemory().of("t");
     const bytesOf = (labels: Metric["labels"], dims = dimensions) =>
       toBinary(MetricSchema, create(MetricSchema, { metric: "m", timestamp: 5n, value: 1, dimensions: dims, labels }));
     const long = "v".repeat(300);
     const known = bytesOf({ a: "1", b: long });
-    const entity = { id: Buffer.alloc(20), nextMs: 0 };
-    forms.learn("t", known, {
-      number: 7,
-      entityId: entity.id,
-      metric: "m",
-      labels: { a: "1", b: long },
-      units: "",
-      description: "",
-      instrument: "",
-      confirmedMs: 0,
-      entity,
-    });
-    const table = forms.table();
+    const key = formKey(known, Object.keys(dimensions).length + 2) as KeptKey;
+    memory.learn(key, { number: 7, entityId: Buffer.alloc(20), metric: "m", ...noNotes }, noNotes, 0);
     const find = (bytes: Uint8Array) => {
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-      return scanPoint(bytes, view, 0, bytes.byteLength) ? table.find(table.tenant("t"), bytes, 1) : -2;
+      if (!scanPoint(bytes, view, 0, bytes.byteLength) || !memory.find(kinds.form, 1)) return undefined;
+      return seriesOf(found.segment, found.entry);
     };
-    expect(find(known)).toBe(0);
+    const stored = { number: 7, entityId: Buffer.alloc(20), metric: "m", labels: { a: "1", b: long } };
+    expect(find(known)).toEqual(stored);
     expect(scanned.labels).toBe(true);
-    expect(find(bytesOf({ b: long, a: "1" }))).toBe(0);
-    expect(find(bytesOf({ a: "1" }))).toBe(-1);
-    expect(find(bytesOf({}, { source: "web-1", a: "1" } as never))).toBe(-1);
-    expect(table.series(0).labels).toEqual({ a: "1", b: long });
+    expect(find(bytesOf({ b: long, a: "1" }))).toEqual(stored);
+    expect(find(bytesOf({ a: "1" }))).toBeUndefined();
+    expect(find(bytesOf({}, { source: "web-1", a: "1" } as never))).toBeUndefined();
   });
 });

@@ -3,6 +3,7 @@ import { keepPartitions } from "../../src/db/partitions.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { paced } from "../../src/event-loop.ts";
 import { mergeHead } from "../../src/metrics/merge.ts";
+import { noNotes } from "../../src/metrics/notes.ts";
 import { batchBuilder } from "../../src/metrics/point-batch.ts";
 import { readPoints } from "../../src/metrics/read.ts";
 import { type MetricStore, storePoints } from "../../src/metrics/store.ts";
@@ -19,8 +20,8 @@ export const dimensions = { source: "web-1", zone: "b" };
 
 /** Stores points in a transaction of their own, all of one entity; returns the places of those that were refused. */
 export async function put(db: Db, store: MetricStore, tenantId: string, sent: readonly Sent[], nowMs = Date.now()) {
-  const builder = batchBuilder(store, tenantId, sent.length, nowMs);
-  for (const point of sent) builder.addItem({ ...point, dimensions, units: "", description: "", instrument: "" });
+  const builder = batchBuilder(store.memory.of(tenantId), tenantId, sent.length, nowMs);
+  for (const { timeMs, value, ...names } of sent) builder.add({ ...names, dimensions, ...noNotes }, timeMs, value);
   const batch = builder.batch();
   await transaction(db, (tx) => storePoints(store, tx, tenantId, [batch], nowMs));
   return [...batch.places.keys()].filter(
@@ -45,7 +46,7 @@ export async function storedSeries(db: Db, tenantId: string, firstMs: number, la
   return rows.map(({ number, metric, labels }) => {
     const { times, values } = found.get(number) ?? { times: [], values: [] };
     const points = [...times].map((time, i) => [time, values[i] as number] as const);
-    return { metric, labels: labels ?? {}, points };
+    return { number, metric, labels: labels ?? {}, points };
   });
 }
 

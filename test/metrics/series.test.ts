@@ -5,7 +5,6 @@ import { entityCache } from "../../src/entities/entity-cache.ts";
 import { entityId } from "../../src/entities/identity.ts";
 import { liveness } from "../../src/entities/liveness.ts";
 import { touchEntities } from "../../src/entities/touch.ts";
-import { encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { testDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
@@ -17,7 +16,7 @@ const { sql } = await testDatabase({
 });
 const minuteMs = 60_000;
 const nowMs = 1000 * minuteMs;
-const newStore = () => ({ memory: seriesMemory(), forms: encodedSeriesCache(), known: entityCache(), seriesMax: 1000 });
+const newStore = () => ({ memory: seriesMemory(), known: entityCache(), seriesMax: 1000 });
 const point = (metric: string) => ({ metric, timeMs: nowMs, value: 1 });
 const ofEntities = () => sent.filter((text) => /^(select|insert into|update) .*\bentities\b/.test(text));
 

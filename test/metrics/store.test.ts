@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
-import { encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { mergeHead } from "../../src/metrics/merge.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import type { MetricStore, StoredPoints } from "../../src/metrics/store.ts";
@@ -17,8 +16,7 @@ const borderMs = 700 * 30 * dayMs;
 beforeAll(() => makeRoom(sql, borderMs - 40 * dayMs, borderMs + 40 * dayMs));
 
 const newStore = (more: Partial<MetricStore> = {}): MetricStore => ({
-  memory: seriesMemory(1000),
-  forms: encodedSeriesCache(),
+  memory: seriesMemory(),
   seriesMax: 1000,
   ...more,
 });

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { ruleEngine } from "../../src/notifications/deciding/engine.ts";
 import { forgetOldMatches } from "../../src/notifications/deciding/match-store.ts";
@@ -23,7 +22,6 @@ async function withRule(rule: Partial<TestRule> = {}, type: object = above(10)) 
   // Another process knows nothing of what this one has in memory.
   const servers = [tenant.engine, ruleEngine(sql, () => undefined, Date.now)].map(({ onPoints }) => ({
     memory: seriesMemory(),
-    forms: encodedSeriesCache(),
     seriesMax: 100,
     onPoints,
   }));

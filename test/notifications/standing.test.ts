@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { makeRoom, put } from "../metrics/points.ts";
 import { testDatabase } from "../support/database.ts";
@@ -20,7 +19,7 @@ async function withRule(rule: Partial<TestRule> = {}) {
     tenant.rule({ name: "r", triggers: ["high"], sendUpdates: true, ...rule, ...more });
   await set();
   const { onPoints } = tenant.engine;
-  const server = { memory: seriesMemory(), forms: encodedSeriesCache(), seriesMax: 100, onPoints };
+  const server = { memory: seriesMemory(), seriesMax: 100, onPoints };
   const send = (second: number, value: number) =>
     put(sql, server, tenant.tenantId, [{ metric: "load", timeMs: t0 + second * sec, value }], t0 + second * sec);
   const look = (second: number) => tenant.lookAtStanding(t0 + second * sec);

@@ -6,8 +6,10 @@ import { MetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { DataReceiverService, type PutMetricsRequest } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { paced } from "../../src/event-loop.ts";
 import { messageReader } from "../../src/http/message-decoder.ts";
-import { type EncodedSeriesCache, encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
-import { decodePoint, pointReader, readPointsOf } from "../../src/receiver/read-points.ts";
+import { noNotes } from "../../src/metrics/notes.ts";
+import type { KeptKey } from "../../src/metrics/series-key.ts";
+import { type SeriesMemory, seriesMemory, seriesOf } from "../../src/metrics/series-memory.ts";
+import { decodePoint, formKey, pointReader, scannedPointsOf } from "../../src/receiver/read-points.ts";
 import { cases } from "../support/cases.ts";
 
 const tenantId = "0192aaaa-0000-7000-8000-000000000001";
@@ -98,30 +100,22 @@ function call() {
   return { reserved, call: { reserve, pace: paced(() => undefined) } };
 }
 
-const series = (number: number, metric: string, dimensions: number, unit = "") => {
-  const id = Buffer.alloc(20, number);
-  const entity = { id, nextMs: 0 };
-  return {
-    number,
-    entityId: id,
-    metric,
-    units: unit,
-    description: "",
-    instrument: "",
-    confirmedMs: nowMs,
-    dimensions,
-    entity,
-  };
-};
+/** Learns the point in these bytes, whose series has this number. */
+function learn(memory: SeriesMemory, sent: Uint8Array, number: number, unit = "") {
+  const { metric, dimensions, labels } = fromBinary(MetricSchema, sent);
+  const key = formKey(sent, Object.keys(dimensions).length + Object.keys(labels).length) as KeptKey;
+  const notes = { ...noNotes, units: unit };
+  memory.of(tenantId).learn(key, { number, entityId: Buffer.alloc(20, number), metric, ...notes }, notes, nowMs);
+}
 
 describe("requests of PutMetrics", () => {
-  let own: EncodedSeriesCache;
+  let own: SeriesMemory;
   const sample = (i: number) => Buffer.concat([...(known[i] as Uint8Array[]), varint(2, nowMs), double(1)]);
   beforeEach(() => {
-    own = encodedSeriesCache();
-    own.learn(tenantId, sample(0), series(1, "cpu", 2));
-    own.learn(tenantId, sample(1), series(2, "disk", 2, "ms"));
-    own.learn(tenantId, sample(2), series(3, "memory", 4));
+    own = seriesMemory();
+    learn(own, sample(0), 1);
+    learn(own, sample(1), 2, "ms");
+    learn(own, sample(2), 3);
   });
   const reader = (tenant = tenantId) => pointReader(own, () => nowMs)(usual, () => tenant);
 
@@ -143,19 +137,19 @@ describe("requests of PutMetrics", () => {
         const rest = got as PutMetricsRequest;
         expect(rest.detailedResponse).toBe(detailedResponse);
         expect(rest.compactMetrics).toEqual(compactMetrics);
-        const read = readPointsOf(rest);
+        const read = scannedPointsOf(rest);
         if (read === undefined) return expect(got).toEqual(wanted);
         expect(quick.reserved).toEqual(plain.reserved);
         for (const [list, all, left] of [
           [read.lists.canonical, metrics, rest.metrics],
           [read.lists.tagged, taggedMetrics, rest.taggedMetrics],
         ] as const) {
-          expect(list.forms).toHaveLength(all.length);
-          expect(list.forms.filter((place) => place < 0)).toHaveLength(left.length);
+          expect(list.segments).toHaveLength(all.length);
+          expect(list.segments.filter((segment) => segment === undefined)).toHaveLength(left.length);
           let missing = 0;
           for (const [i, message] of all.entries()) {
-            const place = list.forms[i] as number;
-            if (place < 0) {
+            const [segment, entry] = [list.segments[i], list.entries[i] as number];
+            if (segment === undefined) {
               expect(left[missing]).toEqual(message);
               missing += 1;
               continue;
@@ -163,10 +157,10 @@ describe("requests of PutMetrics", () => {
             fast += 1;
             expect(list.times[i]).toBe(Number(message.timestamp));
             expect(list.values[i]).toBe(message.value);
-            expect(read.table.series(place).metric).toBe(message.metric);
+            expect(seriesOf(segment, entry).metric).toBe(message.metric);
             if (list === read.lists.canonical) expect(decodePoint(MetricSchema, read.bytes, list, i)).toEqual(message);
             const labels = "dimensions" in message ? message.dimensions : message.tags;
-            const learnt = fromBinary(MetricSchema, sample(read.table.number(place) - 1));
+            const learnt = fromBinary(MetricSchema, sample((segment.numbers[entry] as number) - 1));
             expect(labels).toEqual(learnt.dimensions);
             const metadata = "metadataFields" in message ? message.metadataFields : undefined;
             expect(metadata).toEqual(learnt.metadataFields);
@@ -179,27 +173,31 @@ describe("requests of PutMetrics", () => {
   }, 60_000);
 
   const whole = (fields: Uint8Array[]) => bytes(5, Buffer.concat([...fields, varint(2, nowMs), double(7)]));
-  const formsOf = async (sent: Uint8Array, tenant?: string, at = nowMs) => {
+  /** The numbers of the series that are found; 0: none is. */
+  const found = async (sent: Uint8Array, tenant?: string, at = nowMs) => {
     const own2 = pointReader(own, () => at)(usual, () => tenant ?? tenantId);
-    return readPointsOf((await own2.read(sent, true, call().call)) as PutMetricsRequest)?.lists.canonical.forms;
+    const read = scannedPointsOf((await own2.read(sent, true, call().call)) as PutMetricsRequest);
+    const { segments, entries } = read?.lists.canonical ?? { segments: [], entries: [] };
+    return segments.map((segment, i) => segment?.numbers[entries[i] as number] ?? 0);
   };
 
   test("find a series whatever the order of its labels, and only the tenant's own", async () => {
     const labels = known[2] as Uint8Array[];
-    expect(await formsOf(whole(labels.toReversed()))).toEqual([2]);
-    expect(await formsOf(whole(labels.toReversed()), "0192aaaa-0000-7000-8000-000000000002")).toEqual([-1]);
+    expect(await found(whole(labels.toReversed()))).toEqual([3]);
+    expect(await found(whole(labels.toReversed()), "0192aaaa-0000-7000-8000-000000000002")).toEqual([0]);
   });
 
   test("do not trust a number for longer than ten minutes", async () => {
     const labels = known[0] as Uint8Array[];
-    expect(await formsOf(whole(labels), tenantId, nowMs + 599_000)).toEqual([0]);
-    expect(await formsOf(whole(labels), tenantId, nowMs + 600_000)).toEqual([-1]);
+    expect(await found(whole(labels), tenantId, nowMs + 599_000)).toEqual([1]);
+    expect(await found(whole(labels), tenantId, nowMs + 600_000)).toEqual([0]);
   });
 
-  test("with metadata are looked at again when units of series have changed", async () => {
-    own.changed();
-    expect(await formsOf(whole(known[1] as Uint8Array[]))).toEqual([-1]);
-    expect(await formsOf(whole(known[0] as Uint8Array[]))).toEqual([0]);
+  test("with metadata are looked at again when the units of their series have changed", async () => {
+    const other = [text(1, "disk"), label("host", "web-1"), label("zone", "b"), bytes(6, bytes(1, text(1, "units")))];
+    learn(own, Buffer.concat([...other, varint(2, nowMs), double(1)]), 2, "s");
+    expect(await found(whole(known[1] as Uint8Array[]))).toEqual([0]);
+    expect(await found(whole(known[0] as Uint8Array[]))).toEqual([1]);
   });
 
   test("that repeat a label, or lack one, are of no known series", async () => {
@@ -211,20 +209,6 @@ describe("requests of PutMetrics", () => {
       [metric, metric, host, zone],
       [host, zone],
     ])
-      expect(await formsOf(whole(fields))).toEqual([-1]);
+      expect(await found(whole(fields))).toEqual([0]);
   });
-});
-
-test("the memory of forms is bounded: beyond it all are learnt again", () => {
-  const own = encodedSeriesCache(100_000);
-  const tables = new Set<unknown>();
-  const made = new Set<number>();
-  for (let i = 0; i < 5000; i++) {
-    const sent = Buffer.concat([text(1, `metric ${i}`), label("host", "a"), varint(2, nowMs), double(1)]);
-    own.learn(tenantId, sent, series(i + 1, `metric ${i}`, 1));
-    tables.add(own.table());
-    made.add(own.table().bytes());
-  }
-  expect(tables.size).toBeGreaterThan(3);
-  expect(Math.max(...made)).toBeLessThan(110_000);
 });

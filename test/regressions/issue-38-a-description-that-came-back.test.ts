@@ -1,27 +1,24 @@
 import { expect, test } from "vitest";
-import { agrees, noNotes } from "../../src/metrics/notes.ts";
-import { type KnownSeries, seriesMemory } from "../../src/metrics/series-memory.ts";
+import { noNotes } from "../../src/metrics/notes.ts";
+import { keptKey, kinds } from "../../src/metrics/series-key.ts";
+import { seriesMemory } from "../../src/metrics/series-memory.ts";
+import { nameSetter } from "../../src/metrics/series-names.ts";
 
-const entityId = Buffer.from("host");
-const said = (description: string): KnownSeries => ({
-  number: 1,
-  entityId,
-  metric: "orders",
-  ...noNotes,
-  description,
-  confirmedMs: 0,
-  entity: { id: entityId, nextMs: 0 },
-});
+const names = { metric: "orders", dimensions: { host: "a" } };
+const said = (description: string) => ({ ...noNotes, description });
 
-test("a reader that holds a series sees what others said of it, so that a description that comes back is stored again", () => {
-  const memory = seriesMemory();
-  const remember = (series: KnownSeries) => memory.remember("tenant", "\0host\0a", 1, series);
-  remember(said("first"));
-  const held = memory.finder("tenant", 0)("orders", { host: "a" }, {});
-  expect(held).toMatchObject({ description: "first" });
-  for (const description of ["second", "third"]) {
-    remember(said(description));
-    expect(held).toMatchObject({ description });
+test("a series that was said to be something else meanwhile is stored again when its first description comes back", () => {
+  const memory = seriesMemory().of("tenant");
+  const setNames = nameSetter();
+  function isKnown(description: string) {
+    setNames(names, said(description));
+    return memory.find(kinds.names, 0);
   }
-  expect(agrees(held as KnownSeries, said("first"))).toBe(false);
+  for (const description of ["first", "second", "third"]) {
+    expect(isKnown(description)).toBe(false);
+    const series = { number: 1, entityId: Buffer.from("host"), metric: "orders", ...said(description) };
+    memory.learn(keptKey(kinds.names), series, said(description), 0);
+    expect(isKnown(description)).toBe(true);
+  }
+  expect(isKnown("first")).toBe(false);
 });

@@ -11,7 +11,7 @@ import { type PutKind, putList } from "../../receiver/put.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
 import type { Walk } from "./fields.ts";
-import type { ResourceFinder, ResourcePart } from "./known-resources.ts";
+import { entityOf, type ResourcePart } from "./known-resources.ts";
 import { eventOfRecord, type LogEvent } from "./log-events.ts";
 import { rejections } from "./rejections.ts";
 import type { ResourceModels } from "./resource-models.ts";
@@ -23,7 +23,6 @@ const nameless = "a log record is taken when it is an event: it has an event_nam
 export interface LogsExport {
   events: PutKind<typeof EventSchema, EventItem>;
   models: ResourceModels;
-  resourceOf: ResourceFinder;
   /** Log records that a request may have. */
   recordsMax: number;
 }
@@ -83,7 +82,7 @@ async function eachRecord(
 
 /** Stores the log records that are events, and the entities that they are of. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
 export async function exportLogs(
-  { events, models, resourceOf, recordsMax }: LogsExport,
+  { events, models, recordsMax }: LogsExport,
   body: Uint8Array,
   call: Call,
   walkOf: () => Walk,
@@ -111,7 +110,7 @@ export async function exportLogs(
     else if (event.broken !== undefined) mistakes.add(event.name, event.broken);
     else {
       const { name, severity, metadata: metadataFields, timeMs } = event;
-      const { dimensions } = resourceOf(call.tenantId, part.resource, walk);
+      const { dimensions } = entityOf(part.resource, walk);
       const timestamp = BigInt(timeMs === 0 ? now : timeMs);
       list.push(create(EventSchema, { name, dimensions, timestamp, severity, body: event.body, metadataFields }));
       bytes += part.bytes.length;

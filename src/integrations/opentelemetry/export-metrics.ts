@@ -4,23 +4,22 @@ import {
   type ExportMetricsServiceResponse,
   ExportMetricsServiceResponseSchema,
 } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
+import { noPoints, type ReadPoints } from "../../metrics/point-batch.ts";
 import type { PointKinds } from "../../receiver/points.ts";
-import type { CheckedPoints, CheckedSeries } from "../../receiver/put-points.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
 import { readPoint, valuesOf } from "./data-points.ts";
 import type { Walk } from "./fields.ts";
 import type { ResourcePart } from "./known-resources.ts";
-import type { KnownSeries } from "./known-series.ts";
-import { partsOfBytes } from "./metric-parts.ts";
+import { type MetricPart, partsOfBytes, textsOf } from "./metric-parts.ts";
+import { pointNames } from "./point-names.ts";
 import { rejections } from "./rejections.ts";
 import type { ResourceModels } from "./resource-models.ts";
 
 /** What exports of metrics are stored with. */
 export interface MetricsExport {
-  points: Pick<PointKinds, "putChecked">;
+  points: Pick<PointKinds, "putChecked" | "known">;
   models: ResourceModels;
-  series: KnownSeries;
   /** Data points that a request may have. */
   pointsMax: number;
 }
@@ -31,11 +30,12 @@ const valuesEach = 4;
 const [valueBytes, seriesBytes] = [64, 200];
 
 interface Read {
-  points: CheckedPoints;
+  points: ReadPoints;
   resources: Set<ResourcePart>;
   /** Of each value, the data point that it is of. */
   owners: number[];
-  names: string[];
+  /** Of each data point, its metric. */
+  metrics: MetricPart[];
   skipped: number;
   broken: Map<number, string>;
   /** Data points that are stored without those of their values that are not finite. */
@@ -73,31 +73,33 @@ function tally(pointsMax: number, { reserve }: Call) {
 }
 
 /** All values of a request, by data points. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
-async function read(body: Uint8Array, { series, pointsMax }: MetricsExport, call: Call, walk: Walk) {
+async function read(body: Uint8Array, { points, pointsMax }: MetricsExport, call: Call, walk: Walk) {
   const now = Math.floor(call.nowMs());
   const all: Read = {
-    points: { series: [], times: [], values: [] },
+    points: noPoints(),
     resources: new Set(),
     owners: [],
-    names: [],
+    metrics: [],
     skipped: 0,
     broken: new Map(),
     lacking: new Set(),
   };
   const count = tally(pointsMax, call);
+  const reserve = (series: number) => call.reserve(series * seriesBytes);
+  const names = pointNames({ known: points.known(call.tenantId), walk, nowMs: now, reserve });
   for (const part of partsOfBytes(body, walk)) {
     count.parts(1);
     const wait = call.pace();
     if (wait !== undefined) await wait;
     if (part === undefined) continue;
-    const metric = series.metric(call.tenantId, part, walk);
+    names.begin(part);
     all.resources.add(part.of.resource);
     for (const bytes of part.points()) {
       const wait = call.pace();
       if (wait !== undefined) await wait;
       if (bytes === undefined) continue;
       count.point();
-      const place = all.names.push(metric.name) - 1;
+      const place = all.metrics.push(part) - 1;
       const point = readPoint(bytes, part.kind, walk);
       if (!point.recorded) {
         all.skipped += 1;
@@ -109,35 +111,14 @@ async function read(body: Uint8Array, { series, pointsMax }: MetricsExport, call
       }
       const values = valuesOf(point, part.kind);
       count.parts(values.length);
-      const resolved = series.resolved();
-      const own = series.seriesOf(metric, part, point, walk);
-      call.reserve((series.resolved() - resolved) * seriesBytes);
-      if (typeof own === "string") all.broken.set(place, own);
-      else add(all, place, own, values, point.timeMs === 0 ? now : point.timeMs);
+      const added = names.add(all.points, point, values, point.timeMs === 0 ? now : point.timeMs);
+      if (typeof added === "string") all.broken.set(place, added);
+      else if (added === 0) all.broken.set(place, "the value must be finite");
+      else if (added < values.length) all.lacking.add(place);
+      for (let i = 0; typeof added === "number" && i < added; i++) all.owners.push(place);
     }
   }
   return all;
-}
-
-/** Adds the values of a data point. One that is not finite is passed over; without any that is, the data point is refused. */
-function add(
-  { points, owners, broken, lacking }: Read,
-  place: number,
-  series: readonly CheckedSeries[],
-  values: readonly number[],
-  timeMs: number,
-): void {
-  const before = owners.length;
-  for (const [i, value] of values.entries()) {
-    if (!Number.isFinite(value)) continue;
-    owners.push(place);
-    points.series.push(series[i] as CheckedSeries);
-    points.times.push(timeMs);
-    points.values.push(value);
-  }
-  const added = owners.length - before;
-  if (added === 0) broken.set(place, "the value must be finite");
-  else if (added < values.length) lacking.add(place);
 }
 
 const passedOver = "values that are not finite are passed over, the rest of the data point is stored";
@@ -149,7 +130,7 @@ export async function exportMetrics(
   call: Call,
   walk: Walk,
 ): Promise<ExportMetricsServiceResponse> {
-  const { points, resources, owners, names, skipped, broken, lacking } = await read(body, to, call, walk);
+  const { points, resources, owners, metrics, skipped, broken, lacking } = await read(body, to, call, walk);
   // Models are the same when they are sent again: whoever hears that they failed must not have stored points.
   if (points.times.length > 0) await to.models.put(resources, call, walk);
   const refused = await to.points.putChecked(call.sender, points, body.length);
@@ -159,10 +140,11 @@ export async function exportMetrics(
   }
   call.count("refused", broken.size);
   call.count("skipped", skipped);
-  call.count("stored", names.length - skipped - broken.size);
+  call.count("stored", metrics.length - skipped - broken.size);
   const mistakes = rejections();
-  for (const [place, rule] of broken) mistakes.add(names[place] as string, rule);
-  for (const place of lacking) if (!broken.has(place)) mistakes.add(names[place] as string, passedOver);
+  const nameOf = (place: number) => textsOf((metrics[place] as MetricPart).head, walk).name;
+  for (const [place, rule] of broken) mistakes.add(nameOf(place), rule);
+  for (const place of lacking) if (!broken.has(place)) mistakes.add(nameOf(place), passedOver);
   if (mistakes.count === 0) return create(ExportMetricsServiceResponseSchema);
   return create(ExportMetricsServiceResponseSchema, {
     partialSuccess: { rejectedDataPoints: BigInt(broken.size), errorMessage: mistakes.text() },

@@ -1,61 +1,56 @@
 import { hash } from "node:crypto";
-import { copyOf, knownBytes } from "../known-bytes.ts";
+import { recentMap } from "../recent-map.ts";
 import type { Walk } from "./fields.ts";
-import { entityOfResource } from "./resource.ts";
+import { entityOfResource, type ResourceEntity } from "./resource.ts";
 
 /** A resource of a request: the same object for all that it holds. */
 export interface ResourcePart {
   readonly bytes: Uint8Array;
-  /** Set when it is looked up. */
-  known?: KnownResource;
+  /** Of its bytes; set when it is looked up. */
+  digest?: Buffer;
+  /** Set when it is read. */
+  entity?: ResourceEntity;
 }
 
-/** What is remembered of a resource. */
+/** Digests of what a resource says. */
 export interface KnownResource {
-  readonly id: number;
-  readonly dimensions: Record<string, string>;
-  /** Digests: of tenant and dimensions, and of all other attributes, which is empty where there are none. */
+  /** Of tenant and dimensions. */
   readonly entity: string;
+  /** Of all other attributes; empty where there are none. */
   readonly metadata: string;
-  /** About what its dimensions take, bytes. */
-  readonly weight: number;
 }
 
 /** Finds what is known of a resource, by its bytes. @throws code 3 for what cannot be decoded */
 export type ResourceFinder = (tenantId: string, resource: ResourcePart, walk: Walk) => KnownResource;
 
-const rememberedBytesMax = 16 * 2 ** 20;
-/** Memory of a resource and of a dimension, beside their characters. */
-const [resourceBytes, dimensionBytes] = [700, 64];
-const characterBytes = 2;
+const rememberedCharactersMax = 16 * 2 ** 20;
 const digestOf = (text: string) => hash("sha256", text, "base64");
+
+/** Sets the digest of a resource, and returns it. */
+export function resourceDigest(resource: ResourcePart): Buffer {
+  resource.digest ??= hash("sha256", resource.bytes, "buffer");
+  return resource.digest;
+}
+
+/** Reads a resource, once. @throws code 3 */
+export function entityOf(resource: ResourcePart, walk: Walk): ResourceEntity {
+  resource.entity ??= entityOfResource(resource.bytes, walk);
+  return resource.entity;
+}
 
 /** Remembers resources by the digests of their bytes; forgets what is used least lately. */
 export function knownResources(): ResourceFinder {
-  const resources = knownBytes<KnownResource>(rememberedBytesMax);
-  let ids = 0;
-
+  const resources = recentMap<KnownResource>(rememberedCharactersMax, 400);
   return (tenantId, resource, walk) => {
-    if (resource.known !== undefined) return resource.known;
-    const digest = hash("sha256", resource.bytes, "buffer");
-    const own = digest.readInt32LE(0);
-    let found = resources.find(tenantId, own, digest, 0, digest.length);
+    const key = `${tenantId} ${resourceDigest(resource).toString("latin1")}`;
+    let found = resources.get(key);
     if (found === undefined) {
-      const { dimensions, metadata } = entityOfResource(resource.bytes, walk);
+      const { dimensions, metadata } = entityOf(resource, walk);
       const others = JSON.stringify(metadata());
-      let weight = 0;
-      for (const key in dimensions)
-        weight += dimensionBytes + (key.length + (dimensions[key] as string).length) * characterBytes;
-      found = {
-        id: ids++,
-        dimensions,
-        weight,
-        entity: digestOf(tenantId + JSON.stringify(dimensions)),
-        metadata: others === "{}" ? "" : digestOf(others),
-      };
-      resources.set(tenantId, own, copyOf(digest, 0, digest.length), found, resourceBytes + weight);
+      const entity = digestOf(tenantId + JSON.stringify(dimensions));
+      found = { entity, metadata: others === "{}" ? "" : digestOf(others) };
+      resources.set(key, found);
     }
-    resource.known = found;
     return found;
   };
 }

@@ -39,6 +39,8 @@ export type PointKind = keyof typeof pointSchemas;
 export interface ScopePart {
   readonly resource: ResourcePart;
   readonly scope: Uint8Array;
+  /** The number by which it is remembered; set when it is looked up. */
+  id?: number;
 }
 
 /** A metric of a resource and scope, as a request has it. */

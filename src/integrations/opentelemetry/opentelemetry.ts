@@ -20,14 +20,13 @@ import { exportLogs } from "./export-logs.ts";
 import { exportMetrics } from "./export-metrics.ts";
 import { walkOf } from "./fields.ts";
 import { knownResources } from "./known-resources.ts";
-import { knownSeries } from "./known-series.ts";
 import { protobufOfJson } from "./protobuf-of-json.ts";
 import { resourceModels } from "./resource-models.ts";
 
 /** What OTLP works with here. */
 export interface OpenTelemetryParts {
   config: Pick<Config, "receiverBytesMax" | "receiverItemsMax">;
-  points: Pick<PointKinds, "putChecked">;
+  points: Pick<PointKinds, "putChecked" | "known">;
   events: PutKind<typeof EventSchema, EventItem>;
   models: PutKind<typeof ModelSchema, ModelItem>;
 }
@@ -35,10 +34,9 @@ export interface OpenTelemetryParts {
 /** What OpenTelemetry's SDKs and its Collector send: OTLP 1.x, over gRPC and HTTP. */
 export function openTelemetry({ config, points, events, models: modelsKind }: OpenTelemetryParts): Integration {
   const { receiverBytesMax: bytesMax, receiverItemsMax: itemsMax } = config;
-  const resourceOf = knownResources();
-  const models = resourceModels(modelsKind, resourceOf);
-  const metrics = { points, models, series: knownSeries(resourceOf), pointsMax: itemsMax };
-  const logs = { events, models, resourceOf, recordsMax: itemsMax };
+  const models = resourceModels(modelsKind, knownResources());
+  const metrics = { points, models, pointsMax: itemsMax };
+  const logs = { events, models, recordsMax: itemsMax };
   const begin = () => walkOf(bytesMax);
   return {
     name: "opentelemetry",

@@ -5,8 +5,7 @@ import { type PutKind, putList } from "../../receiver/put.ts";
 import type { Call } from "../integration.ts";
 import { recentMap } from "../recent-map.ts";
 import type { Walk } from "./fields.ts";
-import type { ResourceFinder, ResourcePart } from "./known-resources.ts";
-import { entityOfResource } from "./resource.ts";
+import { entityOf, type ResourceFinder, type ResourcePart } from "./known-resources.ts";
 
 /** Describes entities by what their resources say. */
 export interface ResourceModels {
@@ -32,7 +31,7 @@ export function resourceModels(
 
   /** The resources whose models are due, the last one of each entity. */
   async function due(resources: Iterable<ResourcePart>, call: Call, walk: Walk, nowMs: number) {
-    const found = new Map<string, ResourcePart>();
+    const found = new Map<string, { resource: ResourcePart; metadata: string }>();
     for (const resource of resources) {
       const wait = call.pace();
       if (wait !== undefined) await wait;
@@ -40,7 +39,7 @@ export function resourceModels(
       if (metadata === "") continue;
       const before = sent.get(entity);
       const waitMs = before?.metadata === metadata ? repeatedMs : changedMs;
-      if (before === undefined || nowMs - before.atMs >= waitMs) found.set(entity, resource);
+      if (before === undefined || nowMs - before.atMs >= waitMs) found.set(entity, { resource, metadata });
     }
     return found;
   }
@@ -57,16 +56,16 @@ export function resourceModels(
           call.log.warn({ tenant: call.tenantId, failedCount, firstError }, "attributes of resources were not stored");
         [list, bytes] = [[], 0];
       };
-      for (const resource of all.values()) {
+      for (const { resource } of all.values()) {
         const wait = call.pace();
         if (wait !== undefined) await wait;
-        const { dimensions, metadata } = entityOfResource(resource.bytes, walk);
+        const { dimensions, metadata } = entityOf(resource, walk);
         list.push(create(ModelSchema, { timestamp: BigInt(nowMs), dimensions, metadataFields: metadata() }));
         bytes += resource.bytes.length;
         if (list.length >= modelsAtOnce || bytes >= bytesAtOnce) await store();
       }
       if (list.length > 0) await store();
-      for (const [entity, { known }] of all) sent.set(entity, { metadata: known?.metadata ?? "", atMs: nowMs });
+      for (const [entity, { metadata }] of all) sent.set(entity, { metadata, atMs: nowMs });
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { Instrument, Notes } from "../../metrics/notes.ts";
+import { type Instrument, type Notes, noNotes } from "../../metrics/notes.ts";
 import { cut, oneLine } from "../foreign-texts.ts";
 import { recentMap } from "../recent-map.ts";
 import { beginningOf } from "./written-labels.ts";
@@ -18,13 +18,15 @@ const types: readonly Instrument[] = [
 /** What senders said of metrics lately; they say it again each minute. */
 export interface KnownFacts {
   learn(tenantId: string, metric: string, facts: Readonly<Notes>, nowMs: number): void;
-  /** Of a metric, else of the family that its name belongs to. */
-  find(tenantId: string, metric: string): Readonly<Notes> | undefined;
-  /** Another number whenever something has changed. */
-  version(): number;
+  /** Of a metric, else of the family that its name belongs to; nothing where neither is known. */
+  find(tenantId: string, metric: string): Readonly<Notes>;
+  /** Another number whenever something has changed of a tenant's metrics. */
+  version(tenantId: string): number;
 }
 
 const textCharactersMax = 1024;
+/** The bytes of a text that are looked at. */
+export const factBytesMax = 4 * (textCharactersMax + 1);
 const charactersMax = 32 * 1024 * 1024;
 /** Of two texts that targets say in turn, one stays for as long as it is said: else every minute would write both. */
 const keptMs = 300_000;
@@ -42,7 +44,7 @@ export function factsOf({ unit, help, type }: { unit: string; help: string; type
 /** Bounded, and empty at first. */
 export function knownFacts(): KnownFacts {
   const known = recentMap<Notes & { saidMs: number }>(charactersMax, 2 * textCharactersMax);
-  let changes = 0;
+  const changes = new Map<string, number>();
   return {
     learn(tenantId, metric, { units, description, instrument }, nowMs) {
       const key = `${tenantId} ${metric}`;
@@ -50,15 +52,16 @@ export function knownFacts(): KnownFacts {
       const same = before?.units === units && before.description === description && before.instrument === instrument;
       if (before !== undefined && !same && nowMs - before.saidMs < keptMs) return;
       known.set(key, { units, description, instrument, saidMs: nowMs });
-      if (!same) changes += 1;
+      if (!same) changes.set(tenantId, (changes.get(tenantId) ?? 0) + 1);
     },
     find(tenantId, metric) {
       const own = known.get(`${tenantId} ${metric}`);
       if (own !== undefined) return own;
       const family = known.get(`${tenantId} ${metric.replace(suffix, "")}`);
       // When a counter began is no count.
-      return family && metric.endsWith("_created") ? { ...family, instrument: "" } : family;
+      if (family === undefined) return noNotes;
+      return metric.endsWith("_created") ? { ...family, instrument: "" } : family;
     },
-    version: () => changes,
+    version: (tenantId) => changes.get(tenantId) ?? 0,
   };
 }

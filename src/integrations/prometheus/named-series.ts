@@ -1,99 +1,100 @@
-import { noNotes } from "../../metrics/notes.ts";
-import type { CheckedSeries } from "../../receiver/put-points.ts";
-import { copyOf, hashOf, knownBytes } from "../known-bytes.ts";
-import { knownFacts } from "./metric-facts.ts";
+import { Buffer } from "node:buffer";
+import { type Notes, noNotes } from "../../metrics/notes.ts";
+import type { NewSeries } from "../../metrics/point-batch.ts";
+import { keptKey, kinds, ownerOf } from "../../metrics/series-key.ts";
+import { found, type Segment, type TenantSeries } from "../../metrics/series-memory.ts";
+import type { KnownFacts } from "./metric-facts.ts";
 import { seriesOfLabels } from "./series-of-labels.ts";
 import type { WrittenSeries } from "./series-walk.ts";
-import type { SymbolOwner } from "./symbol-numbers.ts";
-import type { BytesAt, WriteRequest, WrittenMetadata } from "./write-request.ts";
+import type { WriteRequest } from "./write-request.ts";
 
-/** A series that was named before. */
-export interface NamedSeries {
-  readonly samples: CheckedSeries;
-  /** Of native histograms: how many values, and their sum. */
-  count?: CheckedSeries;
-  sum?: CheckedSeries;
-  factsVersion: number;
+/** Where the points of a series go. */
+export interface SeriesPlace {
+  readonly series: Segment | NewSeries;
+  readonly entry: number;
 }
 
-/** What series are named by: whose they are, and in a key of which version. */
-export interface Namer extends SymbolOwner {
+/** What is made of a series: its samples, and of native histograms how many values they have, and their sum. */
+export const suffixes = ["", "_count", "_sum"] as const;
+export type Made = 0 | 1 | 2;
+
+/** What the series of a request are found with. */
+interface Naming {
+  readonly version: 1 | 2;
   readonly tenantId: string;
+  readonly known: TenantSeries;
+  readonly facts: KnownFacts;
+  readonly entityLabels: ReadonlySet<string>;
+  readonly nowMs: number;
   /** Takes memory for a series that is made. @throws code 8 when there is no room */
   reserve(bytes: number): void;
-  /** The rule that a further new series breaks, whose labels have this many bytes; undefined: none. */
-  brokenSize(labelBytes: number): string | undefined;
 }
 
-/** The series that requests name, and what is said of their metrics. */
-export interface NamedSeriesMemory {
-  /** The one whose key has this hash and these bytes; undefined: it is not remembered. */
-  find(namer: Namer, hash: number, bytes: Uint8Array, from: number, to: number): NamedSeries | undefined;
-  /** The series of a request, which is remembered from now on; a text: the rule that it breaks. @throws Unreadable, code 8 */
-  seriesOf(namer: Namer, request: WriteRequest, written: WrittenSeries): NamedSeries | string;
-  learn(tenantId: string, metadata: WrittenMetadata, nowMs: number): void;
+/** Finds or makes the series of a request. */
+export interface SeriesNamer {
+  /** Sets `found` to the series of samples whose labels are `key`, in version 1. */
+  find(): boolean;
+  /** A text: the rule that the series breaks. @throws Unreadable, code 8 */
+  place(request: WriteRequest, written: WrittenSeries, made: Made): SeriesPlace | string;
 }
 
-const rememberedBytesMax = 96 * 1024 * 1024;
-/** Memory of a series that is remembered, beside its labels, and of a label beside its bytes, which are kept as texts, too. */
+/** Bytes of labels of new series: a request of version 2 may name one symbol again and again. */
+const newBytesMax = 4 * 1024 * 1024;
+/** Memory of a series that is made, beside its labels, and of a label beside its bytes, which are made into texts, too. */
 const [seriesBytes, labelBytes] = [300, 48];
 
-/** Begins without any. */
-export function namedSeriesMemory(entityLabels: ReadonlySet<string>): NamedSeriesMemory {
-  const known = knownBytes<NamedSeries>(rememberedBytesMax);
-  const facts = knownFacts();
+/** Begins a request. */
+export function seriesNamer({ version, tenantId, known, facts, entityLabels, nowMs, reserve }: Naming): SeriesNamer {
+  const kind = version === 1 ? kinds.labels : kinds.references;
+  const owners = suffixes.map((_, made) => ownerOf(kind, 0, made));
+  // What version 1 says of metrics comes in requests of its own.
+  const factsVersion = version === 1 ? facts.version(tenantId) : 0;
+  const saidOf = suffixes.map(
+    (suffix, made) => (metric: string) =>
+      ofMade(facts.find(tenantId, metric.slice(0, metric.length - suffix.length)), made),
+  );
+  /** The series that were made for this request, by their keys. */
+  const fresh = new Map<string, NewSeries[] | string>();
+  let newBytes = 0;
 
-  /** A series with what its metric's facts are by now. */
-  function upToDate(tenantId: string, series: NamedSeries): NamedSeries {
-    if (series.factsVersion === facts.version()) return series;
-    series.factsVersion = facts.version();
-    const { units, description, instrument } = facts.find(tenantId, series.samples.metric) ?? series.samples;
-    Object.assign(series.samples, { units, description, instrument });
-    return series;
-  }
+  const find = (made: number) =>
+    version === 1
+      ? known.find(owners[made] as number, nowMs, factsVersion, saidOf[made])
+      : known.find(owners[made] as number, nowMs);
 
-  function findKey(namer: Namer, { bytes, view, from, to }: BytesAt) {
-    return known.find(namer.owner, hashOf(view, from, to) ^ namer.seed, bytes, from, to);
-  }
-
-  function make(namer: Namer, request: WriteRequest, written: WrittenSeries): NamedSeries | string {
+  function seriesMade(request: WriteRequest, written: WrittenSeries): NewSeries[] | string {
     const size = request.labelBytes(written);
-    const labels = namer.brokenSize(size) ?? request.labels(written);
+    newBytes += size;
+    if (version === 2 && newBytes > newBytesMax)
+      return `the labels of new series in a request may have at most ${newBytesMax} bytes`;
+    const kept = keptKey(0, factsVersion);
+    const labels = request.labels(written);
     if (typeof labels === "string") return labels;
-    const samples = seriesOfLabels(labels, entityLabels);
-    if (typeof samples === "string") return samples;
-    const weight = seriesBytes + size + (labels.length / 2) * labelBytes;
-    namer.reserve(weight);
-    const made = { samples, factsVersion: -1 };
-    const { bytes, view, from, to } = request.newKey(written);
-    known.set(namer.owner, hashOf(view, from, to) ^ namer.seed, copyOf(bytes, from, to), made, weight);
-    return made;
+    const names = seriesOfLabels(labels, entityLabels);
+    if (typeof names === "string") return names;
+    const said = request.facts(written) ?? (version === 1 ? facts.find(tenantId, names.metric) : noNotes);
+    if (typeof said === "string") return said;
+    reserve(seriesBytes + size + (labels.length / 2) * labelBytes);
+    return suffixes.map((suffix, made) => {
+      const metric = suffix === "" ? names.metric : names.metric.slice(0, 255 - suffix.length) + suffix;
+      return { ...names, metric, ...ofMade(said, made), key: { ...kept, owner: owners[made] as number } };
+    });
   }
 
   return {
-    find(namer, hash, bytes, from, to) {
-      const found = known.find(namer.owner, hash ^ namer.seed, bytes, from, to);
-      return found && upToDate(namer.tenantId, found);
-    },
-    seriesOf(namer, request, written) {
-      if (written.broken !== undefined) return written.broken;
-      const key = request.key(written);
-      if (typeof key === "string") return key;
-      const series = (key && findKey(namer, key)) ?? make(namer, request, written);
-      if (typeof series === "string") return series;
-      const said = request.facts(written);
-      if (typeof said === "string") return said;
-      if (said === undefined) return upToDate(namer.tenantId, series);
-      Object.assign(series.samples, said);
-      return series;
-    },
-    learn(tenantId, metadata, nowMs) {
-      if (metadata.family !== "") facts.learn(tenantId, metadata.family, metadata.facts, nowMs);
+    find: () => find(0),
+    place(request, written, made) {
+      const rule = written.broken ?? request.setKey(written);
+      if (rule !== undefined) return rule;
+      if (find(made)) return { series: found.segment, entry: found.entry };
+      const text = Buffer.from(keptKey(0).bytes.buffer).toString("latin1");
+      const series = fresh.get(text) ?? seriesMade(request, written);
+      fresh.set(text, series);
+      return typeof series === "string" ? series : { series: series[made] as NewSeries, entry: 0 };
     },
   };
 }
 
-/** The series of the values that a native histogram counts, or of their sums. */
-export function suffixed({ metric, dimensions, labels }: CheckedSeries, suffix: string): CheckedSeries {
-  return { metric: metric.slice(0, 255 - suffix.length) + suffix, dimensions, labels, ...noNotes };
-}
+/** What is said of a metric, of what is made of it. */
+const ofMade = (said: Readonly<Notes>, made: number): Notes =>
+  made === 0 ? said : { ...noNotes, instrument: said.instrument };

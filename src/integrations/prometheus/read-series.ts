@@ -1,23 +1,23 @@
-import { crc32 } from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import type { Config } from "../../config/settings.ts";
-import type { CheckedPoints, CheckedSeries } from "../../receiver/put-points.ts";
+import { noPoints, type ReadPoints } from "../../metrics/point-batch.ts";
+import { found, type TenantSeries } from "../../metrics/series-memory.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
 import { orUnreadable } from "./message-walk.ts";
-import { type NamedSeries, type Namer, namedSeriesMemory, suffixed } from "./named-series.ts";
+import { knownFacts } from "./metric-facts.ts";
+import { type SeriesNamer, type SeriesPlace, seriesNamer } from "./named-series.ts";
 import { type Outcome, outcome } from "./outcome.ts";
 import { scanned, scanSeries } from "./series-scan.ts";
 import type { WrittenSeries } from "./series-walk.ts";
-import { symbolNumbers } from "./symbol-numbers.ts";
 import { symbolsOf } from "./symbols.ts";
 import { version1 } from "./version1.ts";
 import { version2 } from "./version2.ts";
-import { wholeOf } from "./write-request.ts";
+import type { WriteRequest } from "./write-request.ts";
 
 /** What a request holds, read whole before anything of it is stored. */
 export interface ReadRequest {
-  points: CheckedPoints;
+  points: ReadPoints;
   outcome: Outcome;
 }
 
@@ -27,56 +27,44 @@ export interface SeriesReader {
   read(bytes: Uint8Array, version: 1 | 2, call: Call): Promise<ReadRequest>;
 }
 
-/** Bytes of labels of new series: a request of version 2 may name one symbol again and again. */
-const newBytesMax = 4 * 1024 * 1024;
 /** Memory of a sample until it is answered, and for how many of them it is reserved at once. */
 const [sampleBytes, reservedAtOnce] = [48, 1000];
 const notFinite = "the value must be finite";
 
-/** Begins without any series. */
-export function seriesReader({
-  receiverItemsMax,
-  entityLabels,
-}: Pick<Config, "receiverItemsMax" | "entityLabels">): SeriesReader {
-  const named = namedSeriesMemory(entityLabels);
-  const symbolNumber = symbolNumbers();
+/** @param knownOf finds what is known of a tenant's series */
+export function seriesReader(
+  { receiverItemsMax, entityLabels }: Pick<Config, "receiverItemsMax" | "entityLabels">,
+  knownOf: (tenantId: string) => TenantSeries,
+): SeriesReader {
+  const facts = knownFacts();
 
   return {
     async read(bytes, version, call) {
       const { tenantId, pace, reserve } = call;
       reserve(bytes.byteLength);
-      const now = call.nowMs();
+      const nowMs = call.nowMs();
       const count = counter(receiverItemsMax, reserve);
-      const namer = namerOf(call, version);
-      const { view } = wholeOf(bytes);
+      const known = knownOf(tenantId);
+      const namer = seriesNamer({ version, tenantId, known, facts, entityLabels, nowMs, reserve });
+      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       const take = (from: number, to: number, at: number): boolean => {
-        if (!scanSeries(bytes, view, from, to)) return false;
-        const found = named.find(namer, scanned.hash, bytes, from, scanned.labelsEnd);
-        if (found === undefined) return false;
+        if (!scanSeries(bytes, view, from, to) || !namer.find()) return false;
         count(Math.max(1, scanned.times.length));
-        addSamples(read, found.samples, at, scanned);
+        addSamples(read, { series: found.segment, entry: found.entry }, at, scanned);
         return true;
       };
-      const request =
-        version === 1
-          ? version1(bytes, take)
-          : version2(bytes, symbolsOf(bytes, { numbers: symbolNumber, owner: namer, reserve }));
-      const read: ReadRequest = {
-        points: { series: [], times: [], values: [] },
-        outcome: outcome((at) => request.shownAt(at)),
-      };
+      const request = version === 1 ? version1(bytes, take) : version2(bytes, symbolsOf(bytes, { known, reserve }));
+      const read: ReadRequest = { points: noPoints(), outcome: outcome((at) => request.shownAt(at)) };
       for (const item of readable(request.items())) {
         const wait = pace();
         if (wait !== undefined) await wait;
         if (item === undefined) continue;
         if ("family" in item) {
           count(1);
-          named.learn(tenantId, item, now);
+          if (item.family !== "") facts.learn(tenantId, item.family, item.facts, nowMs);
           continue;
         }
-        const series = orUnreadable(() => named.seriesOf(namer, request, item));
-        count(typeof series === "string" ? 1 : Math.max(1, item.times.length + item.histograms.length));
-        add(read, series, item);
+        orUnreadable(() => add(read, namer, request, item, count));
       }
       return read;
     },
@@ -94,26 +82,10 @@ function counter(itemsMax: number, reserve: Call["reserve"]): (more: number) => 
   };
 }
 
-function namerOf({ tenantId, reserve }: Call, version: 1 | 2): Namer {
-  let newBytes = 0;
-  return {
-    tenantId,
-    reserve,
-    // Keys of both versions may have the same bytes. The same keys of many tenants are no entries of one hash.
-    owner: `${tenantId} ${version}`,
-    seed: crc32(tenantId),
-    brokenSize(labelBytes) {
-      newBytes += labelBytes;
-      if (version === 1 || newBytes <= newBytesMax) return undefined;
-      return `the labels of new series in a request may have at most ${newBytesMax} bytes`;
-    },
-  };
-}
-
 /** Adds the samples of a series. @param at the place of its length in the request */
 function addSamples(
   { points, outcome: to }: ReadRequest,
-  series: CheckedSeries,
+  place: SeriesPlace,
   at: number,
   { times, values }: { readonly times: readonly number[]; readonly values: readonly number[] },
 ): void {
@@ -124,40 +96,52 @@ function addSamples(
     else if (!Number.isFinite(value)) to.refuse(at, "samples", notFinite);
     else {
       to.place(at, "samples");
-      points.series.push(series);
-      points.times.push(times[i] as number);
-      points.values.push(value);
+      put(points, place, times[i] as number, value);
     }
   }
 }
 
-/** Adds what a request says of one series; a text: the rule that it breaks. */
-function add({ points, outcome: to }: ReadRequest, series: NamedSeries | string, written: WrittenSeries): void {
+function put(points: ReadPoints, { series, entry }: SeriesPlace, timeMs: number, value: number): void {
+  points.series.push(series);
+  points.entries.push(entry);
+  points.times.push(timeMs);
+  points.values.push(value);
+}
+
+/** Adds what a request says of one series. @throws Unreadable, code 8 */
+function add(
+  read: ReadRequest,
+  namer: SeriesNamer,
+  request: WriteRequest,
+  written: WrittenSeries,
+  count: (items: number) => void,
+): void {
+  const { points, outcome: to } = read;
   const { at, times, histograms } = written;
-  if (typeof series === "string") {
-    to.refuse(at, "samples", series, times.length);
-    to.refuse(at, "histograms", series, histograms.length);
+  const isHistogram = histograms.length > 0;
+  const places = [
+    isHistogram && times.length === 0 ? undefined : namer.place(request, written, 0),
+    isHistogram ? namer.place(request, written, 1) : undefined,
+    isHistogram ? namer.place(request, written, 2) : undefined,
+  ];
+  const rule = places.find((each) => typeof each === "string");
+  count(rule === undefined ? Math.max(1, times.length + histograms.length) : 1);
+  if (rule !== undefined) {
+    to.refuse(at, "samples", rule, times.length);
+    to.refuse(at, "histograms", rule, histograms.length);
     return;
   }
-  const put = (own: CheckedSeries, timeMs: number, value: number) => {
-    points.series.push(own);
-    points.times.push(timeMs);
-    points.values.push(value);
-  };
-  addSamples({ points, outcome: to }, series.samples, at, written);
-  for (const { timeMs, count, sum } of histograms) {
+  const [samples, counts, sums] = places as SeriesPlace[];
+  addSamples(read, samples as SeriesPlace, at, written);
+  for (const { timeMs, count: values, sum } of histograms) {
     // A histogram that has ended has a sum that is not a number, and one of values that are not numbers, too.
     if (Number.isNaN(sum)) to.skip("histograms");
-    else if (!Number.isFinite(sum) || !Number.isFinite(count)) to.refuse(at, "histograms", notFinite);
+    else if (!Number.isFinite(sum) || !Number.isFinite(values)) to.refuse(at, "histograms", notFinite);
     else {
-      const { samples } = series;
-      series.count ??= suffixed(samples, "_count");
-      series.sum ??= suffixed(samples, "_sum");
       to.place(at, "histograms");
-      series.count.instrument = series.sum.instrument = samples.instrument;
-      put(series.count, timeMs, count);
+      put(points, counts as SeriesPlace, timeMs, values);
       to.place(at, undefined);
-      put(series.sum, timeMs, sum);
+      put(points, sums as SeriesPlace, timeMs, sum);
     }
   }
 }

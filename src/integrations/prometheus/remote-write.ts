@@ -12,7 +12,7 @@ import { declaredLength, unpackSnappy } from "./snappy.ts";
 /** What remote write works with here. */
 export interface RemoteWriteParts {
   config: Pick<Config, "receiverItemsMax" | "receiverBytesMax" | "entityLabels">;
-  points: Pick<PointKinds, "putChecked">;
+  points: Pick<PointKinds, "putChecked" | "known">;
 }
 
 type Version = 1 | 2;
@@ -25,7 +25,7 @@ const text = { "content-type": "text/plain; charset=utf-8" };
 
 /** What Prometheus, its agents and many others send samples with: remote write, versions 1.0 and 2.0. */
 export function remoteWrite(parts: RemoteWriteParts): Integration {
-  const reader = seriesReader(parts.config);
+  const reader = seriesReader(parts.config, (tenantId) => parts.points.known(tenantId));
   return {
     name: "prometheus-remote-write",
     refuse(error, status, headers) {

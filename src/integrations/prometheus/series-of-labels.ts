@@ -1,12 +1,11 @@
 import { compareCodePoints } from "../../clause/code-point-order.ts";
-import { noNotes } from "../../metrics/notes.ts";
-import type { CheckedSeries } from "../../receiver/put-points.ts";
+import type { SeriesNames } from "../../metrics/series-names.ts";
 import { entityOfLabels } from "../foreign-keys.ts";
 import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
 
 const metricLabel = "__name__";
 /** The series that labels name, names and values in turn; a text: the rule that they break. */
-export function seriesOfLabels(texts: readonly string[], entityLabels: ReadonlySet<string>): CheckedSeries | string {
+export function seriesOfLabels(texts: readonly string[], entityLabels: ReadonlySet<string>): SeriesNames | string {
   let metric = "";
   const entity: [string, string][] = [];
   const labels: [string, string][] = [];
@@ -27,7 +26,6 @@ export function seriesOfLabels(texts: readonly string[], entityLabels: ReadonlyS
   return {
     metric,
     dimensions: entityOfLabels(entity, entityLabels),
-    ...noNotes,
     labels: labels.length === 0 ? undefined : Object.fromEntries(labels),
   };
 }

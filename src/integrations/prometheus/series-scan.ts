@@ -1,8 +1,8 @@
-import { hashOf } from "../known-bytes.ts";
+import { setKey } from "../../metrics/series-key.ts";
 import { labelsMax } from "./series-walk.ts";
 
-/** What `scanSeries` has found: one object for all series, since they are many. */
-export const scanned = { labelsEnd: 0, hash: 0, times: [] as number[], values: [] as number[] };
+/** What `scanSeries` has found beside its labels, which are the key: one object for all series, since they are many. */
+export const scanned = { times: [] as number[], values: [] as number[] };
 
 /** Samples that are scanned without a pause. */
 const samplesMax = 10_000;
@@ -20,8 +20,7 @@ export function scanSeries(bytes: Uint8Array, view: DataView, from: number, to: 
     at += 2 + length;
   }
   if (at === from || at > to) return false;
-  scanned.labelsEnd = at;
-  scanned.hash = hashOf(view, from, at);
+  const labelsEnd = at;
   scanned.times.length = 0;
   scanned.values.length = 0;
   for (let end = at; at < to; at = end) {
@@ -29,6 +28,7 @@ export function scanSeries(bytes: Uint8Array, view: DataView, from: number, to: 
     end = at + 2 + (bytes[at + 1] as number);
     if (!(end - at < 130 && end <= to) || !scanSample(bytes, view, at + 2, end)) return false;
   }
+  setKey(bytes, from, labelsEnd);
   return true;
 }
 

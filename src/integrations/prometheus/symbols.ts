@@ -1,8 +1,8 @@
+import { kinds, ownerOf, setKey } from "../../metrics/series-key.ts";
+import type { TenantSeries } from "../../metrics/series-memory.ts";
 import { valueBytesMax } from "../series-rules.ts";
 import { Unreadable } from "./message-walk.ts";
-import { factText } from "./metric-facts.ts";
-import type { SymbolNumbers, SymbolOwner } from "./symbol-numbers.ts";
-import { wholeOf } from "./write-request.ts";
+import { factBytesMax, factText } from "./metric-facts.ts";
 import { shownText, strictText } from "./written-labels.ts";
 
 /** The texts that the series of a request name by their places. Each is looked up, and made into a text, at most once. */
@@ -12,10 +12,10 @@ export interface Symbols {
   count(): number;
   /** Bytes of its text. */
   bytes(place: number): number;
-  /** Its number in all requests, which is positive, or `unknown` or `tooLong`. */
+  /** Its number in all requests, which is positive, or `tooLong`. */
   number(place: number): number;
-  /** The number that it has from now on. */
-  newNumber(place: number): number;
+  /** The same of what is read of it as a unit or description. */
+  factNumber(place: number): number;
   /** Undefined: it is no UTF-8. */
   text(place: number): string | undefined;
   /** Its text, made to fit as a unit or description. */
@@ -25,8 +25,7 @@ export interface Symbols {
 }
 
 interface Parts {
-  numbers: SymbolNumbers;
-  owner: SymbolOwner;
+  known: TenantSeries;
   /** Takes more memory. @throws code 8 when there is no room */
   reserve(bytes: number): void;
 }
@@ -37,14 +36,12 @@ const symbolsMin = 1024;
 const symbolBytes = 32;
 
 const unseen = 0;
-/** Of a symbol that is not remembered. */
-export const unknown = -1;
-/** Of one that no label may have. */
-export const tooLong = -2;
+/** Of a symbol that no label may have. */
+export const tooLong = -1;
+const owner = ownerOf(kinds.symbol);
 
 /** Begins without any. */
-export function symbolsOf(bytes: Uint8Array, { numbers, owner, reserve }: Parts): Symbols {
-  const symbol = { ...owner, ...wholeOf(bytes) };
+export function symbolsOf(bytes: Uint8Array, { known, reserve }: Parts): Symbols {
   const texts = new Map<number, string | undefined>();
   const facts = new Map<number, string>();
   let count = 0;
@@ -54,7 +51,10 @@ export function symbolsOf(bytes: Uint8Array, { numbers, owner, reserve }: Parts)
 
   const from = (place: number) => begins[place] as number;
   const to = (place: number) => ends[place] as number;
-  const at = (place: number) => Object.assign(symbol, { from: from(place), to: to(place) });
+  function idOf(begin: number, end: number): number {
+    setKey(bytes, begin, end);
+    return known.idOf(owner);
+  }
 
   function grow() {
     const size = Math.max(symbolsMin, 2 * count);
@@ -71,7 +71,7 @@ export function symbolsOf(bytes: Uint8Array, { numbers, owner, reserve }: Parts)
   function numberOf(place: number): number {
     const before = found[place] as number;
     if (before !== unseen) return before;
-    const number = to(place) - from(place) > valueBytesMax ? tooLong : (numbers.find(at(place)) ?? unknown);
+    const number = to(place) - from(place) > valueBytesMax ? tooLong : idOf(from(place), to(place));
     found[place] = number;
     return number;
   }
@@ -87,9 +87,9 @@ export function symbolsOf(bytes: Uint8Array, { numbers, owner, reserve }: Parts)
     count: () => count,
     bytes: (place) => to(place) - from(place),
     number: numberOf,
-    newNumber(place) {
-      if (numberOf(place) === unknown) found[place] = numbers.add(at(place));
-      return found[place] as number;
+    factNumber(place) {
+      const number = numberOf(place);
+      return number === tooLong ? idOf(from(place), Math.min(to(place), from(place) + factBytesMax)) : number;
     },
     text(place) {
       if (!texts.has(place)) texts.set(place, strictText(bytes, from(place), to(place)));

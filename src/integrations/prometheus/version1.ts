@@ -1,4 +1,3 @@
-import { hash } from "node:crypto";
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 import {
   LabelSchema,
@@ -6,6 +5,7 @@ import {
   TimeSeriesSchema,
   WriteRequestSchema,
 } from "#gen/prometheus/remote_write_pb.ts";
+import { setKey } from "../../metrics/series-key.ts";
 import { nameBytesMax } from "../series-rules.ts";
 import { checkEnd, nextTag, shapeOf, skip, Unreadable, valueEnd, walk } from "./message-walk.ts";
 import { factsOf, factText } from "./metric-facts.ts";
@@ -19,7 +19,7 @@ import {
   tooManyLabels,
   type WrittenSeries,
 } from "./series-walk.ts";
-import { type BytesAt, type WriteRequest, type WrittenMetadata, wholeOf } from "./write-request.ts";
+import type { WriteRequest, WrittenMetadata } from "./write-request.ts";
 import { addLabel, shownFieldsMax, shownText, strictText, type TextAt, textsBetween } from "./written-labels.ts";
 
 const requestShape = shapeOf(WriteRequestSchema);
@@ -33,10 +33,6 @@ const numbers = {
   family: MetricMetadataSchema.field.metricFamilyName.number,
   help: MetricMetadataSchema.field.help.number,
 };
-
-/** Labels of more bytes are kept as a digest. */
-const keyBytesMax = 1024;
-const noTag = Buffer.alloc(1);
 
 const form: SeriesForm = {
   shape: shapeOf(TimeSeriesSchema),
@@ -63,17 +59,16 @@ export function version1(
   bytes: Uint8Array,
   take: (from: number, to: number, at: number) => boolean = () => false,
 ): WriteRequest {
-  const key = wholeOf(bytes);
   /** Of labels, which are read beside the rest. */
   const labelReader = new BinaryReader(bytes);
   const shown = (from: number, to: number) => shownText(bytes, from, to);
 
-  function keyOf({ places }: WrittenSeries): BytesAt {
-    const [from = 0, to = 0] = places;
-    if (places.length <= 2) return shortKey(Object.assign(key, { from, to }));
+  function setKeyOf({ places }: WrittenSeries) {
     const runs: Uint8Array[] = [];
-    for (let i = 0; i < places.length; i += 2) runs.push(bytes.subarray(places[i], places[i + 1]));
-    return shortKey(wholeOf(Buffer.concat(runs)));
+    for (let i = 2; i < places.length; i += 2) runs.push(bytes.subarray(places[i], places[i + 1]));
+    const [from = 0, to = 0] = places;
+    if (runs.length === 0) setKey(bytes, from, to);
+    else setKey(Buffer.concat([bytes.subarray(from, to), ...runs]));
   }
 
   function labelsOf({ places }: WrittenSeries): string[] | string {
@@ -119,8 +114,7 @@ export function version1(
       }
       checkEnd(reader, reader.len);
     },
-    key: keyOf,
-    newKey: keyOf,
+    setKey: (series) => void setKeyOf(series),
     labelBytes: ({ places }) => places.reduce((sum, place, i) => sum + (i % 2 === 0 ? -place : place), 0),
     labels: labelsOf,
     facts: () => undefined,
@@ -136,12 +130,6 @@ export function version1(
       }
     },
   };
-}
-
-/** The bytes of labels; of many a digest, which begins as no label does. */
-function shortKey(key: BytesAt): BytesAt {
-  if (key.to - key.from <= keyBytesMax) return key;
-  return wholeOf(Buffer.concat([noTag, hash("sha256", key.bytes.subarray(key.from, key.to), "buffer")]));
 }
 
 /** Reads a label, whose length comes next, and adds it to others; returns the rule that it breaks. */

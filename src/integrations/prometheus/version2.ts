@@ -1,6 +1,7 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { MetadataSchema, RequestSchema, TimeSeriesSchema } from "#gen/io/prometheus/write/v2/request_pb.ts";
 import type { Notes } from "../../metrics/notes.ts";
+import { setKey } from "../../metrics/series-key.ts";
 import { brokenBytes } from "../series-rules.ts";
 import { checkEnd, nextTag, shapeOf, skip, Unreadable, valueEnd, walk } from "./message-walk.ts";
 import { factsOf } from "./metric-facts.ts";
@@ -14,8 +15,8 @@ import {
   tooManyLabels,
   type WrittenSeries,
 } from "./series-walk.ts";
-import { type Symbols, tooLong, unknown } from "./symbols.ts";
-import { type WriteRequest, wholeOf } from "./write-request.ts";
+import { type Symbols, tooLong } from "./symbols.ts";
+import type { WriteRequest } from "./write-request.ts";
 import { notUtf8, shownFieldsMax } from "./written-labels.ts";
 
 const requestShape = shapeOf(RequestSchema);
@@ -48,36 +49,37 @@ const absent = (place: number, symbols: Symbols) => `there is no symbol ${place}
 
 /** An `io.prometheus.write.v2.Request`; its symbols are added to those that are handed over. */
 export function version2(bytes: Uint8Array, symbols: Symbols): WriteRequest {
-  const keyNumbers = new Float64Array(2 * labelsMax);
-  const key = wholeOf(new Uint8Array(keyNumbers.buffer));
+  const numbersOfKey = new Float64Array(2 * labelsMax + 3);
+  const keyBytes = new Uint8Array(numbersOfKey.buffer);
   /** Of metadata, and of what is shown: they are read beside the rest. */
   const ownReader = new BinaryReader(bytes);
 
   return {
     items: () => items(bytes, symbols),
-    key({ places }) {
+    setKey({ places, metadata }) {
       if (places.length % 2 === 1) return "labels_refs must name pairs";
-      const count = symbols.count();
-      let known = true;
       for (let i = 0; i < places.length; i++) {
         const place = places[i] as number;
-        if (place >= count) return absent(place, symbols);
+        if (place >= symbols.count()) return absent(place, symbols);
         const number = symbols.number(place);
         if (number === tooLong) return longLabel(places, i, symbols);
-        if (number === unknown) known = false;
-        keyNumbers[i] = number;
+        numbersOfKey[i] = number;
       }
-      key.to = 8 * places.length;
-      return known ? key : undefined;
-    },
-    newKey({ places }) {
-      for (let i = 0; i < places.length; i++) keyNumbers[i] = symbols.newNumber(places[i] as number);
-      key.to = 8 * places.length;
-      return key;
+      let count = places.length;
+      const said = metadata && metadataIn(ownReader, metadata, symbols);
+      if (typeof said === "string") return said;
+      if (said !== undefined) {
+        // Labels come in pairs, so that three more are none.
+        numbersOfKey[count++] = said.type;
+        numbersOfKey[count++] = symbols.factNumber(said.help);
+        numbersOfKey[count++] = symbols.factNumber(said.unit);
+      }
+      setKey(keyBytes, 0, 8 * count);
+      return undefined;
     },
     labelBytes: ({ places }) => places.reduce((sum, place) => sum + symbols.bytes(place), 0),
     labels: ({ places }) => labelsOf(places, symbols),
-    facts: ({ metadata }) => (metadata === undefined ? undefined : factsIn(ownReader, metadata, symbols)),
+    facts: ({ metadata }) => metadata && factsIn(ownReader, metadata, symbols),
     shownAt: (at) => shownAt(ownReader, at, symbols),
   };
 }
@@ -148,7 +150,8 @@ function labelsOf(places: readonly number[], symbols: Symbols): string[] | strin
   return labels;
 }
 
-function factsIn(reader: BinaryReader, { from, to }: { from: number; to: number }, symbols: Symbols): Notes | string {
+/** The type of a metric and the places of its texts; a text: the rule that they break. */
+function metadataIn(reader: BinaryReader, { from, to }: { from: number; to: number }, symbols: Symbols) {
   const said = { type: 0, help: 0, unit: 0 };
   reader.pos = from;
   const rule = walk(reader, to, metadataShape, (field) => {
@@ -158,7 +161,12 @@ function factsIn(reader: BinaryReader, { from, to }: { from: number; to: number 
   });
   if (rule !== undefined) return rule;
   const last = Math.max(said.help, said.unit);
-  if (last >= symbols.count()) return absent(last, symbols);
+  return last >= symbols.count() ? absent(last, symbols) : said;
+}
+
+function factsIn(reader: BinaryReader, at: { from: number; to: number }, symbols: Symbols): Notes | string {
+  const said = metadataIn(reader, at, symbols);
+  if (typeof said === "string") return said;
   return factsOf({ type: said.type, help: symbols.fact(said.help), unit: symbols.fact(said.unit) });
 }
 

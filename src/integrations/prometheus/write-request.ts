@@ -8,10 +8,8 @@ export interface WriteRequest {
    * good until the next is asked for. @throws Unreadable
    */
   items(): Generator<WrittenSeries | WrittenMetadata | undefined>;
-  /** The bytes that name a series; undefined: no series is remembered that has them. A text: the rule that its labels break. */
-  key(series: WrittenSeries): BytesAt | string | undefined;
-  /** The bytes under which a series is remembered. */
-  newKey(series: WrittenSeries): BytesAt;
+  /** Sets `key` to what names a series, with what is said of its metric; returns the rule that this breaks. @throws Unreadable */
+  setKey(series: WrittenSeries): string | undefined;
   /** How many bytes the texts of its labels have. */
   labelBytes(series: WrittenSeries): number;
   /** Names and values of its labels in turn; a text: the rule that they break. @throws Unreadable */
@@ -28,19 +26,3 @@ export interface WrittenMetadata {
   family: string;
   facts: Notes;
 }
-
-/** Bytes, and where those lie that are meant. */
-export interface BytesAt {
-  readonly bytes: Uint8Array;
-  readonly view: DataView;
-  from: number;
-  to: number;
-}
-
-/** All of these bytes. */
-export const wholeOf = (bytes: Uint8Array): BytesAt => ({
-  bytes,
-  view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength),
-  from: 0,
-  to: bytes.byteLength,
-});

@@ -13,10 +13,12 @@ import { describe, expect, test } from "vitest";
 import { ExportMetricsServiceRequestSchema } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
 import { readPoint, valuesOf } from "../../../src/integrations/opentelemetry/data-points.ts";
 import { walkOf } from "../../../src/integrations/opentelemetry/fields.ts";
-import { knownResources } from "../../../src/integrations/opentelemetry/known-resources.ts";
-import { knownSeries } from "../../../src/integrations/opentelemetry/known-series.ts";
 import { type MetricPart, partsOfBytes } from "../../../src/integrations/opentelemetry/metric-parts.ts";
+import { pointNames } from "../../../src/integrations/opentelemetry/point-names.ts";
 import { protobufOfJson } from "../../../src/integrations/opentelemetry/protobuf-of-json.ts";
+import { type NewSeries, noPoints } from "../../../src/metrics/point-batch.ts";
+import type { KeptKey } from "../../../src/metrics/series-key.ts";
+import { seriesMemory } from "../../../src/metrics/series-memory.ts";
 
 /** What OpenTelemetry's SDK collects of one instrument of each kind. */
 async function collected(temporality: AggregationTemporality): Promise<ResourceMetrics> {
@@ -45,29 +47,31 @@ async function collected(temporality: AggregationTemporality): Promise<ResourceM
 
 const bytesMax = 16 * 2 ** 20;
 const walk = walkOf(1e9);
-const resourceOf = knownResources();
-const series = knownSeries(resourceOf);
-const named = (part: MetricPart) => series.metric("tenant", part, walk);
 const partsOf = (bytes: Uint8Array) => partsOfBytes(bytes, walk);
+const known = seriesMemory().of("tenant");
+/** How many series were made of their labels. */
+let resolved = 0;
 
-/** Its values as `name{labels} value`, without times. */
-function shown(parts: Iterable<MetricPart | undefined>) {
-  const all: string[] = [];
+/** What is new of a request, and its values as `name{labels} value`, without times. Nothing of it is learnt. */
+function read(parts: Iterable<MetricPart | undefined>) {
+  const names = pointNames({ known, walk, nowMs: 0, reserve: (series) => (resolved += series) });
+  const points = noPoints();
   for (const part of parts) {
     if (part === undefined) continue;
+    names.begin(part);
     for (const bytes of part.points()) {
       if (bytes === undefined) continue;
       const point = readPoint(bytes, part.kind, walk);
       expect(Math.abs(Date.now() - point.timeMs)).toBeLessThan(600_000);
-      const own = series.seriesOf(named(part), part, point, walk);
-      if (typeof own === "string") throw new Error(own);
       const values = valuesOf(point, part.kind);
-      expect(values).toHaveLength(own.length);
-      all.push(...own.map(({ metric, labels }, i) => `${metric}${JSON.stringify(labels)} ${values[i]}`));
+      expect(names.add(points, point, values, point.timeMs)).toBe(values.length);
     }
   }
-  return all;
+  const fresh = points.series.filter((each): each is NewSeries => "metric" in each);
+  const shown = fresh.map(({ metric, labels }, i) => `${metric}${JSON.stringify(labels)} ${points.values[i]}`);
+  return { fresh, shown };
 }
+const shown = (parts: Iterable<MetricPart | undefined>) => read(parts).shown;
 
 const scope = '"otel.scope.name":"shop"';
 const expected = [
@@ -98,13 +102,12 @@ describe.each([
     },
   };
 
-  test.each(Object.entries(parts))("in %s", async (_form, read) => {
-    const all = [...(await read(await collected(temporality)))];
-    expect(shown(all).sort()).toEqual(expected.toSorted());
-    const orders = all.find((each) => each !== undefined && named(each).name === "orders") as MetricPart;
-    expect(named(orders)).toMatchObject({
-      facts: { units: "1", description: "Orders taken" },
-      scope: "shop",
+  test.each(Object.entries(parts))("in %s", async (_form, partsIn) => {
+    const { fresh, shown } = read(await partsIn(await collected(temporality)));
+    expect(shown.sort()).toEqual(expected.toSorted());
+    expect(fresh.find(({ metric }) => metric === "orders")).toMatchObject({
+      units: "1",
+      description: "Orders taken",
       dimensions: { "host.name": "web-1" },
     });
   });
@@ -154,14 +157,13 @@ test("an attribute named as the label by which a point's values differ has a pre
 });
 
 test("labels are resolved once: what names a series again is looked up, however its values change", async () => {
-  const bytes = ProtobufMetricsSerializer.serializeRequest(await collected(AggregationTemporality.CUMULATIVE));
-  shown(partsOf(bytes as Uint8Array));
-  const resolved = series.resolved();
-  for (let i = 0; i < 5; i++)
-    shown(
-      partsOf(
-        ProtobufMetricsSerializer.serializeRequest(await collected(AggregationTemporality.CUMULATIVE)) as Uint8Array,
-      ),
+  const sent = async () =>
+    partsOf(
+      ProtobufMetricsSerializer.serializeRequest(await collected(AggregationTemporality.CUMULATIVE)) as Uint8Array,
     );
-  expect(series.resolved()).toBe(resolved);
+  for (const [i, series] of read(await sent()).fresh.entries())
+    known.learn(series.key as KeptKey, { ...series, number: i + 1, entityId: Buffer.from("host") }, series, 0);
+  const before = resolved;
+  for (let i = 0; i < 5; i++) expect(read(await sent()).fresh).toEqual([]);
+  expect(resolved).toBe(before);
 });

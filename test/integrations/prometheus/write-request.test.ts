@@ -6,11 +6,12 @@ import { RequestSchema } from "#gen/io/prometheus/write/v2/request_pb.ts";
 import { type MetricMetadata_MetricType, WriteRequestSchema } from "#gen/prometheus/remote_write_pb.ts";
 import { Unreadable } from "../../../src/integrations/prometheus/message-walk.ts";
 import { scanned, scanSeries } from "../../../src/integrations/prometheus/series-scan.ts";
-import { type SymbolNumbers, symbolNumbers } from "../../../src/integrations/prometheus/symbol-numbers.ts";
 import { symbolsOf } from "../../../src/integrations/prometheus/symbols.ts";
 import { version1 } from "../../../src/integrations/prometheus/version1.ts";
 import { version2 } from "../../../src/integrations/prometheus/version2.ts";
 import type { WriteRequest } from "../../../src/integrations/prometheus/write-request.ts";
+import { keptKey, key } from "../../../src/metrics/series-key.ts";
+import { seriesMemory, type TenantSeries } from "../../../src/metrics/series-memory.ts";
 
 const anySeries = fc.record({
   labels: fc.array(fc.tuple(fc.string(), fc.string()), { maxLength: 5 }),
@@ -20,10 +21,10 @@ const anySeries = fc.record({
 });
 type AnySeries = typeof anySeries extends fc.Arbitrary<infer T> ? T : never;
 
-const owner = { owner: "a tenant", seed: 0 };
+const newTenant = () => seriesMemory().of("a tenant");
 const open1 = (bytes: Uint8Array, take?: Parameters<typeof version1>[1]) => version1(bytes, take);
-const open2 = (bytes: Uint8Array, numbers = symbolNumbers()) =>
-  version2(bytes, symbolsOf(bytes, { numbers, owner, reserve: () => undefined }));
+const open2 = (bytes: Uint8Array, known = newTenant()) =>
+  version2(bytes, symbolsOf(bytes, { known, reserve: () => undefined }));
 
 /** What is read of a request: its series with their labels, and its metadata. */
 function readAll(request: WriteRequest): object[] {
@@ -34,9 +35,8 @@ function readAll(request: WriteRequest): object[] {
       all.push(item);
       continue;
     }
-    const key = request.key(item);
     const { times, values, histograms, others } = item;
-    const labels = item.broken ?? (typeof key === "string" ? key : request.labels(item));
+    const labels = item.broken ?? request.setKey(item) ?? request.labels(item);
     const facts = request.facts(item);
     all.push(structuredClone({ labels, times, values, histograms, others, ...(facts !== undefined && { facts }) }));
   }
@@ -171,7 +171,7 @@ describe("what cannot be read is an error, wherever it ends", () => {
             expect(error).toBeInstanceOf(Error);
           }
           const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-          if (scanSeries(bytes, view, 0, bytes.length)) expect(scanned.labelsEnd).toBeLessThanOrEqual(bytes.length);
+          if (scanSeries(bytes, view, 0, bytes.length)) expect(key.ends[0]).toBeLessThanOrEqual(bytes.length);
         }
       }),
     );
@@ -227,32 +227,32 @@ describe("one series that is not taken leaves the others", () => {
 test("a symbol that is used again and again is looked up once, and one that no label may be is never made a text", () => {
   const timeseries = Array.from({ length: 1000 }, () => ({ labelsRefs: [1, 2, 3, 4] }));
   const bytes = bytesOf2({ symbols: ["", "__name__", "up", "a", "x".repeat(300_000)], timeseries });
-  const known = symbolNumbers();
+  const known = newTenant();
   let looks = 0;
-  const symbols: SymbolNumbers = {
+  const symbols: TenantSeries = {
     ...known,
-    find(symbol) {
+    idOf(owner) {
       looks += 1;
-      return known.find(symbol);
+      return known.idOf(owner);
     },
   };
   const request = open2(bytes, symbols);
   for (const item of request.items()) {
-    if (item !== undefined && "at" in item) expect(request.key(item)).toMatch(/at most 1024 characters/);
+    if (item !== undefined && "at" in item) expect(request.setKey(item)).toMatch(/at most 1024 characters/);
   }
   expect(looks).toBe(3);
 });
 
 test("series of equal labels have equal keys in further requests, whatever the places of their symbols", () => {
-  const symbols = symbolNumbers();
+  const symbols = newTenant();
   const keysOf = (texts: string[], refs: number[][]) => {
     const bytes = bytesOf2({ symbols: texts, timeseries: refs.map((labelsRefs) => ({ labelsRefs })) });
     const request = open2(bytes, symbols);
     const keys: string[] = [];
     for (const item of request.items()) {
       if (item === undefined || "family" in item) continue;
-      const { bytes: all, from, to } = request.newKey(item);
-      keys.push(Buffer.from(all.subarray(from, to)).toString("hex"));
+      expect(request.setKey(item)).toBeUndefined();
+      keys.push(Buffer.from(keptKey(0).bytes).toString("hex"));
     }
     return keys;
   };
