@@ -55,7 +55,7 @@ function findNode() {
 }
 
 /**
- * Where Node keeps what it has compiled for the next start (docs/decisions/0063): beside the data, where nobody else writes.
+ * Where Node keeps what it has compiled for the next start (design/processes-and-start): beside the data, where nobody else writes.
  * undefined before there is a data directory.
  */
 function compiledDir() {
@@ -83,7 +83,7 @@ const littleYoung = "--max-semi-space-size=1";
 function run(node) {
   const serves = process.argv[2] === "serve";
   const args = [...(serves ? [littleYoung] : []), ...process.execArgv, main, ...process.argv.slice(2)];
-  // glibc keeps memory to itself for each thread that ever took some; of large bodies that adds up (docs/decisions/0015).
+  // glibc keeps memory to itself for each thread that ever took some; of large bodies that adds up (design/load).
   const env = { MALLOC_ARENA_MAX: "2", ...(serves && serving()), ...process.env };
   // A process group of its own: it hears of a signal from here alone, once.
   // The channel closes when this process is killed, which the server takes as SIGTERM.

@@ -9,7 +9,7 @@ import { longestFirst } from "./test/support/longest-first.ts";
 /**
  * Two tiers. `npm test` plays what is pure, needs the database or one server. `npm run test:system` plays what starts processes, kills
  * them, opens Chromium, runs programs of others, is held to a time or takes a full size: these folders, files that end in
- * `.system.test.ts`, and those that open a browser. Properties play in both, with all their cases in the second (decisions/0109).
+ * `.system.test.ts`, and those that open a browser. Properties play in both, with all their cases in the second (design/releases-and-tests).
  */
 const all = "test/**/*.test.{ts,tsx}";
 const importing = (module: string) =>

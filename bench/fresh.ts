@@ -52,7 +52,7 @@ const scenes: readonly Scene[] = [
 
 /** A server on the database, and how long its start took. */
 async function startServer({ env }: Database) {
-  // As start.js has it once there is a data directory (docs/decisions/0063).
+  // As start.js has it once there is a data directory (design/processes-and-start).
   process.env.NODE_COMPILE_CACHE ??= join(env.BELFRY_DATA_DIR ?? "", "compiled");
   const sinceMs = performance.now();
   const profile =

@@ -133,7 +133,7 @@ export async function startServer(
   starting.defer(() => callers.stop());
   const audit = auditQueue({ ...system, background: pool.background }, clock.nowMs, log, config.auditRetentionSec);
   starting.defer(() => audit.stop());
-  // Overload is refused at the door: bodies by their bytes, data by what is being stored (docs/decisions/0015).
+  // Overload is refused at the door: bodies by their bytes, data by what is being stored (design/load).
   const held = requestMemory(config.bodyBytesMax);
   const untaken = unreadResponses({ bytesMax: config.answerBytesMax, stallMs: config.streamIdleMs });
   starting.defer(() => untaken.stop());

@@ -13,7 +13,7 @@ const productMax = 10_000;
 
 /**
  * Whether PostgreSQL might need long for an expression, or give it up. The bounds
- * are measured: decisions/0035.
+ * are measured: design/entities.
  */
 export function isTooComplex(expression: Expression): boolean {
   const { characters, gaps, assertions } = sizeOf(expression);

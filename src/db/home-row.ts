@@ -3,7 +3,7 @@ import type { Db, Sql } from "./connect.ts";
 
 /*
  * Each tenant has a row of tenant_state, from which inserts of selected rows take their tenant: where tables are distributed by tenant,
- * such a statement goes as a whole to the node of that row (decisions/0064). It is made with the tenant; a server of 0.1.0
+ * such a statement goes as a whole to the node of that row (design/statements). It is made with the tenant; a server of 0.1.0
  * makes it late.
  */
 

@@ -10,7 +10,7 @@ export type Orm = PgDatabase<PgRemoteQueryResultHKT>;
 const dialect = new PgDialect();
 
 /**
- * Drizzle's typed queries over the pool or in a transaction, for plain create, read, update and delete (decisions/0025).
+ * Drizzle's typed queries over the pool or in a transaction, for plain create, read, update and delete (design/statements).
  * They are sent as the tagged templates are: on the same connections, prepared, seen by the log of statements; when `signal`
  * aborts PostgreSQL stops them, and they throw its reason. Drizzle opens no transactions here.
  */

@@ -1,6 +1,6 @@
 /*
  * Few statements, each over and over: planned once. Their batches name rows by whole keys, so what joins whole tables or sorts
- * them is never right, however small a table was when its plan was made (decisions/0060).
+ * them is never right, however small a table was when its plan was made (design/statements).
  */
 const plannedOnce = {
   enable_hashjoin: "off",
@@ -14,7 +14,7 @@ export const usualReplanMs = 10_000;
 
 /**
  * Settings of a connection by which PostgreSQL plans. One that plans once plans without values, but where tables lie distributed
- * over nodes: there the values say to which node a statement over several tables goes (decisions/0075).
+ * over nodes: there the values say to which node a statement over several tables goes (design/citus).
  */
 export function planSettings(planned: "once" | undefined, distributed = false) {
   return {

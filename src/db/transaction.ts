@@ -71,8 +71,8 @@ export function afterCommit(tx: Db, fn: () => void): void {
 
 /**
  * Has the statements that follow in this transaction planned without their values: what finds rows by key then reads these alone,
- * where PostgreSQL has not seen the tenant yet and would take any of its indexes for as good (decisions/0064). Where tables lie
- * distributed the values say to which node a statement goes, and it is planned with them (decisions/0075).
+ * where PostgreSQL has not seen the tenant yet and would take any of its indexes for as good (design/statements). Where tables lie
+ * distributed the values say to which node a statement goes, and it is planned with them (design/citus).
  */
 export function planWithoutValues(tx: Db): void {
   if (running.get(tx)?.distributed) return;

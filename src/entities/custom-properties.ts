@@ -23,7 +23,7 @@ const crowdedBytesMin = 1600;
 // Nor can one that takes less make more terms than an index holds: each byte of a value makes up to 150 of them.
 const overfullBytesMin = Math.floor(customTermsBytesMax / 150);
 
-/** Ends an insert of rows that are there and locked: conflicts are found by the key's index alone (decisions/0060). */
+/** Ends an insert of rows that are there and locked: conflicts are found by the key's index alone (design/statements). */
 const replacing = (db: Db) => db`on conflict (tenant_id, id) do update set
   custom_properties = excluded.custom_properties, updated_ms = excluded.updated_ms`;
 

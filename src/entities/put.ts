@@ -159,7 +159,7 @@ const lock = (tx: Db, tenantId: string, changes: readonly Change[]) =>
     where tenant_id = ${tenantId} and id = any(${byteaArray(changes.map(({ id }) => id))}::bytea[])
     order by id for no key update`.execute();
 
-/** As an insert, whose conflicts only the key's index can find (decisions/0060), of rows that are there: it makes none. */
+/** As an insert, whose conflicts only the key's index can find (design/statements), of rows that are there: it makes none. */
 const moveTimes = (tx: Db, tenantId: string, changes: readonly Change[]) =>
   fromHome(
     tx,

@@ -3,7 +3,7 @@ import type { Db } from "../db/connect.ts";
 
 /**
  * Joins each row of `sent`, which has an id, with what an insert of its entity needs, locked until the transaction ends; one
- * that is not there is left out. For writes by `on conflict … do update`, which so make no row: decisions/0060.
+ * that is not there is left out. For writes by `on conflict … do update`, which so make no row: design/statements.
  */
 export const storedRow = (db: Db, tenantId: string): Fragment => db`
   cross join lateral (

@@ -56,7 +56,7 @@ export const entities = pgTable(
     ),
     // By their parents, of which an entity may have several. Written at once: whole portions of parents are looked up while
     // models come in, and would read a list of pending entries each time. Deleted entities too: a condition on them would make
-    // PostgreSQL expect so few rows of a tenant that it read them all (decisions/0075).
+    // PostgreSQL expect so few rows of a tenant that it read them all (design/statements).
     index("entities_by_parents")
       .using("gin", sql`coalesce(dimensions -> '_svc_parent_entity_id', core_properties -> '_svc_parent_entity_id')`)
       .with({ fastupdate: false })

@@ -94,7 +94,7 @@ interface Alive {
 
 /**
  * Makes entities, and moves the liveness of those that are there. As an insert, whose conflicts only the key's index can find: an
- * update would be joined with the tenant's rows where PostgreSQL takes these for few (decisions/0060).
+ * update would be joined with the tenant's rows where PostgreSQL takes these for few (design/statements).
  */
 const write = (tx: Db, tenantId: string, seen: readonly Seen[], nowMs: number) =>
   fromHome(

@@ -70,7 +70,7 @@ export async function expireOccurrences(
   tenantId: string,
   { nowMs, store, announce }: ExpiryRun,
 ): Promise<bigint | undefined> {
-  // No plan sorts what occurrences_expiry has in order, however few are thought to be open (decisions/0071).
+  // No plan sorts what occurrences_expiry has in order, however few are thought to be open (design/events).
   await tx`select set_config('enable_sort', 'off', true)`;
   const keys = await readExpired(tx, tenantId, nowMs);
   const ids = [...new Map(keys.map(({ eventId }) => [eventId.toString("latin1"), eventId])).values()];

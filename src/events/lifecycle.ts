@@ -1,4 +1,4 @@
-/** Numbers of the API's enum EventStatus that change what happens; see docs/decisions/0003. */
+/** Numbers of the API's enum EventStatus that change what happens; see design/events. */
 const DEFAULT = 0;
 export const CLOSED = 3;
 

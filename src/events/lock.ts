@@ -25,7 +25,7 @@ export async function lockEvents(tx: Db, tenantId: string, ids: readonly Buffer[
 
 /** The same on a connection of what comes in, where no statement is planned with values. */
 export async function lockSentEvents(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedEvents> {
-  // The primary key, in its order: sorted is nothing on the connections of what comes in (decisions/0060).
+  // The primary key, in its order: sorted is nothing on the connections of what comes in (design/statements).
   const rows = await tx<{ id: Buffer; rules_version: bigint | null }[]>`
     select e.id, (select rules_version from tenant_state where tenant_id = ${tenantId}) as rules_version
     from events e

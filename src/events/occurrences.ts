@@ -82,7 +82,7 @@ export async function openOccurrences(
   tenantId: string,
   eventIds: readonly Buffer[],
 ): Promise<Map<string, Set<number>>> {
-  // In the order of the primary key, so that it is the one that finds them (decisions/0060).
+  // In the order of the primary key, so that it is the one that finds them (design/statements).
   const rows = await tx<{ id: Buffer; numbers: number[] }[]>`
     select id, numbers from unnest(${byteaArray(eventIds)}::bytea[]) as asked (id)
       cross join lateral (

@@ -54,7 +54,7 @@ export function eventAndEntity(db: Db, tenantId: string): Fragment {
     left join entities n on n.tenant_id = ${tenantId} and n.id = e.entity_id`;
 }
 
-/** The same of few occurrences o, each looked up by its key whatever PostgreSQL expects (decisions/0060). */
+/** The same of few occurrences o, each looked up by its key whatever PostgreSQL expects (design/statements). */
 export function lookedUp(db: Db, tenantId: string): Fragment {
   return db`left join lateral (
       select id, name, dedup_key, entity_id from events where tenant_id = ${tenantId} and id = o.event_id limit 1

@@ -66,7 +66,7 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
   const entityBytes = storedBytes(db, [db`n.dimensions`, db`n.metadata`]);
   const ownBytes = storedBytes(db, [db`o.metadata`, db`o.body`]);
   // Each match is read once; its event and entity once for the page, and before only where a sort key asks for them. What the page
-  // shows is looked up by its keys: a join could compare each with each (decisions/0060).
+  // shows is looked up by its keys: a join could compare each with each (design/statements).
   // Of events whose occurrences no longer fit into the page only the first is read, which says that there are more.
   const statement = db<(PageRow & { total: bigint })[]>`
     with matching as (

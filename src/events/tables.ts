@@ -60,7 +60,7 @@ export const occurrences = pgTable(
     index("occurrences_seen").on(table.tenantId, table.seenSlot),
     // What is open, what overlaps a time, and what may be deleted. An end seldom changes.
     index("occurrences_end").on(table.tenantId, table.endMs),
-    // What is open and ages, by severity. By a condition that only ageing names: no look-up by key takes it (decisions/0061).
+    // What is open and ages, by severity. By a condition that only ageing names: no look-up by key takes it (design/statements).
     index("occurrences_open")
       .on(table.tenantId, table.severity, table.seenSlot)
       .where(sql`end_ms is null and number >= 0`),

@@ -60,7 +60,7 @@ const keys = (written: readonly Written[]) => ({
 
 /*
  * Both are inserts, of which the conflicts with what is there are found by the primary key alone: an update would be joined with
- * all of the tenant's rows where PostgreSQL takes these for few (decisions/0060).
+ * all of the tenant's rows where PostgreSQL takes these for few (design/statements).
  */
 
 /** What no occurrence has: none is made, since those that are seen once more are there, under the locks of their events. */

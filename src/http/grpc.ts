@@ -48,7 +48,7 @@ export function isGrpc({ method, headers }: Request): boolean {
 
 /**
  * Answers unary calls over gRPC. A message comes and a message goes, whole: the streams within streams that Connect's
- * handlers make of them take longer than the call itself (docs/decisions/0021).
+ * handlers make of them take longer than the call itself (design/protocols).
  */
 export function unaryGrpc({ admit, compressions, deadlineMsMax, report, startCall }: Options) {
   return (rpc: UnaryRpc): RpcRoute => {

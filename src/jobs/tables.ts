@@ -26,7 +26,7 @@ export const jobs = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.kind, table.id] }),
-    // Partial: a look-up by key does not name `size >= 0`, so the planner has no index for it but the key's (decisions/0061).
+    // Partial: a look-up by key does not name `size >= 0`, so the planner has no index for it but the key's (design/statements).
     index("jobs_by_due").on(table.tenantId, table.kind, table.dueMs, table.id).where(sql`size >= 0`),
   ],
 );

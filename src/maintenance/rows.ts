@@ -30,7 +30,7 @@ export type RunRow = Pick<WindowRow, keyof typeof runColumns>;
 
 /** Windows by their ids and in the order of these, locked until the transaction ends; unknown ids are left out. */
 export async function lockWindows(tx: Db, tenantId: string, ids: readonly string[]): Promise<RunRow[]> {
-  // One by one: a list of ids may look dearer than all windows of a tenant by their names (decisions/0075).
+  // One by one: a list of ids may look dearer than all windows of a tenant by their names (design/statements).
   const lock = async (id: string) =>
     await orm(tx)
       .select(runColumns)

@@ -23,7 +23,7 @@ export type Machine = Omit<Server, "connections" | "notReady" | "metrics">;
 /** Beyond leaving and draining: the pools close, and the last lines are written. */
 const stopMs = 30_000;
 
-/** Of those that serve: fewer collections of young objects, each of them longer (docs/decisions/0038). */
+/** Of those that serve: fewer collections of young objects, each of them longer (design/processes-and-start). */
 const youngObjects = "--max-semi-space-size=16";
 /** Of this process, from start.js. */
 const ownYoungObjects = "--max-semi-space-size=1";

@@ -27,7 +27,7 @@ const GiB = 1024 ** 3;
 
 /**
  * The least of what processors, memory and connections allow, at least 1. Half of the processors are PostgreSQL's; with fewer than four,
- * a second process costs more than it brings (docs/decisions/0085).
+ * a second process costs more than it brings (design/processes-and-start).
  */
 export function automaticCount({ processors, memoryBytes, freeConnections, connectionsEach }: Grants): ProcessCount {
   const bounds: ProcessCount[] = [

@@ -31,7 +31,7 @@ export interface ItemResult {
 const kind = "custom property updater";
 const identified = (tenantId: string, id: string) =>
   and(eq(propertyUpdaters.tenantId, tenantId), eq(propertyUpdaters.id, id));
-/** Those of these ids that there are. One by one: a list of ids may look dearer than all updaters of a tenant by their names (decisions/0075). */
+/** Those of these ids that there are. One by one: a list of ids may look dearer than all updaters of a tenant by their names (design/statements). */
 const those = async (ids: readonly string[], change: (id: string) => Promise<{ id: string }[]>) =>
   new Set((await Promise.all([...new Set(ids)].map(change))).flatMap((rows) => rows.map(({ id }) => id)));
 const unknown = (id: string): ItemResult => ({ id, error: notFound(kind, id).rawMessage });

@@ -6,7 +6,7 @@ import { type Holder, limiter } from "../limiter.ts";
 
 const derive = promisify(argon2);
 
-// OWASP's parameters for argon2id (decisions/0016).
+// OWASP's parameters for argon2id (design/tenants-and-keys).
 const memoryKiB = 19_456;
 const passes = 2;
 const parallelism = 1;

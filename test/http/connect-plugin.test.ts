@@ -8,7 +8,7 @@ import { EventQueryService, SearchEventsResponseSchema } from "#gen/belfry/event
 import { DataReceiverService, type PutEventsRequest } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 
 /*
- * What Connect's plugin for Fastify can keep of what the port promises, and what it cannot (docs/decisions/0065): a hook
+ * What Connect's plugin for Fastify can keep of what the port promises, and what it cannot (design/protocols): a hook
  * before its handlers can refuse, count and read a request; nothing can be put between an RPC and the bytes of its response.
  */
 const readKey = createContextKey<number | undefined>(undefined);

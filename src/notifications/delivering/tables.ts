@@ -48,7 +48,7 @@ export const dueDeliveries = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.id] }),
-    // Both are partial: a statement uses the one whose condition it names, and a look-up by key neither (decisions/0061).
+    // Both are partial: a statement uses the one whose condition it names, and a look-up by key neither (design/statements).
     // The oldest of a destination and a subject goes first. Of columns that never change.
     index("due_deliveries_by_age")
       .on(table.tenantId, table.destinationName, table.subject, table.createdMs, table.id)
@@ -141,7 +141,7 @@ export const summaryMembers = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.summaryId, table.deliveryId] }),
-    // Partial, so that a look-up by key does not use it (decisions/0061).
+    // Partial, so that a look-up by key does not use it (design/statements).
     index("summary_members_by_subject")
       .on(table.tenantId, table.destinationName, table.subject)
       .where(sql`created_ms >= 0`),
