@@ -145,5 +145,5 @@ test("where the process that owns the port is killed, so is what serves, and the
   const pid = serving();
   process.kill(owner, "SIGKILL");
   expect(await exit).toEqual([null, "SIGKILL"]);
-  await expect.poll(() => running(pid)).toBe(false);
+  await expect.poll(() => running(pid), { timeout: 10_000 }).toBe(false);
 });
