@@ -93,7 +93,8 @@ export function seriesMemory(bytesMax = 384 * 2 ** 20): SeriesMemory {
       const before = bytes;
       let largest: OwnSeries | undefined;
       for (const each of tenants.values()) if (largest === undefined || each.bytes() > largest.bytes()) largest = each;
-      largest?.forgetOldest(share);
+      if (largest === undefined || largest.bytes() === 0) return;
+      largest.forgetOldest(share);
       // Where everything is used less of it is kept, so that there is room soon.
       if (bytes >= before) share /= 2;
     }

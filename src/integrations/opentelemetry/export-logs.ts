@@ -11,11 +11,10 @@ import { type PutKind, putList } from "../../receiver/put.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
 import type { Walk } from "./fields.ts";
-import { entityOf, type ResourcePart } from "./known-resources.ts";
 import { eventOfRecord, type LogEvent } from "./log-events.ts";
 import { rejections } from "./rejections.ts";
 import type { ResourceModels } from "./resource-models.ts";
-import { members, resourcesIn } from "./resource-parts.ts";
+import { entityOf, members, type ResourcePart, resourcesIn } from "./resource-parts.ts";
 
 const nameless = "a log record is taken when it is an event: it has an event_name, or the attribute event.name";
 

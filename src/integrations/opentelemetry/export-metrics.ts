@@ -10,11 +10,11 @@ import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
 import { readPoint, valuesOf } from "./data-points.ts";
 import type { Walk } from "./fields.ts";
-import type { ResourcePart } from "./known-resources.ts";
 import { type MetricPart, partsOfBytes, textsOf } from "./metric-parts.ts";
 import { pointNames } from "./point-names.ts";
 import { rejections } from "./rejections.ts";
 import type { ResourceModels } from "./resource-models.ts";
+import type { ResourcePart } from "./resource-parts.ts";
 
 /** What exports of metrics are stored with. */
 export interface MetricsExport {

@@ -22,7 +22,7 @@ import {
   varint,
   type Walk,
 } from "./fields.ts";
-import type { ResourcePart } from "./known-resources.ts";
+import type { ResourcePart } from "./resource-parts.ts";
 import { member, members, none, resourcesIn } from "./resource-parts.ts";
 
 /** The schemas of data points. */

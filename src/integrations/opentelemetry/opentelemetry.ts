@@ -19,7 +19,6 @@ import { sentAgain } from "../sent-again.ts";
 import { exportLogs } from "./export-logs.ts";
 import { exportMetrics } from "./export-metrics.ts";
 import { walkOf } from "./fields.ts";
-import { knownResources } from "./known-resources.ts";
 import { protobufOfJson } from "./protobuf-of-json.ts";
 import { resourceModels } from "./resource-models.ts";
 
@@ -34,7 +33,7 @@ export interface OpenTelemetryParts {
 /** What OpenTelemetry's SDKs and its Collector send: OTLP 1.x, over gRPC and HTTP. */
 export function openTelemetry({ config, points, events, models: modelsKind }: OpenTelemetryParts): Integration {
   const { receiverBytesMax: bytesMax, receiverItemsMax: itemsMax } = config;
-  const models = resourceModels(modelsKind, knownResources());
+  const models = resourceModels(modelsKind);
   const metrics = { points, models, pointsMax: itemsMax };
   const logs = { events, models, recordsMax: itemsMax };
   const begin = () => walkOf(bytesMax);

@@ -7,7 +7,6 @@ import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
 import { attributeIn, jsonOf, textOf } from "./attributes.ts";
 import { type DataPoint, ownLabels, shapeOf, valueNamesOf } from "./data-points.ts";
 import { delimited, fieldsOf, next, type Walk } from "./fields.ts";
-import { entityOf, resourceDigest } from "./known-resources.ts";
 import {
   instruments,
   type MetricPart,
@@ -17,6 +16,7 @@ import {
   scopeNameOf,
   textsOf,
 } from "./metric-parts.ts";
+import { entityOf, resourceDigest } from "./resource-parts.ts";
 
 /** Finds or makes the series of a request, which are remembered by the bytes that name them: their labels are resolved once. */
 export interface PointNames {

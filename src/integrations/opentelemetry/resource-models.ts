@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { type Model, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import type { ModelItem } from "../../entities/put.ts";
@@ -5,7 +6,7 @@ import { type PutKind, putList } from "../../receiver/put.ts";
 import type { Call } from "../integration.ts";
 import { recentMap } from "../recent-map.ts";
 import type { Walk } from "./fields.ts";
-import { entityOf, type ResourceFinder, type ResourcePart } from "./known-resources.ts";
+import { entityOf, type ResourcePart, resourceDigest } from "./resource-parts.ts";
 
 /** Describes entities by what their resources say. */
 export interface ResourceModels {
@@ -14,7 +15,8 @@ export interface ResourceModels {
 }
 
 const rememberedCharactersMax = 16 * 1024 * 1024;
-const entryCharacters = 300;
+const entryCharacters = 400;
+const digestOf = (text: string) => hash("sha256", text, "base64");
 /** Processes that are one entity may differ in an attribute: each change is sent, but not with each request. */
 const changedMs = 60_000;
 /** What has not changed is sent again, in case that the entity was deleted meanwhile. */
@@ -23,11 +25,24 @@ const repeatedMs = 3_600_000;
 const [modelsAtOnce, bytesAtOnce] = [1000, 256 * 1024];
 
 /** Remembers the digests of what was sent, taken or not; forgets what is used least lately. */
-export function resourceModels(
-  models: PutKind<typeof ModelSchema, ModelItem>,
-  knownOf: ResourceFinder,
-): ResourceModels {
+export function resourceModels(models: PutKind<typeof ModelSchema, ModelItem>): ResourceModels {
+  const digests = recentMap<{ entity: string; metadata: string }>(rememberedCharactersMax, entryCharacters);
   const sent = recentMap<{ metadata: string; atMs: number }>(rememberedCharactersMax, entryCharacters);
+
+  /** Digests of the entity of a resource, and of all its other attributes, which is empty where there are none. */
+  function digestsOf(tenantId: string, resource: ResourcePart, walk: Walk) {
+    const key = `${tenantId} ${resourceDigest(resource).toString("latin1")}`;
+    const known = digests.get(key);
+    if (known !== undefined) return known;
+    const { dimensions, metadata } = entityOf(resource, walk);
+    const others = JSON.stringify(metadata());
+    const made = {
+      entity: digestOf(tenantId + JSON.stringify(dimensions)),
+      metadata: others === "{}" ? "" : digestOf(others),
+    };
+    digests.set(key, made);
+    return made;
+  }
 
   /** The resources whose models are due, the last one of each entity. */
   async function due(resources: Iterable<ResourcePart>, call: Call, walk: Walk, nowMs: number) {
@@ -35,7 +50,7 @@ export function resourceModels(
     for (const resource of resources) {
       const wait = call.pace();
       if (wait !== undefined) await wait;
-      const { entity, metadata } = knownOf(call.tenantId, resource, walk);
+      const { entity, metadata } = digestsOf(call.tenantId, resource, walk);
       if (metadata === "") continue;
       const before = sent.get(entity);
       const waitMs = before?.metadata === metadata ? repeatedMs : changedMs;

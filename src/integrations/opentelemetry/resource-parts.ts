@@ -1,6 +1,7 @@
+import { hash } from "node:crypto";
 import { ResourceMetricsSchema } from "#gen/opentelemetry/proto/metrics/v1/metrics_pb.ts";
 import { delimited, fieldsOf, next, pauseDue, undecodable, valueBytes, type Walk } from "./fields.ts";
-import type { ResourcePart } from "./known-resources.ts";
+import { entityOfResource, type ResourceEntity } from "./resource.ts";
 
 export const none: Uint8Array = new Uint8Array();
 
@@ -21,6 +22,27 @@ export function* member(bytes: Uint8Array, field: number, walk: Walk): Generator
     else found = each;
   }
   return found ?? none;
+}
+
+/** A resource of a request: the same object for all that it holds. */
+export interface ResourcePart {
+  readonly bytes: Uint8Array;
+  /** Of its bytes; set when it is looked up. */
+  digest?: Buffer;
+  /** Set when it is read. */
+  entity?: ResourceEntity;
+}
+
+/** Makes the digest of a resource, once. */
+export function resourceDigest(resource: ResourcePart): Buffer {
+  resource.digest ??= hash("sha256", resource.bytes, "buffer");
+  return resource.digest;
+}
+
+/** Reads a resource, once. @throws code 3 */
+export function entityOf(resource: ResourcePart, walk: Walk): ResourceEntity {
+  resource.entity ??= entityOfResource(resource.bytes, walk);
+  return resource.entity;
 }
 
 /** What an export holds of one resource. */
