@@ -1,4 +1,18 @@
-import { parsed, TemplateError, type Token } from "./mustache.ts";
+import Mustache from "mustache";
+
+// Templates come from users: the library would keep each one for good.
+Mustache.templateCache = undefined;
+
+/** A part of a template as the library's parser gives it; a section has its tokens at the end. */
+type Token = readonly [kind: string, value: string, start: number, end: number, inner?: readonly Token[]];
+
+const parsed = (template: string) => Mustache.parse(template) as unknown as readonly Token[];
+
+const sectionsDeepMax = 32;
+const tagCharsMax = 300;
+const blanksMax = 1000;
+/** How much of a name is quoted in an error. */
+const quotedCharsMax = 64;
 
 /** The most that one template renders, characters; what is beyond is cut. */
 export const renderedCharsMax = 256 * 1024;
@@ -24,19 +38,53 @@ export interface Escaping {
   readonly triple: (text: string) => string;
 }
 
-/** Why a text is no Mustache template, with line and column; reads on after its path. Undefined when it is one. */
+/** A run of blanks that is too long: the parser's time grows with its square. */
+const longBlanks = new RegExp(`(?<!\\s)(\\s{${blanksMax}})\\s+`, "g");
+
+/** Returns why a text is no Mustache template, with line and column, to read on after its path; undefined when it is one. */
 export function brokenTemplate(template: string): string | undefined {
-  try {
-    parsed(template);
+  const place = (index: number) => {
+    const before = template.slice(0, index).split("\n");
+    return `line ${before.length}, column ${(before.at(-1) as string).length + 1}`;
+  };
+  const brokenToken = ([kind, value, start, end, inner]: Token, depth: number): string | undefined => {
+    if (kind === ">")
+      return `has a partial ({{> ${value.slice(0, quotedCharsMax)}}}) at ${place(start)}: there are none`;
+    if (kind !== "text" && end - start > tagCharsMax)
+      return `has a tag of more than ${tagCharsMax} characters at ${place(start)}`;
+    if (inner === undefined) return undefined;
+    if (depth === sectionsDeepMax) return `has sections more than ${sectionsDeepMax} deep at ${place(start)}`;
+    return firstBroken(inner, depth + 1);
+  };
+  const firstBroken = (tokens: readonly Token[], depth: number): string | undefined => {
+    for (const token of tokens) {
+      const broken = brokenToken(token, depth);
+      if (broken !== undefined) return broken;
+    }
     return undefined;
+  };
+  const blanks = template.search(longBlanks);
+  if (blanks >= 0) return `has more than ${blanksMax} blanks in a row at ${place(blanks)}`;
+  try {
+    return firstBroken(parsed(template), 0);
   } catch (error) {
-    if (error instanceof TemplateError) return error.message;
-    throw error;
+    return `is no Mustache template: ${syntaxError((error as Error).message, place)}`;
   }
+}
+
+/** Rewrites an error of the parser, such as `Unclosed section "event" at 17`: offsets become places, long names are cut. */
+function syntaxError(message: string, place: (index: number) => string): string {
+  const [, what = message, name, index] = /^(.*?)(?: "(.*)")?(?: at (\d+))?$/s.exec(message) ?? [];
+  const quoted = name === undefined ? "" : ` "${name.slice(0, quotedCharsMax)}"`;
+  const at = index === undefined ? "" : ` at ${place(Number(index))}`;
+  return `${what.charAt(0).toLowerCase()}${what.slice(1, 1 + quotedCharsMax)}${quoted}${at}`;
 }
 
 const isGroup = (value: Value | undefined): value is Variables =>
   typeof value === "object" && value !== null && !(value instanceof Verbatim);
+
+/** `.` is the value of the section itself. */
+const pathOf = (name: string) => (name === "." ? [] : name.split("."));
 
 /** Own members only, so that no name of JavaScript's is ever a variable. */
 const member = (of: Value | undefined, name: string) => (isGroup(of) && Object.hasOwn(of, name) ? of[name] : undefined);
@@ -83,7 +131,8 @@ export function namedValues(variables: Variables, prefix = ""): { name: string; 
 /**
  * Renders a template. A name that nothing is known of renders empty, a group of variables too; what it holds is left out
  * when its value is absent, empty, zero or false. The result is cut to `charsMax`, wherever it is by then; no value is
- * escaped beyond that. Each part of the template is rendered at most once. @throws TemplateError
+ * escaped beyond that. Each part of the template is rendered at most once.
+ * @param template one that `brokenTemplate` has found whole when it was stored; longer runs of blanks are older and are cut
  * @param empty called with each name that shows nothing
  */
 export function render(
@@ -95,24 +144,23 @@ export function render(
 ): string {
   let text = "";
   const write = (tokens: readonly Token[], scopes: readonly Value[]) => {
-    for (const token of tokens) {
+    for (const [kind, value, , , inner = []] of tokens) {
       // One more than may be kept shows that it is cut.
       const left = charsMax + 1 - text.length;
       if (left <= 0) return;
-      if (token.kind === "text") {
-        text += token.text;
+      if (kind === "text") {
+        text += value;
         continue;
       }
-      const found = lookUp(scopes, token.path);
-      if (empty && (token.kind === "double" || token.kind === "triple") && textOf(found) === "")
-        empty(token.path.join("."));
-      if (token.kind === "double") text += shown(found, escaping.double, left);
-      else if (token.kind === "triple") text += shown(found, escaping.triple, left);
-      else if (token.kind === "section" && found) write(token.inner, [...scopes, found]);
-      else if (token.kind === "inverted" && !found) write(token.inner, scopes);
+      const found = lookUp(scopes, pathOf(value));
+      if (kind === "name" || kind === "&") {
+        if (empty && textOf(found) === "") empty(value);
+        text += shown(found, kind === "name" ? escaping.double : escaping.triple, left);
+      } else if (kind === "#" && found) write(inner, [...scopes, found]);
+      else if (kind === "^" && !found) write(inner, scopes);
     }
   };
-  write(parsed(template), [variables]);
+  write(parsed(template.replace(longBlanks, "$1")), [variables]);
   return cutText(text, charsMax);
 }
 

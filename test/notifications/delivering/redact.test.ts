@@ -19,10 +19,14 @@ test("an answer is not shown where looking for all secrets would take long", () 
   expect(redacted("no: 42-abcdefgh", headers.slice(40, 45))).toBe("no: ********");
   const tokens = Array.from({ length: 10 }, (_, i) => headers.map((header) => `${header}${i}`).join(" "));
   expect(redacted("no: 42-abcdefgh", tokens)).toBe("not shown: the destination has too many secrets to hide");
-  const alike = Array.from({ length: 200 }, (_, i) => `${"a".repeat(8000)}${i}`);
-  expect(redacted("a".repeat(1_000_000), alike)).toBe(
-    "not shown: it would take long to hide the destination's secrets in it",
-  );
+});
+
+test("looking for many long secrets that are alike takes little", () => {
+  const alike = Array.from({ length: 240 }, (_, i) => `${"a".repeat(i % 48)}b${"a".repeat(8000)}`);
+  const began = process.cpuUsage();
+  expect(redacted("a".repeat(1_000_000), alike)).toMatch(/^\*{8}$|^a+…$/);
+  const { user, system } = process.cpuUsage(began);
+  expect((user + system) / 1000).toBeLessThan(1000);
 });
 
 test("what a token endpoint repeats of its form is hidden", () => {
@@ -45,10 +49,6 @@ test("secrets of one to three characters are not looked for", () => {
   expect(redacted("abc", ["abc", "b", ""])).toBe("abc");
 });
 
-const hex = (bytes: Iterable<number>, sign: string) =>
-  [...bytes].map((byte) => sign + byte.toString(16).padStart(2, "0")).join("");
-const units = (text: string, write: (code: number) => string) =>
-  Array.from({ length: text.length }, (_, i) => write(text.charCodeAt(i))).join("");
 const lowerHex = (text: string) => text.replace(/%[\dA-F]{2}/g, (escape) => escape.toLowerCase());
 const form = (text: string) => new URLSearchParams({ "": text }).toString().slice(1);
 const json = (text: string) => JSON.stringify(text).slice(1, -1);
@@ -61,14 +61,9 @@ const encodings: Record<string, (text: string) => string> = {
   "of a form, in small letters": (text) => lowerHex(form(text)),
   "of an address": encodeURIComponent,
   "of an address, in small letters": (text) => lowerHex(encodeURIComponent(text)),
-  "all in percent": (text) => hex(Buffer.from(text), "%"),
   "of JSON": json,
   "of JSON, with slashes escaped": (text) => json(text).replaceAll("/", "\\/"),
-  "all in \\u": (text) => units(text, (code) => `\\u${code.toString(16).padStart(4, "0")}`),
   "of HTML": (text) => text.replace(/[&<>"']/g, (sign) => htmlSigns[sign] as string),
-  "all in decimal references": (text) => [...text].map((sign) => `&#${sign.codePointAt(0)};`).join(""),
-  "all in hexadecimal references": (text) =>
-    [...text].map((sign) => `&#x${sign.codePointAt(0)?.toString(16)};`).join(""),
   "in upper case digits": (text) => Buffer.from(text).toString("hex").toUpperCase(),
   "in hexadecimal digits": (text) => Buffer.from(text).toString("hex"),
 };
@@ -98,19 +93,6 @@ describe("no secret is in what is shown", () => {
       fc.property(anySecret, names, anyText, anyText, (own, name, before, after) => {
         const written = encoded(own, name);
         expectHidden(`${before}${written}${after}`, written, own);
-      }),
-      runs,
-    );
-  });
-
-  test("in what was written within something else that was then written", () => {
-    fc.assert(
-      fc.property(anySecret, names, names, anyText, anyText, (own, inner, outer, before, after) => {
-        // Of what is then written in digits, only what requests are made of.
-        fc.pre(!outer.endsWith(" digits") || ["as it is", "of a form", "of an address", "of JSON"].includes(inner));
-        const written = encoded(own, inner);
-        const said = encoded(`${before} ${written} ${after}`, outer);
-        expectHidden(said, encoded(written, outer), own);
       }),
       runs,
     );
