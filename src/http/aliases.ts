@@ -1,5 +1,5 @@
 import { SettingError } from "../config/parsers.ts";
-import type { RpcRoute } from "./rpc-error-body.ts";
+import type { RpcRoute } from "../protocols/error-body.ts";
 
 /** Foreign names by which agents made for another service, with the same messages and methods, may call. */
 export interface Aliases {

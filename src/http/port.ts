@@ -5,6 +5,10 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Logger } from "pino";
 import type { Config } from "../config/settings.ts";
 import { unavailable } from "../errors.ts";
+import { errorBody, type RpcRoute, sendBody } from "../protocols/error-body.ts";
+import type { OwnReader } from "../protocols/message-reader.ts";
+import { rpcRoutes, type ServedService } from "../protocols/rpc-routes.ts";
+import { codeOfStatus } from "../protocols/status.ts";
 import { openRecord, type RequestRecord, recordOf } from "../rpc/context.ts";
 import { logRequest, logUnexpected } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
@@ -15,15 +19,11 @@ import type { Request } from "../wire/body-reader.ts";
 import { breakOff, type Response } from "../wire/send-response.ts";
 import { type Aliases, addAliases } from "./aliases.ts";
 import { calledUrl } from "./called-url.ts";
-import { rpcRoutes, type ServedService } from "./connect.ts";
 import { allowOrigins } from "./cors.ts";
 import { answerAfterBody, hasBody, type RestLimits } from "./drain-request-body.ts";
 import { type ForeignRoutes, foreignRoute, keyAdopter, noRoutes, pathOf } from "./foreign-routes.ts";
 import { type Incoming, listen, type RequestHandler } from "./listener.ts";
-import type { OwnReader } from "./message-decoder.ts";
 import { servePages } from "./pages/pages.ts";
-import { errorBody, type RpcRoute, sendBody } from "./rpc-error-body.ts";
-import { codeOfStatus } from "./status.ts";
 import type { Identity } from "./tls-server.ts";
 import { connectionOf, type UnreadResponses } from "./unread-responses.ts";
 

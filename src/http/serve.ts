@@ -1,7 +1,7 @@
+import { type TranscoderOptions, transcoder } from "../protocols/json.ts";
 import { recordOf, tenantOf } from "../rpc/context.ts";
 import type { Discovery } from "../rpc/discovery.ts";
 import { logUnexpected } from "../rpc/log.ts";
-import { type TranscoderOptions, transcoder } from "../transcoding/handler.ts";
 import { listenError } from "./listen-error.ts";
 import { answerHeaders, messageBytesMax, openPort, type Port, type PortOptions } from "./port.ts";
 

@@ -1,8 +1,8 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { pathOf } from "../http/foreign-routes.ts";
 import { answerHeaders } from "../http/port.ts";
-import type { RpcRoute } from "../http/rpc-error-body.ts";
-import { codeOfStatus } from "../http/status.ts";
+import type { RpcRoute } from "../protocols/error-body.ts";
+import { codeOfStatus } from "../protocols/status.ts";
 import { type RequestRecord, recordOf } from "../rpc/context.ts";
 import { checkEncoding, readBody } from "../transcoding/body.ts";
 import { bodyReader, type Request } from "../wire/body-reader.ts";

@@ -1,9 +1,9 @@
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { MetricSchema, TaggedMetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { type PutMetricsRequest, PutMetricsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import type { MessageReader, OwnReader } from "../http/message-decoder.ts";
 import type { EncodedSeriesCache, EncodedSeriesTable } from "../metrics/encoded-series-cache.ts";
 import { scanned, scanPoint } from "../metrics/point-scanner.ts";
+import type { MessageReader, OwnReader } from "../protocols/message-reader.ts";
 import type { ReadingCall } from "../transcoding/json/parse.ts";
 import { messageBoundsOf } from "../wire/message-limits.ts";
 

@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { MetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { DataReceiverService, type PutMetricsRequest } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { paced } from "../../src/event-loop.ts";
-import { messageReader } from "../../src/http/message-decoder.ts";
+import { messageReader } from "../../src/protocols/message-reader.ts";
 import { type EncodedSeriesCache, encodedSeriesCache } from "../../src/metrics/encoded-series-cache.ts";
 import { decodePoint, pointReader, readPointsOf } from "../../src/receiver/read-points.ts";
 import { cases } from "../support/cases.ts";

@@ -8,9 +8,9 @@ import { type Config, readConfig } from "../../src/config/settings.ts";
 import { certificate } from "../../src/http/certificate.ts";
 import { answerHeaders, messageBytesMax, openPort, type PortOptions } from "../../src/http/port.ts";
 import { unreadResponses } from "../../src/http/unread-responses.ts";
+import { transcoder } from "../../src/protocols/json.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
-import { transcoder } from "../../src/transcoding/handler.ts";
 import { atEnd } from "./at-end.ts";
 import { type TestDatabase, temporaryDir, testDatabase } from "./database.ts";
 

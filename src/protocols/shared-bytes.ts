@@ -2,7 +2,7 @@ import { create, type DescMessage, type Message, toBinary, toJsonString } from "
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { encodeEnvelope, type UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { formOf as formOfMessage } from "../wire/shared-messages.ts";
-import { formOf } from "./request-framing.ts";
+import { formOf } from "./framing.ts";
 
 const bytesKey = createContextKey<Uint8Array[] | undefined>(undefined);
 

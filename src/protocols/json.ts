@@ -1,7 +1,24 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
-import { Code, ConnectError, type ContextValues, createContextValues, type ServiceImpl } from "@connectrpc/connect";
+import { Code, type ContextValues, createContextValues, type ServiceImpl } from "@connectrpc/connect";
 import { paced } from "../event-loop.ts";
+import { checkContentType, checkEncoding, headEndsRequest, readBody, refuseBody } from "../transcoding/body.ts";
+import { errorText } from "../transcoding/error-text.ts";
+import { httpBodyParts } from "../transcoding/http-body.ts";
+import { shortened } from "../transcoding/json/scan.ts";
+import type { MessageValues } from "../transcoding/json/values.ts";
+import { planner, type RoutePlan } from "../transcoding/plan.ts";
+import type { Route } from "../transcoding/routes/binding.ts";
+import { matcher } from "../transcoding/routes/match.ts";
+import {
+  eventStream,
+  type Framing,
+  ndjson,
+  rawStream,
+  readLines,
+  sendStream,
+  wantsEvents,
+} from "../transcoding/stream.ts";
 import { brokenOff, clientLeft, type Request } from "../wire/body-reader.ts";
 import { type Call, callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
@@ -9,15 +26,6 @@ import { memoryFactor } from "../wire/message-limits.ts";
 import { breakOff, endResponse, type Response, sendWhole, writeResponseHead } from "../wire/send-response.ts";
 import { formOf, isShared } from "../wire/shared-messages.ts";
 import { asConnectError, errorStatus, refusalOf } from "../wire/status.ts";
-import { checkContentType, checkEncoding, headEndsRequest, readBody, refuseBody } from "./body.ts";
-import { errorText } from "./error-text.ts";
-import { httpBodyParts } from "./http-body.ts";
-import { shortened } from "./json/scan.ts";
-import type { MessageValues } from "./json/values.ts";
-import { planner, type RoutePlan } from "./plan.ts";
-import type { Route } from "./routes/binding.ts";
-import { matcher } from "./routes/match.ts";
-import { eventStream, type Framing, ndjson, rawStream, readLines, sendStream, wantsEvents } from "./stream.ts";
 
 export interface TranscoderOptions {
   /** The table that the plugin makes, or what `bindRoutes` makes of descriptors. */
@@ -225,7 +233,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     }
     const error =
       allow === ""
-        ? new ConnectError(`there is nothing at ${shortened(url.slice(0, match.pathEnd()))}`, Code.NotFound)
+        ? refusalOf(Code.NotFound, 404, `there is nothing at ${shortened(url.slice(0, match.pathEnd()))}`)
         : refusalOf(Code.Unimplemented, 501, `this path takes ${allow}, not ${request.method}`);
     if (allow !== "") error.metadata.set("allow", allow);
     await sendError(request, response, error, noOverrides, undefined);

@@ -21,9 +21,7 @@ import { bodyReader, brokenOff, type Request } from "../wire/body-reader.ts";
 import { type Call, callStarter, timeoutOf, watchClient } from "../wire/call.ts";
 import { endResponse, type Response, writeResponseHead } from "../wire/send-response.ts";
 import { httpStatus } from "../wire/status.ts";
-import { isGrpc, type UnaryRpc, unaryGrpc } from "./grpc.ts";
-import { standIn, withLargeAnswer } from "./large-response.ts";
-import { messageReader, type OwnReader } from "./message-decoder.ts";
+import { connectErrorBody, errorBody, type RpcRoute, sendBody } from "./error-body.ts";
 import {
   type Form,
   formOf,
@@ -33,9 +31,11 @@ import {
   oneMessage,
   type Reading,
   withoutBody,
-} from "./request-framing.ts";
+} from "./framing.ts";
+import { isGrpc, type UnaryRpc, unaryGrpc } from "./grpc.ts";
+import { standIn, withLargeAnswer } from "./large-response.ts";
+import { messageReader, type OwnReader } from "./message-reader.ts";
 import { writeAnswer } from "./response-writer.ts";
-import { connectErrorBody, errorBody, type RpcRoute, sendBody } from "./rpc-error-body.ts";
 import { streamStandIns, withStreamBytes } from "./shared-bytes.ts";
 
 /** A service and its RPCs, wrapped by the pipeline. */

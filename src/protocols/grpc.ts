@@ -19,9 +19,9 @@ import { brokenOff, type Request } from "../wire/body-reader.ts";
 import { type Call, type callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
 import { copyHeaders, requestHeaders } from "../wire/headers.ts";
 import { type Response, sendWithTrailers } from "../wire/send-response.ts";
+import type { RpcRoute } from "./error-body.ts";
+import { oneMessage, type Reading } from "./framing.ts";
 import { envelopeOf, messageBytes } from "./message-writer.ts";
-import { oneMessage, type Reading } from "./request-framing.ts";
-import type { RpcRoute } from "./rpc-error-body.ts";
 
 /** A unary RPC that is served over gRPC. */
 export interface UnaryRpc {

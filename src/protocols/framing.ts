@@ -7,7 +7,7 @@ import { brokenMessage, notOneMessage } from "../rpc/errors.ts";
 import { type BodyReader, keep } from "../wire/body-reader.ts";
 import { invalidValue } from "../wire/status.ts";
 import { canUnpack, unpack } from "../wire/unpack.ts";
-import type { MessageReader } from "./message-decoder.ts";
+import type { MessageReader } from "./message-reader.ts";
 
 const headBytes = 5; // of a message in an envelope: its flags and its length
 const compressedFlag = 1;
