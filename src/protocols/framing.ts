@@ -1,73 +1,72 @@
-import type { DescMethod, Message } from "@bufbuild/protobuf";
-import type { UniversalServerRequest } from "@connectrpc/connect/protocol";
-import { parseContentType as grpcType } from "@connectrpc/connect/protocol-grpc";
-import { exhausted } from "../errors.ts";
+import type { DescMessage, Message } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import { type Compression, encodeEnvelope, envelopeCompress } from "@connectrpc/connect/protocol";
+import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Pace } from "../event-loop.ts";
 import { brokenMessage, notOneMessage } from "../rpc/errors.ts";
 import { type BodyReader, keep } from "../wire/body-reader.ts";
-import { invalidValue } from "../wire/status.ts";
-import { canUnpack, unpack } from "../wire/unpack.ts";
+import type { CallTime } from "../wire/call.ts";
+import { invalidValue, messageTooLarge } from "../wire/status.ts";
+import { unpack } from "../wire/unpack.ts";
+import { binaryOf } from "../wire/write-binary.ts";
+import { jsonOf } from "../wire/write-json.ts";
+import { type Exchange, paceOf } from "./engine.ts";
 import type { MessageReader } from "./message-reader.ts";
+
+/** An RPC whose messages go over gRPC, gRPC-Web and Connect. */
+export interface WireRpc {
+  /** Returns what reads the message of a request. */
+  readerOf(exchange: Exchange): MessageReader;
+  /** Longest silence within a request, ms. */
+  readonly idleMs: number;
+  /** Writes an answer, a large one in slices. @throws what `pace` throws */
+  bytesOf(answer: unknown, binary: boolean, pace: Pace): Promise<Uint8Array>;
+  /** Words an error for the senders of another tool. */
+  told?(error: ConnectError): ConnectError | undefined;
+}
+
+/** The compressions of messages. */
+export const compressions: Compression[] = [compressionGzip, compressionBrotli];
+
+/** What a request may have beside its message. */
+export const envelopeRoom = 1024;
 
 const headBytes = 5; // of a message in an envelope: its flags and its length
 const compressedFlag = 1;
+/** Smaller messages are not compressed, as by Connect's handlers. */
+const compressBytesMin = 1024;
 
-/** How the messages of a request are in its body. */
-export interface Form {
-  readonly enveloped: boolean;
-  readonly binary: boolean;
-  /** The header that names the encoding of compressed messages. */
-  readonly encodingHeader: string;
-}
-
-const webType = /^application\/grpc-web(?:\+(?:(json)(?:; ?charset=utf-?8)?|proto))?$/i;
-const connectType = /^application\/(connect\+)?(?:(json)(?:; ?charset=utf-?8)?|proto)$/i;
-
-/** The form of a content type; undefined for one that no protocol has, or that has messages in another coding. */
-export function formOf(type: string): Form | undefined {
-  const grpc = grpcType(type);
-  if (grpc !== undefined) return { enveloped: true, binary: grpc.binary, encodingHeader: "grpc-encoding" };
-  const web = webType.exec(type);
-  if (web !== null) return { enveloped: true, binary: web[1] === undefined, encodingHeader: "grpc-encoding" };
-  const connect = connectType.exec(type);
-  if (connect === null) return undefined;
-  const enveloped = connect[1] !== undefined;
-  const encodingHeader = enveloped ? "connect-content-encoding" : "content-encoding";
-  return { enveloped, binary: connect[2] === undefined, encodingHeader };
-}
-
-/** The encodings that Connect's protocols name. */
-const encodings = ["gzip", "br"];
-
-/** Whether messages of this encoding can be read; null and `identity` are none. */
-export function isEncoding(encoding: string | null): boolean {
-  return encoding === null || encoding === "identity" || (encodings.includes(encoding) && canUnpack(encoding));
-}
-
-/** What the reading of a request needs of its call. */
+/** What the reading of a message needs of its call. */
 export interface Reading {
-  readonly body: BodyReader;
   readonly reader: MessageReader;
-  readonly form: Pick<Form, "enveloped" | "binary">;
-  readonly encoding: string | null;
+  readonly binary: boolean;
+  readonly encoding: string | undefined;
   reserve(bytes: number): void;
   readonly pace: Pace;
 }
 
+/** Joins what the reading of a message needs. */
+export function readingOf(
+  rpc: WireRpc,
+  exchange: Exchange,
+  call: CallTime,
+  binary: boolean,
+  encoding: string | undefined,
+): Reading {
+  return { reader: rpc.readerOf(exchange), binary, encoding, reserve: exchange.reserve, pace: paceOf(exchange, call) };
+}
+
 /** Reads the one message of a call. @throws code 3, 8 or 12 when there is none, more than one, or it cannot be read. */
-export async function oneMessage(reading: Reading): Promise<Message> {
-  const { body, form, reader } = reading;
-  if (!form.enveloped) return messageOf(await body.whole(), true, reading);
-  const bytes = await body.whole(lookAtLength(reader.bytesMax));
+export function messageInEnvelope(bytes: Buffer, reading: Reading): Promise<Message> {
   if (bytes.byteLength === 0) throw notOneMessage("no message");
   const end = bytes.byteLength < headBytes ? headBytes : headBytes + bytes.readUInt32BE(1);
   if (bytes.byteLength < end) throw brokenMessage();
   if (bytes.byteLength > end) throw notOneMessage("more than one message");
-  return messageOf(bytes.subarray(headBytes), isCompressed(bytes), reading);
+  return messageOf(bytes.subarray(headBytes), isCompressed(bytes, reading), reading);
 }
 
-/** What a message says of its length is looked at as soon as it is there. */
-function lookAtLength(bytesMax: number): (piece: Uint8Array) => void {
+/** Looks at what a message says of its length as soon as it is there. */
+export function lookAtLength(bytesMax: number): (piece: Uint8Array) => void {
   const head = Buffer.alloc(headBytes);
   let bytes = 0;
   return (piece) => {
@@ -80,30 +79,30 @@ function lookAtLength(bytesMax: number): (piece: Uint8Array) => void {
 }
 
 function checkLength(length: number, bytesMax: number) {
-  if (length > bytesMax) throw exhausted(`the message is larger than ${bytesMax} bytes`);
+  if (length > bytesMax) throw messageTooLarge(bytesMax);
 }
 
-function isCompressed(envelope: Uint8Array): boolean {
+function isCompressed(envelope: Uint8Array, { encoding }: Reading): boolean {
   const flags = envelope[0] as number;
   if ((flags & ~compressedFlag) !== 0) throw invalidValue("", `a message of the request has unknown flags (${flags})`);
+  if (flags === compressedFlag && encoding === undefined)
+    throw invalidValue("", "a message is compressed, and no header says how");
   return flags === compressedFlag;
 }
 
-async function messageOf(bytes: Uint8Array, compressed: boolean, reading: Reading): Promise<Message> {
-  const { encoding, form, reader, reserve, pace } = reading;
+/** Makes a message of its bytes, which are unpacked first. @throws code 3 or 8 */
+export async function messageOf(bytes: Uint8Array, compressed: boolean, reading: Reading): Promise<Message> {
+  const { encoding, binary, reader, reserve, pace } = reading;
+  const { bytesMax } = reader;
   let plain = bytes;
-  const named = encoding !== null && encoding !== "identity";
-  if (compressed && form.enveloped && !named) throw invalidValue("", "a message is compressed, and no header says how");
-  if (compressed && named && bytes.byteLength > 0) {
-    const tooLarge = () => exhausted(`the message is larger than ${reader.bytesMax} bytes when decompressed`);
-    plain = await unpack(bytes, encoding, { bytesMax: reader.bytesMax, tooLarge, received: reserve });
+  if (compressed && encoding !== undefined && bytes.byteLength > 0) {
+    plain = await unpack(bytes, encoding, { bytesMax, tooLarge: () => messageTooLarge(bytesMax), received: reserve });
   }
-  return reader.read(plain, form.binary, { reserve, pace });
+  return reader.read(plain, binary, { reserve, pace });
 }
 
-/** The messages of a client stream, each read as it is asked for. @throws as `oneMessage` does. */
-export async function* messages(reading: Reading): AsyncGenerator<Message, void, undefined> {
-  const { body, reader } = reading;
+/** The messages of a client stream, each read as it is asked for. @throws as `messageInEnvelope` does. */
+export async function* messages(body: BodyReader, reading: Reading): AsyncGenerator<Message, void, undefined> {
   let held: Uint8Array[] = [];
   let bytes = 0;
   let wanted = headBytes;
@@ -115,7 +114,7 @@ export async function* messages(reading: Reading): AsyncGenerator<Message, void,
         // Joined when a whole message is there: each piece is copied once or twice, however many they are.
         const joined = held.length === 1 ? bufferOf(held[0] as Uint8Array) : Buffer.concat(held);
         const length = joined.readUInt32BE(1);
-        checkLength(length, reader.bytesMax);
+        checkLength(length, reading.reader.bytesMax);
         held = [joined];
         wanted = headBytes + length;
         if (bytes < wanted) break;
@@ -123,7 +122,7 @@ export async function* messages(reading: Reading): AsyncGenerator<Message, void,
         bytes -= wanted;
         const message = joined.subarray(headBytes, wanted);
         wanted = headBytes;
-        yield await messageOf(message, isCompressed(joined), reading);
+        yield await messageOf(message, isCompressed(joined, reading), reading);
       }
     }
     if (bytes > 0) throw brokenMessage();
@@ -136,31 +135,13 @@ function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 
-/** The message in the address of a GET of Connect's: its bytes, and how they are written. */
-export function messageInAddress(url: string): { bytes: Buffer; form: Form; encoding: string | null } | undefined {
-  const query = new URL(url).searchParams;
-  const coding = query.get("encoding");
-  if (coding !== "json" && coding !== "proto") return undefined;
-  const bytes = Buffer.from(query.get("message") ?? "", query.get("base64") === "1" ? "base64url" : "utf8");
-  const form = { enveloped: false, binary: coding === "proto", encodingHeader: "content-encoding" };
-  return { bytes, form, encoding: query.get("compression") };
+/** Writes an answer in the form of its call, a large one in slices. @throws what `pace` throws */
+export async function bytesOf(desc: DescMessage, answer: Message, binary: boolean, pace: Pace): Promise<Uint8Array> {
+  return binary ? await binaryOf(desc, answer, pace) : Buffer.from(await jsonOf(desc, answer, pace));
 }
 
-/**
- * The same request with an empty body in its form: its messages have been read, and Connect's handlers, which decode
- * whatever they are sent before it can be checked, only answer.
- */
-export function withoutBody(call: UniversalServerRequest, method: DescMethod, form: Form): UniversalServerRequest {
-  for (const name of ["content-encoding", "content-length", "grpc-encoding", "connect-content-encoding"]) {
-    call.header.delete(name);
-  }
-  call.header.set("content-type", call.header.get("content-type") ?? `application/${form.binary ? "proto" : "json"}`);
-  return { ...call, method: "POST", body: emptyBody(method, form) };
-}
-
-async function* emptyBody({ methodKind }: DescMethod, { enveloped, binary }: Form): AsyncGenerator<Uint8Array> {
-  const message = Buffer.from(binary ? "" : "{}");
-  if (!enveloped) yield message;
-  else if (methodKind === "unary" || methodKind === "server_streaming")
-    yield Buffer.concat([Buffer.from([0, 0, 0, 0, message.byteLength]), message]);
+/** Puts these bytes in an envelope, compressed when they are many. */
+export async function envelopeOf(bytes: Uint8Array, compression: Compression | null): Promise<Uint8Array> {
+  const { flags, data } = await envelopeCompress({ flags: 0, data: bytes }, compression, compressBytesMin);
+  return encodeEnvelope(flags, data);
 }
