@@ -1,5 +1,15 @@
 /** Folders of `src/` that know no domain, in import order. */
-export const mechanisms: readonly string[] = ["db", "auth", "clause", "jobs", "wire", "transcoding", "rpc", "http"];
+export const mechanisms: readonly string[] = [
+  "db",
+  "auth",
+  "clause",
+  "jobs",
+  "wire",
+  "transcoding",
+  "rpc",
+  "protocols",
+  "http",
+];
 
 /** Folders of `src/` that are a proto package of the same name, in import order. */
 export const domains: readonly string[] = [
@@ -77,6 +87,7 @@ export const strictImports: Readonly<Record<string, readonly string[]>> = {
     "wire",
     "transcoding",
     "rpc",
+    "protocols",
     "http",
     "entities",
     "metrics",

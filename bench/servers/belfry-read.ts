@@ -6,12 +6,12 @@ import { routes } from "#gen/routes.ts";
 import { keyVerifier } from "../../src/auth/verify.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { connect } from "../../src/db/connect.ts";
-import { answerHeaders, messageBytesMax, openPort } from "../../src/http/port.ts";
+import { messageBytesMax, openPort } from "../../src/http/port.ts";
+import { transcoder } from "../../src/protocols/json.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
 import type { Sources } from "../../src/telemetry/families.ts";
 import { startTelemetry } from "../../src/telemetry/start.ts";
-import { transcoder } from "../../src/transcoding/handler.ts";
 import { given, serving } from "./child.ts";
 import { event } from "./event.ts";
 
@@ -37,7 +37,6 @@ const port = await openPort({
     admit,
     bodyBytesMax: (method) => messageBytesMax(config, method.parent),
     timeoutMsMax: config.deadlineMsMax,
-    headersOf: answerHeaders,
     signal: stopping.signal,
   }),
   ended: telemetry.ended,

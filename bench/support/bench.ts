@@ -58,6 +58,12 @@ export async function runBench(bench: Bench): Promise<void> {
     { name: "/v1, JSON", server: belfry, request: calls.rest, baselines: ["Fastify, JSON", "Fastify, JSON, one line"] },
     { name: "Connect, JSON", server: belfry, request: calls.connectJson, baselines: ["Fastify, JSON"] },
     { name: "Connect, binary", server: belfry, request: calls.connectBinary, baselines: ["Fastify, JSON"] },
+    ...(calls.connectGet
+      ? [{ name: "Connect, GET", server: belfry, request: calls.connectGet, baselines: ["Fastify, JSON"] }]
+      : []),
+    ...(calls.grpcWeb
+      ? [{ name: "gRPC-Web", server: belfry, request: calls.grpcWeb, baselines: ["Fastify, JSON"] }]
+      : []),
     { name: "grpc-js, gRPC", server: grpcJs, request: calls.grpc },
     { name: "gRPC", server: belfry, request: calls.grpc, baselines: ["grpc-js, gRPC"] },
   ];

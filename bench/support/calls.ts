@@ -7,6 +7,9 @@ export interface Calls {
   connectJson: LoadRequest;
   connectBinary: LoadRequest;
   grpc: LoadRequest;
+  grpcWeb?: LoadRequest;
+  /** Of calls that have no side effects. */
+  connectGet?: LoadRequest;
 }
 
 /** Makes the requests of a call. `rest` is its method and path below /v1; a POST takes the whole message as its body. */
@@ -19,6 +22,7 @@ export function callsOf<S extends DescMessage>(
   const path = `/${method.parent.typeName}/${method.name}`;
   const json = Buffer.from(toJsonString(method.input as S, message));
   const binary = Buffer.from(toBinary(method.input as S, message));
+  const query = encodeURIComponent(json.toString());
   const post = (http: 1 | 2, type: string, body: Buffer, more = {}): LoadRequest => {
     return { http, method: "POST", path, headers: { ...key, "content-type": type, ...more }, body };
   };
@@ -28,6 +32,10 @@ export function callsOf<S extends DescMessage>(
     connectJson: post(1, "application/json", json, { "connect-protocol-version": "1" }),
     connectBinary: post(1, "application/proto", binary, { "connect-protocol-version": "1" }),
     grpc: post(2, "application/grpc", framed(binary), { te: "trailers" }),
+    grpcWeb: post(1, "application/grpc-web+proto", framed(binary)),
+    ...(rest.method === "GET" && {
+      connectGet: { http: 1, method: "GET", path: `${path}?connect=v1&encoding=json&message=${query}`, headers: key },
+    }),
   };
 }
 

@@ -30,9 +30,14 @@ const series = 10_000;
 const dayHours = 23;
 const everyMs = 30_000;
 
-const protocols = { gRPC: "grpc", "/v1": "rest", "Connect, binary": "connectBinary", "Connect, JSON": "connectJson" };
+const protocols = {
+  gRPC: "grpc",
+  "/v1": "rest",
+  "Connect, binary": "connectBinary",
+  "Connect, JSON": "connectJson",
+} as const satisfies Record<string, keyof Calls>;
 type Protocol = keyof typeof protocols;
-const callOf = (calls: Calls, protocol: Protocol) => calls[protocols[protocol] as keyof Calls];
+const callOf = (calls: Calls, protocol: Protocol) => calls[protocols[protocol]];
 
 /** Connections and items of each request. */
 interface Shape {

@@ -1,5 +1,5 @@
+import type { DescService } from "@bufbuild/protobuf";
 import { SettingError } from "../config/parsers.ts";
-import type { RpcRoute } from "./rpc-error-body.ts";
 
 /** Foreign names by which agents made for another service, with the same messages and methods, may call. */
 export interface Aliases {
@@ -10,16 +10,20 @@ export interface Aliases {
 }
 
 /**
- * Adds the paths of foreign services to the routes of ours.
+ * Maps the paths of foreign services to those of ours.
  * @throws SettingError for a service that is not there, or a foreign name that is
  */
-export function addAliases(routes: Map<string, RpcRoute>, services: Aliases["services"]): void {
-  const own = [...routes];
+export function aliasPaths(
+  own: readonly DescService[],
+  services: Aliases["services"] = new Map(),
+): Map<string, string> {
+  const paths = new Map<string, string>();
   for (const [foreign, ours] of services) {
-    const methods = own.filter(([path]) => path.startsWith(`/${ours}/`));
-    if (methods.length === 0) throw new SettingError(`BELFRY_SERVICE_ALIASES: there is no service ${ours}`);
-    if (own.some(([path]) => path.startsWith(`/${foreign}/`)))
+    const service = own.find(({ typeName }) => typeName === ours);
+    if (service === undefined) throw new SettingError(`BELFRY_SERVICE_ALIASES: there is no service ${ours}`);
+    if (own.some(({ typeName }) => typeName === foreign))
       throw new SettingError(`BELFRY_SERVICE_ALIASES: ${foreign} is a service of its own`);
-    for (const [path, route] of methods) routes.set(`/${foreign}${path.slice(ours.length + 1)}`, route);
+    for (const { name } of service.methods) paths.set(`/${foreign}/${name}`, `/${ours}/${name}`);
   }
+  return paths;
 }

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { errorBody } from "./rpc-error-body.ts";
+import { errorBody } from "../protocols/error-body.ts";
 
 const answers: Record<string, [status: string, code: number, message: string]> = {
   HPE_HEADER_OVERFLOW: ["431 Request Header Fields Too Large", 8, "the request's headers are larger than 16 KiB"],

@@ -75,6 +75,8 @@ export function answerAfterBody(
   // Not set one by one: V8 would make such functions in its old space, with the request that they know (src/db/driver/statement.ts).
   Object.assign(target, {
     writeHead(...given: unknown[]) {
+      // Connect's plugin writes a head again whose sending it cannot see, since it is held.
+      if (held.length > 0) return target;
       if (!hold("writeHead", given)) return call("writeHead", given);
       target.statusCode = given[0] as number;
       return target;

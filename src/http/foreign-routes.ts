@@ -1,6 +1,6 @@
 import { adoptKey } from "../auth/key-headers.ts";
+import type { RpcRoute } from "../protocols/error-body.ts";
 import type { Request } from "../wire/body-reader.ts";
-import type { RpcRoute } from "./rpc-error-body.ts";
 
 /** Routes of protocols that are not ours, by path; a path that ends in `/*` has all below it that no other one has. */
 export type ForeignRoutes = ReadonlyMap<string, RpcRoute>;

@@ -5,6 +5,10 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Logger } from "pino";
 import type { Config } from "../config/settings.ts";
 import { unavailable } from "../errors.ts";
+import { errorBody, type RpcRoute, sendBody } from "../protocols/error-body.ts";
+import type { OwnReader } from "../protocols/message-reader.ts";
+import { answerMissingRpc, type RpcOptions, type ServedService, unaryRoutes } from "../protocols/rpc-routes.ts";
+import { serveStreams } from "../protocols/streams.ts";
 import { openRecord, type RequestRecord, recordOf } from "../rpc/context.ts";
 import { logRequest, logUnexpected } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
@@ -13,17 +17,14 @@ import type { RequestMemory } from "../rpc/request-memory.ts";
 import { version } from "../version.ts";
 import type { Request } from "../wire/body-reader.ts";
 import { breakOff, type Response } from "../wire/send-response.ts";
-import { type Aliases, addAliases } from "./aliases.ts";
+import { codeOfStatus } from "../wire/status.ts";
+import { type Aliases, aliasPaths } from "./aliases.ts";
 import { calledUrl } from "./called-url.ts";
-import { rpcRoutes, type ServedService } from "./connect.ts";
 import { allowOrigins } from "./cors.ts";
 import { answerAfterBody, hasBody, type RestLimits } from "./drain-request-body.ts";
 import { type ForeignRoutes, foreignRoute, keyAdopter, noRoutes, pathOf } from "./foreign-routes.ts";
 import { type Incoming, listen, type RequestHandler } from "./listener.ts";
-import type { OwnReader } from "./message-decoder.ts";
 import { servePages } from "./pages/pages.ts";
-import { errorBody, type RpcRoute, sendBody } from "./rpc-error-body.ts";
-import { codeOfStatus } from "./status.ts";
 import type { Identity } from "./tls-server.ts";
 import { connectionOf, type UnreadResponses } from "./unread-responses.ts";
 
@@ -87,12 +88,6 @@ export interface Port {
   close(options: { drainMs: number }): Promise<void>;
 }
 
-/** Headers of every answer to a request, on every protocol. */
-export function answerHeaders(request: Request): Record<string, string> {
-  const id = recordOf(request)?.requestId;
-  return id === undefined ? {} : { "x-request-id": id };
-}
-
 const lastWordsMs = 500;
 // Clearly more than a message may have, so that the client of one that is a little too large reads the reason.
 const rest: RestLimits = { graceMs: 150, waitMs: 10_000, bytesMax: 12 * 1024 * 1024 };
@@ -111,11 +106,13 @@ export async function openPort(options: PortOptions): Promise<Port> {
   const { config, log, transcode, aliases, foreign = noRoutes } = options;
   const stopping = options.stopping ?? new AbortController();
   let leaving = false;
-  const routes = routesOf(options, stopping.signal);
-  if (aliases !== undefined) addAliases(routes, aliases.services);
+  const rpcs = rpcOptions(options, stopping.signal);
+  const services = rpcs.services.map(({ service }) => service);
+  const ownPaths = aliasPaths(services, aliases?.services);
+  const routes = unaryRoutes(rpcs);
   for (const [path, route] of foreign) routes.set(path, route);
   const adoptKey = keyAdopter(foreign, aliases?.keyHeaders);
-  const app = await application({ ...options, routes, leaving: () => leaving });
+  const app = await application({ ...options, rpcs, routes, leaving: () => leaving });
 
   const crossOrigin = config.corsOrigins.length > 0;
   const onRequest: RequestHandler = (request, response, sendContinue) => {
@@ -141,7 +138,10 @@ export async function openPort(options: PortOptions): Promise<Port> {
     if (transcode !== undefined && !crossOrigin && request.url?.startsWith("/v1/"))
       return answerWith(foreignRoute(foreign, pathOf(request)) ?? transcode, request, response, log);
     response.setHeader("x-request-id", record.requestId);
-    const rpc = request.method === "POST" && !crossOrigin ? routes.get(pathOf(request)) : undefined;
+    const path = pathOf(request);
+    const own = ownPaths.get(path);
+    if (own !== undefined) request.url = own + (request.url ?? "").slice(path.length);
+    const rpc = request.method === "POST" && !crossOrigin ? routes.get(own ?? path) : undefined;
     if (rpc !== undefined) return answerWith(rpc, request, response, log);
     app.routing(request as never, response as never);
   };
@@ -193,11 +193,8 @@ function closed({ log, bodies, ended }: PortOptions, record: RequestRecord, requ
   ended?.(record, request, status);
 }
 
-function routesOf(
-  { config, log, services, admit, bodies, readers }: PortOptions,
-  stopping: AbortSignal,
-): Map<string, RpcRoute> {
-  return rpcRoutes({
+function rpcOptions({ config, log, services, admit, bodies, readers }: PortOptions, stopping: AbortSignal): RpcOptions {
+  return {
     services,
     admit,
     stopping,
@@ -214,7 +211,7 @@ function routesOf(
       bodies,
       readers,
     },
-  });
+  };
 }
 
 function answerWith(route: RpcRoute, request: Request, response: Response, log: Logger) {
@@ -230,7 +227,7 @@ function answerWith(route: RpcRoute, request: Request, response: Response, log: 
 
 /** The routes, on Fastify, which is asked where other origins are allowed. Paths of RPCs and /v1 leave it in their first hook, before it looks at content type or body. */
 async function application(
-  options: PortOptions & { routes: Map<string, RpcRoute>; leaving(): boolean },
+  options: PortOptions & { rpcs: RpcOptions; routes: Map<string, RpcRoute>; leaving(): boolean },
 ): Promise<FastifyInstance> {
   const { config, log, routes, transcode, leaving, notReady } = options;
   const app = fastify({
@@ -267,6 +264,7 @@ async function application(
   for (const [path, route] of routes) {
     app.all(path, { onRequest: (request, reply) => hand(route, request, reply) }, unreachable);
   }
+  await serveStreams(app, options.rpcs);
   if (transcode !== undefined) {
     app.all("/v1/*", { onRequest: (request, reply) => hand(transcode, request, reply) }, unreachable);
   }
@@ -281,6 +279,7 @@ async function application(
   app.setNotFoundHandler({ preHandler: undefined as never }, (request, reply) => {
     if (transcode !== undefined && request.raw.url?.startsWith("/v1/")) return hand(transcode, request, reply);
     if (answerMissing(request, reply)) return reply;
+    if (answerMissingRpc(pathOf(request.raw), request.raw, reply.raw)) return reply.hijack();
     return sendError(reply, 404, errorBody(5, `there is nothing at ${pathOf(request.raw)}`));
   });
   app.setErrorHandler((error: { statusCode?: number; message: string }, _request, reply) => {

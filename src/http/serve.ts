@@ -1,9 +1,9 @@
-import { recordOf, tenantOf } from "../rpc/context.ts";
+import { type TranscoderOptions, transcoder } from "../protocols/json.ts";
+import { recordOf } from "../rpc/context.ts";
 import type { Discovery } from "../rpc/discovery.ts";
 import { logUnexpected } from "../rpc/log.ts";
-import { type TranscoderOptions, transcoder } from "../transcoding/handler.ts";
 import { listenError } from "./listen-error.ts";
-import { answerHeaders, messageBytesMax, openPort, type Port, type PortOptions } from "./port.ts";
+import { messageBytesMax, openPort, type Port, type PortOptions } from "./port.ts";
 
 interface Options extends Omit<PortOptions, "transcode" | "stopping" | "bodies"> {
   stopping: AbortController;
@@ -39,19 +39,10 @@ function jsonApi({ config, routes, services, admit, bodies, log }: Options, sign
     streamBytesMax: config.streamBytesMax,
     bodyIdleMs: config.streamIdleMs,
     timeoutMsMax: config.deadlineMsMax,
-    headersOf: answerHeaders,
-    tenantOf,
-    received(request, bytes) {
-      const record = recordOf(request);
-      if (record !== undefined) bodies.reserve(record, bytes);
-    },
+    bodies,
     report(error, request) {
       const record = recordOf(request);
       if (record !== undefined) logUnexpected(log, record, error);
-    },
-    failed(code, request) {
-      const record = recordOf(request);
-      if (record !== undefined) record.code ??= code;
     },
   });
 }

@@ -1,5 +1,5 @@
 import type { ForeignRoutes } from "../http/foreign-routes.ts";
-import type { RpcRoute } from "../http/rpc-error-body.ts";
+import type { RpcRoute } from "../protocols/error-body.ts";
 import type { Integration, Operation } from "./integration.ts";
 import { grpcRoute } from "./serve-grpc.ts";
 import { httpRoute } from "./serve-http.ts";

@@ -1,24 +1,16 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, type ConnectError } from "@connectrpc/connect";
 import { pathOf } from "../http/foreign-routes.ts";
-import { answerHeaders } from "../http/port.ts";
-import type { RpcRoute } from "../http/rpc-error-body.ts";
-import { codeOfStatus } from "../http/status.ts";
-import { type RequestRecord, recordOf } from "../rpc/context.ts";
-import { checkEncoding, readBody } from "../transcoding/body.ts";
-import { bodyReader, type Request } from "../wire/body-reader.ts";
-import { CallTime, untilAborted, watchClient } from "../wire/call.ts";
+import { answerHeaders, clientOf, type Exchange, openBody, type Protocol, readBody } from "../protocols/engine.ts";
+import type { RpcRoute } from "../protocols/error-body.ts";
+import type { RequestRecord } from "../rpc/context.ts";
+import { recordOf } from "../rpc/context.ts";
+import { checkEncoding } from "../transcoding/body.ts";
+import type { CallTime } from "../wire/call.ts";
 import { copyHeaders } from "../wire/headers.ts";
-import {
-  breakOff,
-  endResponse,
-  type Response,
-  sendWhole,
-  writePieces,
-  writeResponseHead,
-} from "../wire/send-response.ts";
-import { errorStatus, refusalOf } from "../wire/status.ts";
+import { endResponse, sendWhole, writePieces, writeResponseHead } from "../wire/send-response.ts";
+import { codeOfStatus, errorStatus, refusalOf } from "../wire/status.ts";
 import type { Answer, Integration, Operation } from "./integration.ts";
-import { admitCall, callOf, leftMs, type Serving } from "./serving.ts";
+import { foreignEngine, type ServedOperation, type Serving } from "./serving.ts";
 
 const noOverrides: ReadonlyMap<number, number> = new Map();
 
@@ -29,81 +21,62 @@ export function httpRoute(
   operations: ReadonlyMap<string, Operation>,
 ): RpcRoute {
   const allow = [...operations.keys(), ...(operations.has("GET") ? ["HEAD"] : []), "OPTIONS"].join(", ");
+  const { receiverBytesMax: bytesMax, streamIdleMs: idleMs } = serving.config;
+  const serve = foreignEngine(serving, integration);
+  const protocol: Protocol<ServedOperation, CallTime> = {
+    name: "http",
+    async read({ operation: { body } }, exchange) {
+      if (body === undefined) return Buffer.alloc(0);
+      if (body === "as sent") return openBody(exchange, { bytesMax, idleMs }).whole();
+      checkEncoding(exchange.request.headers["content-encoding"]);
+      return readBody(exchange, { bytesMax, idleMs });
+    },
+    write(_operation, answer, exchange, { signal }) {
+      const record = exchange.record as RequestRecord;
+      record.code = codeOfStatus((answer as Answer).status);
+      return send(exchange, answer as Answer, (part) => serving.foreign.work(record, signal, part));
+    },
+    refuse: (_operation, error, exchange) => refuse(error, exchange),
+  };
 
   return async (request, response) => {
-    const record = recordOf(request) as RequestRecord;
     const { method = "" } = request;
     const operation = operations.get(method === "HEAD" ? "GET" : method);
-    if (operation !== undefined) return serveOperation(operation, record, request, response);
+    if (operation !== undefined) return serve(protocol, { operation, overGrpc: false }, request, response);
     if (operations.size > 0 && method === "OPTIONS")
-      return send(request, response, { status: 204, headers: { allow } });
+      return send({ request, response }, { status: 204, headers: { allow } });
     const error =
       operations.size === 0
         ? refusalOf(Code.NotFound, 404, `there is nothing at ${pathOf(request)}`)
         : refusalOf(Code.Unimplemented, 405, `this path takes ${allow}, not ${method}`);
     if (operations.size > 0) error.metadata.set("allow", allow);
-    await refuse(error, record, request, response);
+    const record = recordOf(request);
+    if (record !== undefined) record.code = error.code;
+    await refuse(error, { request, response });
   };
 
-  async function serveOperation(operation: Operation, record: RequestRecord, request: Request, response: Response) {
-    const time = serving.startTime((live) => new CallTime(undefined, serving.config.deadlineMsMax, live));
-    const { signal } = time;
-    const client = watchClient(response);
-    client.started(time);
-    try {
-      await untilAborted(admitCall(serving, integration, operation, record, request), time);
-      const body = await bodyOf(operation, record, request, time);
-      const call = callOf(serving, integration, record, request, time, false);
-      const answer = await serving.foreign.work(record, signal, () => operation.serve(call, body));
-      record.code = codeOfStatus(answer.status);
-      await send(request, response, answer, (part) => serving.foreign.work(record, signal, part));
-    } catch (thrown) {
-      if (response.headersSent) return breakOff(response);
-      const error = thrown instanceof ConnectError ? thrown : serving.foreign.fail(thrown, record, signal);
-      await refuse(error, record, request, response);
-    } finally {
-      client.ended();
-    }
-  }
-
-  async function refuse(error: ConnectError, record: RequestRecord, request: Request, response: Response) {
-    record.code = error.code;
-    const { headers, ...answer } = integration.refuse(error, errorStatus(error, noOverrides), request.headers);
+  function refuse(error: ConnectError, ends: Ends) {
+    const { headers, ...answer } = integration.refuse(error, errorStatus(error, noOverrides), ends.request.headers);
     const set: Record<string, string> = {};
     copyHeaders(error.metadata, set);
-    await send(request, response, { ...answer, headers: { ...set, ...headers } });
-  }
-
-  function bodyOf({ body }: Operation, record: RequestRecord, request: Request, time: CallTime): Promise<Buffer> {
-    if (body === undefined) return Promise.resolve(Buffer.alloc(0));
-    const { receiverBytesMax: bytesMax, streamIdleMs: idleMs } = serving.config;
-    const received = (bytes: number) => serving.bodies.reserve(record, bytes);
-    const limits = { bytesMax, idleMs, received, totalMs: leftMs(time) };
-    if (body === "unpacked") {
-      checkEncoding(request.headers["content-encoding"]);
-      return readBody(request, limits);
-    }
-    const tooLarge = () => refusalOf(Code.ResourceExhausted, 413, `the body may have at most ${bytesMax} bytes`);
-    if (Number(request.headers["content-length"] ?? 0) > bytesMax) throw tooLarge();
-    return bodyReader(request, { ...limits, tooLarge }).whole();
+    return send(ends, { ...answer, headers: { ...set, ...headers } });
   }
 }
+
+/** A request and its response. */
+type Ends = Pick<Exchange, "request" | "response">;
 
 /** Does a part of a call's work in its turn. */
 type Work = <T>(part: () => Promise<T>) => Promise<T>;
 
 async function send(
-  request: Request,
-  response: Response,
+  { request, response }: Ends,
   { status, headers = {}, body = "" }: Answer,
   work: Work = (part) => part(),
 ): Promise<void> {
   const all = { ...answerHeaders(request), ...headers };
   if (typeof body === "string" || body instanceof Uint8Array) {
-    if (status !== 204) {
-      const client = { method: request.method, acceptEncoding: request.headers["accept-encoding"] };
-      return sendWhole(response, status, all, body, client);
-    }
+    if (status !== 204) return sendWhole(response, status, all, body, clientOf(request));
     writeResponseHead(response, status, all);
     return endResponse(response);
   }

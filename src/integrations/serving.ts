@@ -1,14 +1,15 @@
+import { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { Principal } from "../auth/principal.ts";
 import type { Config } from "../config/settings.ts";
 import { paced } from "../event-loop.ts";
+import { type Engine, engine } from "../protocols/engine.ts";
 import type { IngestQueue } from "../receiver/ingest-queue.ts";
 import type { RequestRecord } from "../rpc/context.ts";
 import type { ForeignCalls } from "../rpc/foreign-calls.ts";
 import type { RequestMemory } from "../rpc/request-memory.ts";
 import type { Request } from "../wire/body-reader.ts";
-import type { CallTime, timeStarter } from "../wire/call.ts";
-import { requestHeaders } from "../wire/headers.ts";
+import { CallTime, timeoutOf, type timeStarter } from "../wire/call.ts";
 import type { Call, Integration, ItemOutcome, Operation } from "./integration.ts";
 
 /** What calls of integrations are served with. */
@@ -46,24 +47,51 @@ export function itemCounts(): ItemCounts {
   };
 }
 
-/** How long a call's body may take, ms. */
-export const leftMs = (time: CallTime): number => Math.max(1, time.endMs - performance.now());
+/** An operation, and whether it is called over gRPC. */
+export interface ServedOperation {
+  readonly operation: Operation;
+  readonly overGrpc: boolean;
+}
 
-/** Admits a call by its headers. @throws the ConnectError that it is refused with */
-export async function admitCall(
-  { foreign, room }: Serving,
-  { name }: Integration,
-  operation: Operation,
-  record: RequestRecord,
-  request: Request,
-): Promise<void> {
-  record.integration = { name, operation: operation.name };
-  const call = {
-    name: `${name}/${operation.name}`,
-    permission: operation.permission,
-    room: (header: Headers, principal: Principal, of: RequestRecord) => room(operation.lane, header, principal, of),
-  };
-  await foreign.admit(call, requestHeaders(request.headers), record, request);
+/** Makes the engine of a tool's operations, which refuses and bounds them as it does RPCs. */
+export function foreignEngine<Rpc extends ServedOperation = ServedOperation>(
+  serving: Serving,
+  integration: Integration,
+): Engine<Rpc, CallTime> {
+  const { bodies, config, foreign, room, startTime } = serving;
+  const { deadlineMsMax } = config;
+  const { name } = integration;
+  return engine<Rpc, CallTime>(
+    {
+      async admit({ operation }, { header, request, ...exchange }) {
+        const record = exchange.record as RequestRecord;
+        record.integration = { name, operation: operation.name };
+        const call = {
+          name: `${name}/${operation.name}`,
+          permission: operation.permission,
+          room: (header: Headers, principal: Principal, of: RequestRecord) =>
+            room(operation.lane, header, principal, of),
+        };
+        await foreign.admit(call, header, record, request);
+        const askedMs = timeoutOf(request.headers, deadlineMsMax);
+        return startTime((live) => new CallTime(askedMs, deadlineMsMax, live));
+      },
+      async work({ operation, overGrpc }, body, { record, request }, time) {
+        const call = callOf(serving, integration, record as RequestRecord, request, time, overGrpc);
+        const answer = await foreign.work(record as RequestRecord, time.signal, () =>
+          operation.serve(call, body as Buffer),
+        );
+        (record as RequestRecord).code = 0;
+        return answer;
+      },
+      fail(thrown, { record }, time) {
+        if (!(thrown instanceof ConnectError)) return foreign.fail(thrown, record as RequestRecord, time?.signal);
+        (record as RequestRecord).code = thrown.code;
+        return thrown;
+      },
+    },
+    bodies,
+  );
 }
 
 /** The call of an operation, for what it does. */

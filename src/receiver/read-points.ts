@@ -1,10 +1,10 @@
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { MetricSchema, TaggedMetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { type PutMetricsRequest, PutMetricsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import type { MessageReader, OwnReader } from "../http/message-decoder.ts";
 import { scanned, scanPoint } from "../metrics/point-scanner.ts";
 import { type KeptKey, keptKey, key, kinds } from "../metrics/series-key.ts";
 import { found, type Segment, type SeriesMemory, type TenantSeries } from "../metrics/series-memory.ts";
+import type { MessageReader, OwnReader } from "../protocols/message-reader.ts";
 import type { ReadingCall } from "../transcoding/json/parse.ts";
 import { countBinary } from "../wire/count-binary.ts";
 import { messageBoundsOf } from "../wire/message-limits.ts";

@@ -1,8 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { bodyReader, type Request } from "../wire/body-reader.ts";
-import { invalidValue, refusalOf } from "../wire/status.ts";
-import { canUnpack, unpack } from "../wire/unpack.ts";
+import { invalidValue, messageTooLarge, refusalOf } from "../wire/status.ts";
+import { canUnpack } from "../wire/unpack.ts";
 
 /** Bounds of a body. */
 export interface BodyLimits {
@@ -12,8 +12,6 @@ export interface BodyLimits {
   idleMs: number;
   /** Notified of bytes that come in; what it throws ends the reading. */
   received(bytes: number): void;
-  /** Longest time for all of it, ms. */
-  totalMs?: number;
 }
 
 const jsonType = /^application\/(?:[\w.!#$&^+-]+\+)?json[ \t]*(?:;(.*))?$/i;
@@ -54,24 +52,6 @@ function unsupportedType(message: string): ConnectError {
   return refusalOf(Code.InvalidArgument, 415, message);
 }
 
-function tooLarge(bytesMax: number): ConnectError {
-  return refusalOf(Code.ResourceExhausted, 413, `the body may have at most ${bytesMax} bytes`);
-}
-
-/** Reads the whole body, decompressed. Throws code 4 after a silence, 413 when its declared, read or decompressed size is above `bytesMax`. */
-export async function readBody(request: Request, limits: BodyLimits): Promise<Buffer> {
-  const { headers } = request;
-  const { bytesMax } = limits;
-  const declared = headers["content-length"];
-  if (declared !== undefined && Number(declared) > bytesMax) throw tooLarge(bytesMax);
-  const { received } = limits;
-  const bounds = { ...limits, tooLarge: () => tooLarge(bytesMax) };
-  const bytes = await bodyReader(request, bounds).whole();
-  const encoding = encodingName(headers["content-encoding"]);
-  if (bytes.length === 0 || encoding === "identity") return bytes;
-  return unpack(bytes, encoding, { ...bounds, received });
-}
-
 /** Whether the head of a request says that no body follows. */
 export function headEndsRequest(request: Request): boolean {
   const { headers } = request;
@@ -90,7 +70,7 @@ export async function refuseBody(request: Request, limits: BodyLimits): Promise<
 
 async function isEmpty(request: Request, limits: BodyLimits): Promise<boolean> {
   try {
-    await bodyReader(request, { ...limits, bytesMax: 0, tooLarge: () => tooLarge(0) }).whole();
+    await bodyReader(request, { ...limits, bytesMax: 0, tooLarge: () => messageTooLarge(0) }).whole();
     return true;
   } catch (error) {
     if (error instanceof ConnectError && error.code === Code.ResourceExhausted) return false;

@@ -1,8 +1,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
-import { Code, type ConnectError } from "@connectrpc/connect";
 import { bodyReader, keep, type Request } from "../wire/body-reader.ts";
 import { breakOff, endResponse, type Response, writePieces, writeResponseHead } from "../wire/send-response.ts";
-import { refusalOf } from "../wire/status.ts";
+import { messageTooLarge, streamTooLarge } from "../wire/status.ts";
 import { unpackStream } from "../wire/unpack.ts";
 import { type BodyLimits, encodingName } from "./body.ts";
 
@@ -94,7 +93,7 @@ export async function* readLines<T>(
     let from = 0;
     for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
       const line = joined(pending, chunk.subarray(from, at));
-      if (line.length > bytesMax) throw lineTooLong(bytesMax);
+      if (line.length > bytesMax) throw messageTooLarge(bytesMax);
       pending = [];
       size = 0;
       from = at + 1;
@@ -103,7 +102,7 @@ export async function* readLines<T>(
     if (from < chunk.length) {
       keep(pending, chunk.subarray(from));
       size += chunk.length - from;
-      if (size > bytesMax) throw lineTooLong(bytesMax);
+      if (size > bytesMax) throw messageTooLarge(bytesMax);
     }
   }
   const last = joined(pending, Buffer.alloc(0));
@@ -118,16 +117,12 @@ function isBlank(line: Buffer): boolean {
   return line.every((byte) => byte === 32 || byte === 13 || byte === 9);
 }
 
-function lineTooLong(bytesMax: number): ConnectError {
-  return refusalOf(Code.ResourceExhausted, 413, `one message may have at most ${bytesMax} bytes`);
-}
-
 async function* decoded(
   request: Request,
   { idleMs, received, streamBytesMax }: BodyLimits & { streamBytesMax: number },
 ): AsyncGenerator<Buffer, void, undefined> {
   const encoding = encodingName(request.headers["content-encoding"]);
-  const tooLarge = () => refusalOf(Code.ResourceExhausted, 413, `a stream may have at most ${streamBytesMax} bytes`);
+  const tooLarge = () => streamTooLarge(streamBytesMax);
   const body = bodyReader(request, { bytesMax: streamBytesMax, idleMs, tooLarge, received });
   try {
     if (encoding === "identity") yield* body as AsyncIterable<Buffer>;

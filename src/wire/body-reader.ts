@@ -19,8 +19,6 @@ export interface BodyLimits {
   bytesMax: number;
   /** Longest time without a byte while one is waited for, ms. */
   idleMs: number;
-  /** Longest time for all of it, ms; without it there is none. */
-  totalMs?: number;
   /** What it fails with beyond `bytesMax`. */
   tooLarge(): ConnectError;
   /** Notified of bytes that come in; what it throws ends the reading. */
@@ -50,7 +48,7 @@ const rateBytesMin = 4096;
 
 /** A body with bounds. It fails with code 4 after a silence, code 1 when the client has left, and as `limits` says. */
 export function bodyReader(request: Request, limits: BodyLimits): BodyReader {
-  const { bytesMax, idleMs, totalMs } = limits;
+  const { bytesMax, idleMs } = limits;
   const queue: Uint8Array[] = [];
   let left = bytesMax;
   let ended = false;
@@ -60,7 +58,6 @@ export function bodyReader(request: Request, limits: BodyLimits): BodyReader {
     | { resolve(bytes: Buffer): void; reject(error: Error): void; look?: (piece: Uint8Array) => void }
     | undefined;
   let idle: NodeJS.Timeout | undefined;
-  let total: NodeJS.Timeout | undefined;
   let pace: NodeJS.Timeout | undefined;
   let leftBefore = bytesMax;
 
@@ -131,17 +128,12 @@ export function bodyReader(request: Request, limits: BodyLimits): BodyReader {
     if (request.readableEnded) return end();
     if (request.destroyed) return close();
     idle = setTimeout(silent, idleMs).unref();
-    if (totalMs !== undefined) {
-      const late = () => fail(new ConnectError(`the request did not end within ${totalMs} ms`, Code.DeadlineExceeded));
-      total = setTimeout(late, totalMs).unref();
-    }
     if (gathering !== undefined) pace = setInterval(slow, rateMs).unref();
     request.on("data", take).on("end", end).on("close", close).on("error", close);
   }
 
   function release() {
     clearTimeout(idle);
-    clearTimeout(total);
     clearInterval(pace);
     request.off("data", take).off("end", end).off("close", close);
   }

@@ -105,6 +105,16 @@ export class CallTime {
     this.abort(new ConnectError("the deadline has passed", Code.DeadlineExceeded));
   }
 
+  /** Returns the headers that the handler has set, if it has asked for them. */
+  headersSet(): Headers | undefined {
+    return undefined;
+  }
+
+  /** Returns the trailers that the handler has set, if it has asked for them. */
+  trailersSet(): Headers | undefined {
+    return undefined;
+  }
+
   /** Ends the call: no timer stays behind, and the signal aborts if something still listens. */
   finish(): void {
     this.#live.delete(this);
@@ -149,13 +159,11 @@ export class Call extends CallTime implements HandlerContext {
     return this.#responseTrailer;
   }
 
-  /** The headers that the handler has set, if it has asked for them. */
-  headersSet(): Headers | undefined {
+  override headersSet(): Headers | undefined {
     return this.#responseHeader;
   }
 
-  /** The trailers that the handler has set, if it has asked for them. */
-  trailersSet(): Headers | undefined {
+  override trailersSet(): Headers | undefined {
     return this.#responseTrailer;
   }
 }

@@ -18,6 +18,16 @@ export function refusalOf(code: Code, status: number, message: string): ConnectE
   return error;
 }
 
+/** Code 8, 413: a message, or what it unpacks to, has more bytes than it may. */
+export function messageTooLarge(bytesMax: number): ConnectError {
+  return refusalOf(Code.ResourceExhausted, 413, `the message is larger than ${bytesMax} bytes`);
+}
+
+/** Code 8, 413: a client stream has more bytes than it may, in all. */
+export function streamTooLarge(bytesMax: number): ConnectError {
+  return refusalOf(Code.ResourceExhausted, 413, `a stream may have at most ${bytesMax} bytes`);
+}
+
 /** Code 3 about one field; `path` is its JSON path, `rule` reads on after it. `note` ends the message alone. */
 export function invalidValue(path: string, rule: string, note = ""): ConnectError {
   return new ConnectError(`${path === "" ? rule : `${path}: ${rule}`}${note}`, Code.InvalidArgument, undefined, [
@@ -36,4 +46,13 @@ export function asConnectError(thrown: unknown, report: (error: unknown) => void
 /** The HTTP status of an error of an RPC. */
 export function errorStatus(error: ConnectError, overrides: ReadonlyMap<number, number>): number {
   return fixedStatus.get(error) ?? overrides.get(error.code) ?? httpStatus(error.code);
+}
+
+/** The code that most likely stands behind an HTTP status, for the log of answers that no RPC function has given. */
+export function codeOfStatus(status: number): number {
+  if (status < 400) return 0;
+  if (status === 413) return 8;
+  if (status === 405) return 12;
+  for (let code = 3; code <= 16; code += 1) if (httpStatus(code) === status) return code;
+  return status < 500 ? 3 : 2;
 }

@@ -5,10 +5,10 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { MetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { DataReceiverService, type PutMetricsRequest } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { paced } from "../../src/event-loop.ts";
-import { messageReader } from "../../src/http/message-decoder.ts";
 import { noNotes } from "../../src/metrics/notes.ts";
 import type { KeptKey } from "../../src/metrics/series-key.ts";
 import { type SeriesMemory, seriesMemory, seriesOf } from "../../src/metrics/series-memory.ts";
+import { messageReader } from "../../src/protocols/message-reader.ts";
 import { decodePoint, formKey, pointReader, scannedPointsOf } from "../../src/receiver/read-points.ts";
 import { cases } from "../support/cases.ts";
 

@@ -6,11 +6,11 @@ import type { ClientType, Role } from "../../src/auth/principal.ts";
 import { keyVerifier } from "../../src/auth/verify.ts";
 import { type Config, readConfig } from "../../src/config/settings.ts";
 import { certificate } from "../../src/http/certificate.ts";
-import { answerHeaders, messageBytesMax, openPort, type PortOptions } from "../../src/http/port.ts";
+import { messageBytesMax, openPort, type PortOptions } from "../../src/http/port.ts";
 import { unreadResponses } from "../../src/http/unread-responses.ts";
+import { transcoder } from "../../src/protocols/json.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
-import { transcoder } from "../../src/transcoding/handler.ts";
 import { atEnd } from "./at-end.ts";
 import { type TestDatabase, temporaryDir, testDatabase } from "./database.ts";
 
@@ -64,10 +64,10 @@ export async function testPort(services: TestService[], options: Options = {}) {
     services: wrapped,
     admit,
     bodyBytesMax: (method) => messageBytesMax(config, method.parent),
+    itemsMax: config.receiverItemsMax,
     streamBytesMax: config.streamBytesMax,
     bodyIdleMs: config.streamIdleMs,
     timeoutMsMax: config.deadlineMsMax,
-    headersOf: answerHeaders,
     signal: stopping.signal,
   });
   const notReady = options.notReady ?? (() => (gate.open ? undefined : "the database is away"));

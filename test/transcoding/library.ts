@@ -3,7 +3,7 @@ import { createServer as createHttp2Server, type Http2Server } from "node:http2"
 import type { AddressInfo } from "node:net";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { type TranscoderOptions, transcoder } from "../../src/transcoding/handler.ts";
+import { type TranscoderOptions, transcoder } from "../../src/protocols/json.ts";
 import { bindRoutes } from "../../src/transcoding/routes/binding.ts";
 import { foreign, libraryService } from "./schema.ts";
 

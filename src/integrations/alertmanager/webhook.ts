@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
-import { connectErrorBody } from "../../http/rpc-error-body.ts";
+import { connectErrorBody } from "../../protocols/error-body.ts";
 import { passScalar, passValue } from "../../transcoding/json/pass-value.ts";
 import { key } from "../../transcoding/json/read-string.ts";
 import { colon, endOf, next, numberText, type Scan } from "../../transcoding/json/scan.ts";

@@ -9,7 +9,6 @@ import {
 } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { ConnectError } from "@connectrpc/connect";
-import { exhausted } from "../errors.ts";
 import type { Pace } from "../event-loop.ts";
 import { bodyText } from "../transcoding/body.ts";
 import { parseText, type ReadingCall, type TextReader } from "../transcoding/json/parse.ts";
@@ -18,7 +17,7 @@ import { portionReader } from "../transcoding/json/read-portions.ts";
 import { countBinary } from "../wire/count-binary.ts";
 import { type CountLimits, memoryFactor } from "../wire/message-limits.ts";
 import { holdsRedacted } from "../wire/redacted.ts";
-import { invalidValue } from "../wire/status.ts";
+import { invalidValue, messageTooLarge } from "../wire/status.ts";
 
 /** Bounds of the messages of an RPC. */
 export interface MessageLimits {
@@ -53,7 +52,7 @@ export function messageReader({ input }: DescMethod, { bytesMax, itemsMax }: Mes
     bytesMax,
     limits,
     async read(bytes, binary, call) {
-      if (bytes.byteLength > bytesMax) throw exhausted(`the message is larger than ${bytesMax} bytes`);
+      if (bytes.byteLength > bytesMax) throw messageTooLarge(bytesMax);
       if (!binary) {
         const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
         return (await parseText(bodyText(buffer), buffer, json, options, call)) as Message;

@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from "node:http";
 import { createRegistry } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { errorJson, errorText } from "../transcoding/error-text.ts";
@@ -23,7 +24,7 @@ export function errorBody(code: number, message: string): Buffer {
 }
 
 /** Answers with an error in our form, whole and at once. */
-export function sendBody(response: Response, status: number, body: Buffer, headers: Record<string, string> = {}): void {
+export function sendBody(response: Response, status: number, body: Buffer, headers: OutgoingHttpHeaders = {}): void {
   if (response.headersSent || response.destroyed) return;
   const whole = { method: undefined, acceptEncoding: undefined };
   void sendWhole(response, status, { ...headers, "content-type": "application/json" }, body, whole);

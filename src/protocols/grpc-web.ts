@@ -1,0 +1,71 @@
+import type { ConnectError } from "@connectrpc/connect";
+import { encodeEnvelope } from "@connectrpc/connect/protocol";
+import { headerEncoding, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { trailerFlag, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
+import { writable } from "../rpc/errors.ts";
+import type { Call } from "../wire/call.ts";
+import { copyHeaders } from "../wire/headers.ts";
+import { endResponse, type Response, writeResponseHead } from "../wire/send-response.ts";
+import { invalidValue } from "../wire/status.ts";
+import { openBody, type Protocol, paceOf } from "./engine.ts";
+import { envelopeOf, envelopeRoom, lookAtLength, messageInEnvelope, readingOf, type WireRpc } from "./framing.ts";
+import { packingOf } from "./grpc.ts";
+
+/** gRPC-Web: gRPC whose status is a last frame of the body. `text`: the body is base64, as browsers' oldest requests need it. */
+export function grpcWeb<R extends WireRpc>(binary: boolean, text: boolean): Protocol<R> {
+  const type = `application/grpc-web${text ? "-text" : ""}+${binary ? "proto" : "json"}`;
+
+  function respond(
+    response: Response,
+    headers: Record<string, string | string[]>,
+    call: Call | undefined,
+    error: ConnectError | undefined,
+    message: Uint8Array = new Uint8Array(),
+  ) {
+    if (response.destroyed) return;
+    const set = call?.headersSet();
+    if (set !== undefined) copyHeaders(set, headers);
+    const trailers = setTrailerStatus(new Headers(call?.trailersSet()), error && writable(error));
+    const body = Buffer.concat([message, encodeEnvelope(trailerFlag, trailerSerialize(trailers))]);
+    writeResponseHead(response, 200, { ...headers, "content-type": type });
+    endResponse(response, text ? body.toString("base64") : body);
+  }
+
+  return {
+    name: "grpc-web",
+    async read(rpc, exchange, call) {
+      const reading = readingOf(rpc, exchange, call, binary, packingOf(exchange.header).request);
+      const { bytesMax } = reading.reader;
+      // Four characters hold three bytes.
+      const room = envelopeRoom + (text ? Math.ceil(bytesMax / 3) : 0);
+      const body = openBody(exchange, { bytesMax, idleMs: rpc.idleMs }, room);
+      return messageInEnvelope(
+        text ? bytesOfText(await body.whole()) : await body.whole(lookAtLength(bytesMax)),
+        reading,
+      );
+    },
+    async write(rpc, answer, exchange, call) {
+      const { response: packing } = packingOf(exchange.header);
+      const message = await envelopeOf(await rpc.bytesOf(answer, binary, paceOf(exchange, call)), packing);
+      const packed: Record<string, string> = packing === null ? {} : { [headerEncoding]: packing.name };
+      respond(exchange.response, packed, call, undefined, message);
+    },
+    refuse(_rpc, error, { response }, call) {
+      respond(response, {}, call, error);
+    },
+  };
+}
+
+const alphabet = /^[A-Za-z0-9+/]*={0,2}$/;
+
+/** The bytes of a body in base64, whose pieces may each have been padded. @throws code 3 for what is none */
+function bytesOfText(body: Buffer): Buffer {
+  const text = body.toString("latin1");
+  const end = text.indexOf("=");
+  const pieces = end < 0 || text.length - end <= 2 ? [text] : text.split(/(?<==)(?!=)/);
+  if (!pieces.every((piece) => piece.length % 4 === 0 && alphabet.test(piece)))
+    throw invalidValue("", "the body is not base64, as its content type says");
+  return pieces.length === 1
+    ? Buffer.from(text, "base64")
+    : Buffer.concat(pieces.map((piece) => Buffer.from(piece, "base64")));
+}

@@ -1,0 +1,234 @@
+import type { OutgoingHttpHeaders } from "node:http";
+import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
+import { Code, type ConnectError, createContextValues, type ServiceImpl } from "@connectrpc/connect";
+import type { Pipeline } from "../rpc/pipeline.ts";
+import type { RequestMemory } from "../rpc/request-memory.ts";
+import { checkContentType, checkEncoding, headEndsRequest, refuseBody } from "../transcoding/body.ts";
+import { errorText } from "../transcoding/error-text.ts";
+import { httpBodyParts } from "../transcoding/http-body.ts";
+import { shortened } from "../transcoding/json/scan.ts";
+import type { MessageValues } from "../transcoding/json/values.ts";
+import { planner, type RoutePlan } from "../transcoding/plan.ts";
+import type { Route } from "../transcoding/routes/binding.ts";
+import { matcher } from "../transcoding/routes/match.ts";
+import {
+  eventStream,
+  type Framing,
+  ndjson,
+  rawStream,
+  readLines,
+  sendStream,
+  wantsEvents,
+} from "../transcoding/stream.ts";
+import type { Request } from "../wire/body-reader.ts";
+import { type Call, untilAborted } from "../wire/call.ts";
+import { copyHeaders } from "../wire/headers.ts";
+import { memoryFactor } from "../wire/message-limits.ts";
+import { endResponse, type Response, sendWhole, writeResponseHead } from "../wire/send-response.ts";
+import { formOf, isShared } from "../wire/shared-messages.ts";
+import { asConnectError, errorStatus, refusalOf } from "../wire/status.ts";
+import {
+  answerHeaders,
+  clientOf,
+  type Exchange,
+  type Protocol,
+  paceOf,
+  type Rpc,
+  readBody,
+  rpcEngine,
+} from "./engine.ts";
+
+export interface TranscoderOptions {
+  /** The table that the plugin makes, or what `bindRoutes` makes of descriptors. */
+  routes: readonly Route[];
+  services: readonly { service: DescService; implementation: Partial<ServiceImpl<DescService>> }[];
+  /** Admits a call before a byte of its body is read. @throws the ConnectError of a refusal */
+  admit?: Pipeline["admit"];
+  /** The largest body, before and after decompression, bytes; one message of a client stream. */
+  bodyBytesMax(method: DescMethod): number;
+  /** The most items of a batch; without it there is none. */
+  itemsMax?: number;
+  /** The largest total of a client stream, bytes; without it there is none. */
+  streamBytesMax?: number;
+  /** The longest silence within a body, ms; a minute without it. */
+  bodyIdleMs?: number;
+  /** Counts the memory of all bodies; absent: it is not counted. */
+  bodies?: RequestMemory;
+  /** The longest time that a unary call may take, ms; also that of requests which name none. */
+  timeoutMsMax: number;
+  /** What google.protobuf.Any may hold; without it, all types of the services' files. */
+  registry?: Registry;
+  /** Aborts when the server stops. */
+  signal?: AbortSignal;
+  /** Whether JSON keys that no field has are an error (the default). */
+  unknownFields?: "refuse" | "ignore";
+  /** Notified of unexpected errors; the answer says "internal error" alone. */
+  report?(error: unknown, request: Request): void;
+}
+
+/** A call of an RPC by a route, with what its address says. */
+interface RoutedCall extends Rpc {
+  readonly plan: RoutePlan;
+  readonly raw: string[];
+  readonly query: string;
+}
+
+const noOverrides: ReadonlyMap<number, number> = new Map();
+
+/**
+ * Answers HTTP requests by calling RPCs in process, once, without a second encoding. The function owns the answer: it
+ * settles when the answer is sent and never rejects. What is left unread of a refused body is the caller's.
+ */
+export function transcoder(options: TranscoderOptions): (request: Request, response: Response) => Promise<void> {
+  const match = matcher(options.routes);
+  const itemsMax = options.itemsMax ?? Number.POSITIVE_INFINITY;
+  const limitsOf = (method: DescMethod) => ({ itemsMax, memoryBytesMax: options.bodyBytesMax(method) * memoryFactor });
+  const { planOf, registry, writer } = planner({ ...options, limitsOf });
+  const plans = new Map(options.routes.map((route) => [route, planOf(route)]));
+  const report = options.report ?? (() => {});
+  const serve = rpcEngine<RoutedCall>({
+    admit: options.admit ?? (async () => createContextValues()),
+    deadlineMsMax: options.timeoutMsMax,
+    stopping: options.signal,
+    report,
+    bodies: options.bodies,
+  });
+  const protocol: Protocol<RoutedCall> = {
+    name: "http",
+    read: ({ plan, raw, query }, exchange, call) =>
+      // At once, where there is nothing to wait for.
+      plan.route.body === "" && !plan.takesStream && headEndsRequest(exchange.request)
+        ? plan.reader.fromUrl(raw, query)
+        : readRequest(plan, raw, query, exchange, call),
+    write: ({ plan }, answer, exchange, call) =>
+      plan.streams ? writeStream(plan, answer, exchange, call) : writeAnswer(plan, answer, exchange, call),
+    refuse: ({ plan }, error, exchange, call) => sendError(exchange, error, plan.overrides, call),
+  };
+
+  return (request, response) => {
+    const { url = "", method = "" } = request;
+    const route = match.find(method, url);
+    const plan = route === undefined ? undefined : plans.get(route);
+    if (plan === undefined) return unrouted(request, response);
+    const raw = plan.route.variables.map(match.captured);
+    const query = url.slice(match.pathEnd() + 1);
+    const { handler: call, streams } = plan;
+    return serve(protocol, { method: plan.route.method, call, streams, plan, raw, query }, request, response);
+  };
+
+  async function readRequest(plan: RoutePlan, raw: string[], query: string, exchange: Exchange, call: Call) {
+    const { reader, route } = plan;
+    const { request, reserve } = exchange;
+    const bounds = { bytesMax: options.bodyBytesMax(route.method), idleMs: options.bodyIdleMs ?? 60_000 };
+    const reading = { reserve, pace: paceOf(exchange, call) };
+    if (plan.takesStream) {
+      checkContentType(request, true);
+      const streamBytesMax = options.streamBytesMax ?? Number.POSITIVE_INFINITY;
+      const limits = { ...bounds, streamBytesMax, received: reserve };
+      return readLines(request, limits, (line) => reader.message(line, reading));
+    }
+    if (route.body === "") {
+      if (!headEndsRequest(request)) await refuseBody(request, { ...bounds, received: reserve });
+      return reader.fromUrl(raw, query);
+    }
+    if (reader.rawBody) checkEncoding(request.headers["content-encoding"]);
+    else checkContentType(request);
+    const bytes = await readBody(exchange, bounds);
+    const message = reader.fromUrl(raw, query);
+    await reader.addBody(message, bytes, request.headers["content-type"], reading);
+    return message;
+  }
+
+  function writeAnswer(plan: RoutePlan, answer: unknown, exchange: Exchange, call: Call) {
+    const { request, response } = exchange;
+    const headers = headersOf(exchange, call);
+    const value = plan.answerOf(answer as MessageValues);
+    // The end of the line is for people at a terminal.
+    const sendText = (text: string) => sendWhole(response, 200, headers, `${text}\n`, clientOf(request));
+    if (!plan.rawAnswer) {
+      headers["content-type"] = "application/json";
+      const large = plan.writeLarge(value, paceOf(exchange, call));
+      if (large === undefined) return sendText(plan.write(value));
+      return large.then(sendText);
+    }
+    const { contentType, data } = httpBodyParts(value);
+    headers["content-type"] = contentType;
+    return sendWhole(response, 200, headers, data, clientOf(request));
+  }
+
+  async function writeStream(plan: RoutePlan, answer: unknown, exchange: Exchange, call: Call) {
+    const { request, response } = exchange;
+    const messages = (answer as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+    const next = () => untilAborted(messages.next(), call);
+    try {
+      const first = await next();
+      const framing = framingOf(plan, request, first);
+      const headers = headersOf(exchange, call);
+      await sendStream(response, headers, request.method === "HEAD", framing, first, next, (thrown) =>
+        errorText(
+          asConnectError(thrown, (error) => report(error, request)),
+          registry,
+          writer,
+        ),
+      );
+    } finally {
+      // Not awaited: a handler that does not listen to its signal may never come to its end.
+      messages.return?.().catch(() => undefined);
+    }
+  }
+
+  function framingOf(plan: RoutePlan, request: Request, first: IteratorResult<unknown>): Framing {
+    const write = (message: unknown) => plan.write(plan.answerOf(message as MessageValues));
+    if (plan.rawAnswer) {
+      const bytesOf = (message: unknown) => httpBodyParts(plan.answerOf(message as MessageValues)).data;
+      const begin = first.done === true ? undefined : plan.answerOf(first.value as MessageValues);
+      return rawStream(httpBodyParts(begin).contentType, bytesOf);
+    }
+    return sharing(wantsEvents(request.headers.accept) ? eventStream(write) : ndjson(write));
+  }
+
+  /** The same framing, which makes the bytes of a message once that many clients are sent. */
+  function sharing(framing: Framing): Framing {
+    const bytesOf = (message: unknown) => Buffer.from(framing.message(message) as string);
+    return {
+      ...framing,
+      message: (message) =>
+        isShared(message) ? formOf(message, framing.contentType, () => bytesOf(message)) : framing.message(message),
+    };
+  }
+
+  async function unrouted(request: Request, response: Response): Promise<void> {
+    const { url = "" } = request;
+    const allow = match.allowed(url).join(", ");
+    if (allow !== "" && request.method === "OPTIONS") {
+      writeResponseHead(response, 204, { ...answerHeaders(request), allow });
+      return endResponse(response);
+    }
+    const error =
+      allow === ""
+        ? refusalOf(Code.NotFound, 404, `there is nothing at ${shortened(url.slice(0, match.pathEnd()))}`)
+        : refusalOf(Code.Unimplemented, 501, `this path takes ${allow}, not ${request.method}`);
+    if (allow !== "") error.metadata.set("allow", allow);
+    await sendError({ request, response }, error, noOverrides, undefined);
+  }
+
+  function sendError(
+    { request, response }: Pick<Exchange, "request" | "response">,
+    error: ConnectError,
+    overrides: ReadonlyMap<number, number>,
+    call: Call | undefined,
+  ): void | Promise<void> {
+    const headers = headersOf({ request }, call);
+    copyHeaders(error.metadata, headers as Record<string, string | string[]>);
+    headers["content-type"] = "application/json";
+    const text = `${errorText(error, registry, writer)}\n`;
+    return sendWhole(response, errorStatus(error, overrides), headers, text, clientOf(request));
+  }
+}
+
+function headersOf({ request }: Pick<Exchange, "request">, call: Call | undefined): OutgoingHttpHeaders {
+  const headers = answerHeaders(request);
+  const set = call?.headersSet();
+  if (set !== undefined) copyHeaders(set, headers);
+  return headers;
+}
