@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { listener } from "../../src/db/listen.ts";
 import { testDatabase } from "../support/database.ts";
@@ -50,8 +49,11 @@ test("nothing is heard after its end", async () => {
   listen("one");
   await vi.waitFor(() => expect(heard.one).toEqual([""]));
   await replicas.stop();
+  await vi.waitFor(async () => expect(await connections()).toHaveLength(0));
+  const other = start();
+  other.listen("one");
+  await vi.waitFor(() => expect(other.heard.one).toEqual([""]));
   await notify("one", "late");
-  await sleep(50);
+  await vi.waitFor(() => expect(other.heard.one).toEqual(["", "late"]));
   expect(heard.one).toEqual([""]);
-  expect(await connections()).toHaveLength(0);
 });

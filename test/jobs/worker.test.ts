@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Db } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { enqueue, type Job, type NewJob } from "../../src/jobs/queue.ts";
@@ -66,12 +66,8 @@ const leftOf = async (kind: string) => (await sql`select from jobs where kind = 
 const allDone = (kind: string, count: number) =>
   until(async () => (await leftOf(kind)) === 0 && (await doneOf(kind)).length >= count);
 
-async function until(holds: () => Promise<boolean>, withinMs = 10_000) {
-  const endMs = performance.now() + withinMs;
-  while (!(await holds())) {
-    if (performance.now() > endMs) throw new Error("it does not come about");
-    await sleep(10);
-  }
+async function until(holds: () => boolean | Promise<boolean>) {
+  await vi.waitUntil(holds, { timeout: 10_000, interval: 10 });
 }
 
 describe("a job is done", () => {
@@ -249,19 +245,26 @@ describe("a worker", () => {
   test("that stops ends the runs in work and begins no other", async () => {
     const kind = newKind();
     const started: string[] = [];
+    const blocked = Promise.withResolvers<void>();
     const before = async (jobs: readonly Job[]) => {
       started.push(...jobs.map(({ id }) => id));
-      await sleep(200);
+      await blocked.promise;
     };
     await put(randomUUID(), kind, [
       { payload: 1, id: "a" },
       { payload: 1, id: "b" },
     ]);
     const { stop } = start(noting(kind, { before }), { runsMax: 1 });
-    await until(async () => started.length === 1);
-    await stop();
+    await until(() => started.length === 1);
+    const stopping = stop();
+    blocked.resolve();
+    await stopping;
     expect((await doneOf(kind)).map(({ id }) => id)).toEqual(["a"]);
-    await sleep(300);
+    // By then it would have begun: another worker, called later, has looked and run.
+    const other = newKind();
+    await put(randomUUID(), other, [{ payload: 1 }]);
+    start(noting(other));
+    await allDone(other, 1);
     expect(started).toEqual(["a"]);
     expect(await leftOf(kind)).toBe(1);
   });
@@ -304,8 +307,8 @@ describe("turns", () => {
     const blocked = Promise.withResolvers<void>();
     const tenants = Array.from({ length: 8 }, () => randomUUID());
     for (const each of tenants) await put(each, slow, [{ payload: {} }]);
-    const ran = Promise.withResolvers<void>();
-    const made = start([
+    const [full, ran] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const kinds: JobKind[] = [
       { name: slow, sizeMax: 1, share: 1, run: () => blocked.promise.then(() => []) },
       {
         name: timed,
@@ -317,8 +320,9 @@ describe("turns", () => {
           return [];
         },
       },
-    ]);
-    await sleep(300);
+    ];
+    const made = start(kinds, { callOthers: full.resolve });
+    await full.promise;
     await put(randomUUID(), timed, [{ payload: {} }]);
     made.wake();
     await ran.promise;

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test, vi } from "vitest";
 import { entityId, idText } from "../../src/entities/identity.ts";
 import { lockWindows } from "../../src/maintenance/rows.ts";
@@ -183,8 +182,8 @@ test("a state that a model names meanwhile is the one to go back to", async () =
   await act("start", id);
   await become({ host: 300 });
   await put("host", { productionState: 500 });
-  await sleep(100);
-  await become({ host: 300 });
+  await put("other", { productionState: 450 });
+  await become({ host: 300, other: 450 });
   await act("stop", id);
-  await become({ host: 500 });
+  await become({ host: 500, other: 450 });
 });

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { untilAborted } from "../../src/wire/call.ts";
 
@@ -8,8 +8,10 @@ test("a handler that fails after its client has left leaves no rejection that en
   const note = (error: unknown) => unhandled.push(error);
   process.on("unhandledRejection", note);
   const gone = new Error("the client went away");
+  let thrown = 0;
   const fails = async () => {
     await sleep(1);
+    thrown += 1;
     throw new Error("too late");
   };
   await expect(untilAborted(fails(), { signal: AbortSignal.abort(gone) })).rejects.toBe(gone);
@@ -17,7 +19,8 @@ test("a handler that fails after its client has left leaves no rejection that en
   const outcome = untilAborted(fails(), later);
   later.abort(gone);
   await expect(outcome).rejects.toBe(gone);
-  await sleep(50);
+  while (thrown < 2) await sleep(1);
+  await nextTurn();
   process.off("unhandledRejection", note);
   expect(unhandled).toEqual([]);
 });

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Principal } from "../../src/auth/principal.ts";
 import { transaction } from "../../src/db/transaction.ts";
@@ -62,7 +61,6 @@ describe("a row of a call that failed", () => {
       await queue.stop();
       expect(clock()).toBeLessThan(2000);
     });
-    await sleep(100);
     expect(lines.some((line) => line.includes("left behind") && line.includes("not written"))).toBe(true);
   });
 

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { connect } from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
 import { create, toBinary } from "@bufbuild/protobuf";
@@ -129,8 +130,8 @@ describe("a write that is refused or fails", () => {
       .toMatchObject([
         { resource, outcome, requestId: answer.headers.get("x-request-id"), client: { name: "USER manager" } },
       ]);
-    await sleep(50);
-    expect(await entries()).toHaveLength(1);
+    await call("DELETE", "/v1/api-clients/later");
+    await expect.poll(() => entries()).toMatchObject([{ resource: "apiClient/later" }, { resource }]);
   });
 
   test("for want of permission leaves one row with the client that tried", async () => {
@@ -167,6 +168,8 @@ describe("a write that is refused or fails", () => {
 
   test("because its caller has left leaves one row", async () => {
     const { tenant, entries } = await world();
+    // Who calls is known from now on.
+    expect(await entries()).toEqual([]);
     const session = connect(server.url);
     const stream = session.request({
       ":method": "POST",
@@ -175,8 +178,10 @@ describe("a write that is refused or fails", () => {
       ...tenant.headers,
     });
     stream.on("error", () => {});
-    stream.write('{"name":');
-    await sleep(200);
+    await once(stream, "ready");
+    await new Promise((resolve) => stream.write('{"name":', resolve));
+    // Answered once the server has read what came before.
+    await new Promise((resolve) => session.ping(resolve));
     session.destroy();
     await expect.poll(() => entries(), { timeout: 3000 }).toMatchObject([{ outcome: "CANCELLED" }]);
   });
@@ -188,9 +193,13 @@ describe("no row is left", () => {
     for (const headers of [{}, { "service-api-key": "nonsense" }] as Record<string, string>[]) {
       expect((await v1(server.url, headers)("POST", "/v1/api-clients", agent)).status).toBe(401);
     }
-    await sleep(100);
+    const { tenant, call, entries } = await world();
+    await call("DELETE", "/v1/api-clients/later");
+    await expect.poll(() => entries()).toHaveLength(1);
     // Other tenants have older ones.
-    expect(await sql`select from audit_entries where time_ms >= ${startMs}`).toHaveLength(0);
+    expect(await sql`select tenant_id from audit_entries where time_ms >= ${startMs}`).toEqual([
+      { tenant_id: tenant.id },
+    ]);
   });
 
   test("by reading, by the data receiver, or by a path that nothing is at", async () => {
@@ -202,8 +211,8 @@ describe("no row is left", () => {
     await call("POST", "/v1/data-receiver/models", "{");
     await call("POST", "/v1/nowhere", {});
     await call("PATCH", "/v1/api-clients", {});
-    await sleep(100);
-    expect(await entries()).toEqual([]);
+    await call("DELETE", "/v1/api-clients/later");
+    await expect.poll(() => entries()).toMatchObject([{ resource: "apiClient/later" }]);
   });
 
   test("by any RPC that reads, and by none of those that write but the data receiver's", () => {

@@ -1,5 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { createLink } from "../../src/auth/console-links.ts";
 import { keyDigest } from "../../src/auth/key.ts";
 import { newToken, parseToken } from "../../src/auth/session-token.ts";
@@ -8,7 +9,7 @@ import { readConfig } from "../../src/config/settings.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { firstLink } from "../../src/tenants/first-key.ts";
 import { createTenantWithKey } from "../../src/tenants/tenant.ts";
-import { rawHttp1 } from "../support/clients.ts";
+import { rawHttp1, transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { ownClock } from "../support/stretch.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
@@ -22,7 +23,8 @@ const server = await testServer({
 });
 const { sql } = server.database;
 const json = { "content-type": "application/json" };
-const own = { ...json, "sec-fetch-site": "same-origin" };
+const fromOwn = { "sec-fetch-site": "same-origin" };
+const own = { ...json, ...fromOwn };
 
 interface Sent {
   method?: string;
@@ -54,11 +56,8 @@ interface Held extends Record<string, string> {
   cookie: string;
   "service-session-proof": string;
 }
-const current = (
-  held: Record<string, string>,
-  method = "GET",
-  headers: Record<string, string> = { "sec-fetch-site": "same-origin" },
-) => send("/v1/console-sessions/current", { method, headers: { ...headers, ...held } });
+const current = (held: Record<string, string>, method = "GET", headers: Record<string, string> = fromOwn) =>
+  send("/v1/console-sessions/current", { method, headers: { ...headers, ...held } });
 
 /** Returns what a browser holds after this answer. */
 const heldBy = ({ headers, body }: Awaited<ReturnType<typeof send>>): Held => ({
@@ -333,11 +332,12 @@ describe("a session ends", () => {
 
   test("with its key, within a second, also where a watch runs", async () => {
     const { held, tenant } = await loggedIn();
-    const watch = send("/v1/events:watch", { headers: { ...own, ...held }, body: { query: {} } });
-    await sleep(300);
+    const watch = createClient(EventQueryService, transport(server.target, "connect", { ...fromOwn, ...held }));
+    const told = watch.watchEvents({ query: {} })[Symbol.asyncIterator]();
+    await told.next();
     const clock = ownClock();
     await sql`delete from api_keys where tenant_id = ${tenant.id}`;
-    expect((await watch).body).toContain("the session has ended");
+    await expect(told.next()).rejects.toThrow("the session has ended");
     expect(clock()).toBeLessThan(1500);
     expect((await current(held)).status).toBe(401);
     expect(await sql`select 1 from console_sessions where tenant_id = ${tenant.id}`).toHaveLength(0);
