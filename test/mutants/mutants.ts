@@ -249,8 +249,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a counter that starts again goes back",
     file: "src/metrics/aggregate.ts",
-    text: "value < last ? value : value - last",
-    replacement: "value - last",
+    text: "if (isRate) for (let i",
+    replacement: "if (!isRate) for (let i",
     tests: ["test/metrics/aggregate.test.ts"],
   },
   {
