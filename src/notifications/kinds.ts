@@ -17,7 +17,7 @@ import { officeChat } from "./kinds/office-chat.ts";
 import { teamChat } from "./kinds/team-chat.ts";
 import { webhook } from "./kinds/webhook.ts";
 import type { Notification } from "./notification.ts";
-import { brokenTemplate, render } from "./rendering/template.ts";
+import { brokenTemplate, render, TemplateError } from "./rendering/template.ts";
 import { type Described, variablesOf } from "./rendering/variables.ts";
 import { refusedHost } from "./stored-credential.ts";
 
@@ -74,7 +74,7 @@ export function placeOf(type: DestinationType): string {
   return `${name} ${kind.place?.(message)}`;
 }
 
-/** Renders one template after the other, so that no destination holds up others by their number. */
+/** Renders one template after the other, so that no destination holds up others by their number. @throws TemplateError */
 async function renderTexts(
   type: DestinationType,
   notification: Notification,
@@ -138,12 +138,14 @@ export async function send(
     return notSent(name, "refused_address", `the credential is not sent: ${refused.path} ${refused.rule}`, given.state);
   const secrets = new Set([...secretsOf(desc, message), ...credentialSecrets]);
   const signIn = { destinationKey, refreshToken, hide: (secret: string) => void secrets.add(secret) };
-  const texts = await renderTexts(
-    type,
-    given.notification,
-    world.publicUrl,
-    paced(undefined, given.notification.tenant.id),
-  );
+  const { notification } = given;
+  let texts: Record<string, string>;
+  try {
+    texts = await renderTexts(type, notification, world.publicUrl, paced(undefined, notification.tenant.id));
+  } catch (error) {
+    if (error instanceof TemplateError) return notSent(name, "bad_request", error.message, given.state);
+    throw error;
+  }
   const outcome = await kind.send({ ...given, destination: message, texts }, { ...world, signIn });
   const state = secrets.size === 0 ? outcome.state : withoutSecrets(outcome.state, secrets);
   return { ...outcome, answer: redacted(outcome.answer, secrets), state };

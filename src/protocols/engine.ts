@@ -82,6 +82,8 @@ export function engine<Rpc, Held extends CallTime = Call>(
       client.started(held);
       const go = (message: unknown) => {
         reads = false;
+        // Its time may have passed while the message was unpacked: what was answered with that is not done.
+        held.check();
         return work(rpc, message, exchange, held);
       };
       const message = protocol.read(rpc, exchange, held);

@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import {
+  Code,
   ConnectError,
   type ContextValues,
   createContextKey,
@@ -18,7 +19,7 @@ import { recordOf, tenantOf } from "../rpc/context.ts";
 import { writable } from "../rpc/errors.ts";
 import { bodyReader, brokenOff, type Request } from "../wire/body-reader.ts";
 import { requestHeaders } from "../wire/headers.ts";
-import { messageTooLarge, streamTooLarge } from "../wire/status.ts";
+import { messageTooLarge, refusalOf, streamTooLarge } from "../wire/status.ts";
 import type { Exchange } from "./engine.ts";
 import { compressions, envelopeRoom, lookAtLength, messageInEnvelope, messages, type Reading } from "./framing.ts";
 import {
@@ -57,12 +58,16 @@ export async function serveStreams(app: FastifyInstance, options: RpcOptions): P
       const { raw } = request;
       if (raw.method !== "POST") return refuseMethod(post, raw, reply.hijack().raw);
       const header = requestHeaders(raw.headers);
+      if (!URL.canParse(raw.url ?? "", `http://${raw.headers[":authority"] ?? raw.headers.host}`))
+        return sendRefusal(malformedAddress(), { response: reply.hijack().raw });
       const form = formOf(raw);
       const begin = { values: createContextValues(), body: none() };
       try {
         begin.values = await admit(rpc.method, header, raw);
         if (form === undefined) throw unknownType(raw);
         Object.assign(begin, await read(rpc, raw, reply.raw, form, begin.values));
+        // The plugin looks for a client that leaves later alone.
+        if (reply.raw.destroyed) return reply.hijack();
       } catch (error) {
         if (!(error instanceof ConnectError)) throw error;
         if (await brokenOff(raw)) return reply.hijack();
@@ -89,12 +94,7 @@ export async function serveStreams(app: FastifyInstance, options: RpcOptions): P
           const onRead = (_none: unknown, context: HandlerContext) => {
             const answer = call(context.values.get(sentKey), context);
             if (method.methodKind === "client_streaming") return answer;
-            // The plugin waits for ever to write to a client that has gone: its handler ends all the same.
-            const answers = answer as AsyncGenerator<unknown>;
-            context.signal.addEventListener("abort", () => void answers.return(undefined).catch(() => {}), {
-              once: true,
-            });
-            return answers;
+            return endedBy(context.signal, answer as AsyncGenerator<unknown>);
           };
           router.rpc(method, onRead as unknown as MethodImpl<typeof method>);
         }
@@ -143,6 +143,21 @@ export async function serveStreams(app: FastifyInstance, options: RpcOptions): P
     return { bytesMax, idleMs, received, tooLarge: () => streamTooLarge(bytesMax) };
   }
 }
+
+/**
+ * Ends a stream as its signal says. The plugin waits for ever to write to a client that has gone: the handler ends all the same.
+ * A client that is slow when the time is over is told so; the plugin would take the end of the handler for the end of the stream.
+ */
+async function* endedBy(signal: AbortSignal, answers: AsyncGenerator<unknown>): AsyncGenerator<unknown> {
+  signal.addEventListener("abort", () => void answers.return(undefined).catch(() => {}), { once: true });
+  for await (const each of answers) {
+    yield each;
+    if (signal.aborted) break;
+  }
+  if (signal.aborted) throw signal.reason;
+}
+
+const malformedAddress = () => refusalOf(Code.InvalidArgument, 400, "the Host header or the path is malformed");
 
 /** How the messages of a stream come. */
 interface Form {

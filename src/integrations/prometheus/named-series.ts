@@ -89,8 +89,10 @@ export function seriesNamer({ version, tenantId, known, facts, entityLabels, now
       if (find(made)) return { series: found.segment, entry: found.entry };
       const text = Buffer.from(keptKey(0).bytes.buffer).toString("latin1");
       const series = fresh.get(text) ?? seriesMade(request, written);
+      // Its memory is not reserved: a broken one is not kept.
+      if (typeof series === "string") return series;
       fresh.set(text, series);
-      return typeof series === "string" ? series : { series: series[made] as NewSeries, entry: 0 };
+      return { series: series[made] as NewSeries, entry: 0 };
     },
   };
 }

@@ -8,9 +8,23 @@ type Token = readonly [kind: string, value: string, start: number, end: number, 
 
 const parsed = (template: string) => Mustache.parse(template) as unknown as readonly Token[];
 
+/** A stored template that cannot be parsed: another parser took it. */
+export class TemplateError extends Error {}
+
+function tokensOf(template: string): readonly Token[] {
+  try {
+    return parsed(template);
+  } catch (error) {
+    throw new TemplateError(`the template cannot be parsed: ${(error as Error).message}`);
+  }
+}
+
 const sectionsDeepMax = 32;
 const tagCharsMax = 300;
 const blanksMax = 1000;
+/** With other delimiters the parser looks for each tag's kind to the end of the template: its time grows with the square. */
+const otherDelimitersCharsMax = 4096;
+const otherDelimiters = /\{\{\s*=/;
 /** How much of a name is quoted in an error. */
 const quotedCharsMax = 64;
 
@@ -65,6 +79,8 @@ export function brokenTemplate(template: string): string | undefined {
   };
   const blanks = template.search(longBlanks);
   if (blanks >= 0) return `has more than ${blanksMax} blanks in a row at ${place(blanks)}`;
+  if (template.length > otherDelimitersCharsMax && otherDelimiters.test(template))
+    return `changes its delimiters, and has more than ${otherDelimitersCharsMax} characters`;
   try {
     return firstBroken(parsed(template), 0);
   } catch (error) {
@@ -160,7 +176,7 @@ export function render(
       else if (kind === "^" && !found) write(inner, scopes);
     }
   };
-  write(parsed(template.replace(longBlanks, "$1")), [variables]);
+  write(tokensOf(template.replace(longBlanks, "$1")), [variables]);
   return cutText(text, charsMax);
 }
 

@@ -169,7 +169,8 @@ describe("what is no template is refused with its place", () => {
     [`{{=${"<".repeat(150)} ${">".repeat(150)}=}}`, /^has a tag of more than 300 characters at line 1/],
     [`a\n{{a${" ".repeat(1001)}}}`, "has more than 1000 blanks in a row at line 2, column 4"],
     [`{{#${"a".repeat(60_000)}}}`, /^is no Mustache template: unclosed section "a{64}" at line 1/],
-    [`{{=${"a".repeat(60_000)} =}}`, /^is no Mustache template: .{0,100}$/],
+    [`{{=${"a".repeat(4000)} =}}`, /^is no Mustache template: .{0,100}$/],
+    [`{{ =[ ]=}}${"[a]".repeat(2000)}`, "changes its delimiters, and has more than 4096 characters"],
   ])("%s", (template, rule) => {
     const broken = brokenTemplate(template);
     if (typeof rule === "string") expect(broken).toBe(rule);
