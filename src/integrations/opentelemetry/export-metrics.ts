@@ -34,7 +34,7 @@ interface Read {
   resources: Set<ResourcePart>;
   /** Of each value, the data point that it is of. */
   owners: number[];
-  /** Of each data point, its metric. */
+  /** The metric of each data point. */
   metrics: MetricPart[];
   skipped: number;
   broken: Map<number, string>;

@@ -29,7 +29,7 @@ export interface PointNames {
   add(points: ReadPoints, point: DataPoint, values: readonly number[], timeMs: number): number | string;
 }
 
-/** What the series of a request are found with. */
+/** Finds the series of a request. */
 interface Naming {
   readonly known: TenantSeries;
   readonly walk: Walk;
@@ -145,7 +145,7 @@ export function pointNames({ known, walk, nowMs, reserve }: Naming): PointNames 
 /** Values that count something else than the metric's unit. */
 const counting: ReadonlySet<string> = new Set([".count", ".bucket"]);
 
-/** What a value of a metric is called. */
+/** Names a value of a metric. */
 interface SeriesName {
   readonly metric: string;
   readonly units: string;

@@ -27,7 +27,7 @@ export function* member(bytes: Uint8Array, field: number, walk: Walk): Generator
 /** A resource of a request: the same object for all that it holds. */
 export interface ResourcePart {
   readonly bytes: Uint8Array;
-  /** Of its bytes; set when it is looked up. */
+  /** The digest of its bytes, set when it is looked up. */
   digest?: Buffer;
   /** Set when it is read. */
   entity?: ResourceEntity;

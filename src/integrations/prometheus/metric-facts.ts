@@ -18,7 +18,7 @@ const types: readonly Instrument[] = [
 /** What senders said of metrics lately; they say it again each minute. */
 export interface KnownFacts {
   learn(tenantId: string, metric: string, facts: Readonly<Notes>, nowMs: number): void;
-  /** Of a metric, else of the family that its name belongs to; nothing where neither is known. */
+  /** Finds the facts of a metric, else of the family that its name belongs to; none where neither is known. */
   find(tenantId: string, metric: string): Readonly<Notes>;
   /** Another number whenever something has changed of a tenant's metrics. */
   version(tenantId: string): number;

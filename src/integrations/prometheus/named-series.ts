@@ -8,17 +8,17 @@ import { seriesOfLabels } from "./series-of-labels.ts";
 import type { WrittenSeries } from "./series-walk.ts";
 import type { WriteRequest } from "./write-request.ts";
 
-/** Where the points of a series go. */
+/** The place that the points of a series go to. */
 export interface SeriesPlace {
   readonly series: Segment | NewSeries;
   readonly entry: number;
 }
 
-/** What is made of a series: its samples, and of native histograms how many values they have, and their sum. */
+/** The suffixes of series made of one: its samples, and of native histograms the count and the sum of their values. */
 export const suffixes = ["", "_count", "_sum"] as const;
 export type Made = 0 | 1 | 2;
 
-/** What the series of a request are found with. */
+/** Finds the series of a request. */
 interface Naming {
   readonly version: 1 | 2;
   readonly tenantId: string;
@@ -97,6 +97,6 @@ export function seriesNamer({ version, tenantId, known, facts, entityLabels, now
   };
 }
 
-/** What is said of a metric, of what is made of it. */
+/** Returns the notes of a series that is made of a metric. */
 const ofMade = (said: Readonly<Notes>, made: number): Notes =>
   made === 0 ? said : { ...noNotes, instrument: said.instrument };

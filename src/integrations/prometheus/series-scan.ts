@@ -1,7 +1,7 @@
 import { setKey } from "../../metrics/series-key.ts";
 import { labelsMax } from "./series-walk.ts";
 
-/** What `scanSeries` has found beside its labels, which are the key: one object for all series, since they are many. */
+/** Holds what `scanSeries` has found beside the labels, which are the key: one object for all series, since they are many. */
 export const scanned = { times: [] as number[], values: [] as number[] };
 
 /** Samples that are scanned without a pause. */
