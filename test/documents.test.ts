@@ -165,7 +165,6 @@ describe("docs/errors.md", () => {
         "src/rpc/errors.ts: reason",
         "src/transcoding/body.ts: message",
         "src/transcoding/error-text.ts: error.rawMessage",
-        "src/transcoding/json/count.ts: error.message",
         "src/transcoding/json/parse.ts: error.message",
         "src/transcoding/json/read-known.ts: paths",
         "src/transcoding/json/read-known.ts: value",
