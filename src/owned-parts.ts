@@ -1,4 +1,4 @@
-import type { Incoming } from "./http/listener.ts";
+import type { Incoming } from "./http/port.ts";
 import type { LiveCertificate } from "./http/live-certificate.ts";
 import type { PreparedDatabase } from "./prepared-database.ts";
 

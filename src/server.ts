@@ -44,7 +44,7 @@ import { feedNotifications } from "./events/watch/notify-channel.ts";
 import { watchHub } from "./events/watch/watch-hub.ts";
 import { certifiedNames } from "./http/certificate.ts";
 import { liveCertificate } from "./http/live-certificate.ts";
-import { serveApi } from "./http/serve.ts";
+import { openPort } from "./http/port.ts";
 import { unreadResponses } from "./http/unread-responses.ts";
 import { startIntegrations } from "./integrations/start.ts";
 import { startJobs } from "./jobs/start.ts";
@@ -280,12 +280,11 @@ export async function startServer(
     given?.process,
   );
   starting.defer(() => telemetry.stop());
-  const port = await serveApi({
+  const port = await openPort({
     config,
     tls,
     routes,
-    services,
-    discovery: found,
+    services: [...services, ...found.services],
     admit: calls.admit,
     bodies: held,
     untaken,

@@ -6,8 +6,7 @@ import { routes } from "#gen/routes.ts";
 import { keyVerifier } from "../../src/auth/verify.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { connect } from "../../src/db/connect.ts";
-import { messageBytesMax, openPort } from "../../src/http/port.ts";
-import { transcoder } from "../../src/protocols/json.ts";
+import { openPort } from "../../src/http/port.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
 import type { Sources } from "../../src/telemetry/families.ts";
@@ -23,7 +22,6 @@ const { admit, implement } = pipeline({ verify, gate: pool.gate, log });
 const service: DescService = EventQueryService;
 const reads: Partial<ServiceImpl<typeof EventQueryService>> = { getEvent: async () => event };
 const services = [{ service, implementation: implement(service, reads as Partial<ServiceImpl<DescService>>) }];
-const stopping = new AbortController();
 // Nothing reads the metrics here, so they have no sources.
 const telemetry = await startTelemetry(config, {} as Sources, log);
 const port = await openPort({
@@ -31,17 +29,9 @@ const port = await openPort({
   tls: undefined,
   services,
   admit,
-  transcode: transcoder({
-    routes: routes.filter(({ method }) => method.parent.typeName === service.typeName),
-    services,
-    admit,
-    bodyBytesMax: (method) => messageBytesMax(config, method.parent),
-    timeoutMsMax: config.deadlineMsMax,
-    signal: stopping.signal,
-  }),
+  routes: routes.filter(({ method }) => method.parent.typeName === service.typeName),
   ended: telemetry.ended,
   notReady: () => undefined,
   log,
-  stopping,
 });
 serving(port.address.port);

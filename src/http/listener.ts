@@ -1,25 +1,15 @@
-import http, { type IncomingMessage, type ServerResponse } from "node:http";
-import http2, {
-  Http2ServerRequest,
-  type IncomingHttpHeaders,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from "node:http2";
-import net, { type AddressInfo, type Socket } from "node:net";
+import http from "node:http";
+import http2, { type Http2SecureServer } from "node:http2";
+import net, { type Socket } from "node:net";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
-import type { Request } from "../wire/body-reader.ts";
-import type { Response } from "../wire/send-response.ts";
-import { answerBrokenRequest } from "./client-error.ts";
-import { streamScheduler } from "./stream-scheduler.ts";
-import { type Identity, type TlsServer, tlsServer } from "./tls-server.ts";
-import { CountedHttp2Response, CountedResponse } from "./unread-responses.ts";
+import tls from "node:tls";
+import { answerBrokenRequest, headMs, http1Options, type RequestHandler, serveHttp1 } from "./http1.ts";
+import { http2Options, serveHttp2 } from "./http2.ts";
 
-/** Takes every request of both HTTP versions. `sendContinue` sends 100 Continue to a client that waits for it. */
-export type RequestHandler = (request: Request, response: Response, sendContinue: (() => void) | undefined) => void;
-
-/** An open port. */
+/** A server of HTTP/1.1 and HTTP/2 on one port. */
 export interface HttpListener {
-  readonly address: { host: string; port: number };
+  /** Takes connections once it listens, or is given them. */
+  readonly server: net.Server;
   connections(): number;
   /** No new connections; idle ones close, clients are asked to leave (GOAWAY). Resolves when all have left, at the latest after `ms`. */
   drain(ms: number): Promise<void>;
@@ -27,19 +17,7 @@ export interface HttpListener {
   destroy(): void;
 }
 
-/** Connections of another process's port. */
-export interface Incoming {
-  readonly address: HttpListener["address"];
-  /** Hands each of them to `take`, unread. */
-  each(take: Taker): void;
-  /** Resolves once no further one comes. */
-  end(): Promise<void>;
-}
-
 interface Options {
-  host: string;
-  port: number;
-  incoming?: Incoming | undefined;
   /** Without it the port speaks plain text. */
   tls: Identity | undefined;
   onRequest: RequestHandler;
@@ -49,35 +27,44 @@ interface Options {
   connectionsMax: number;
 }
 
-const headMs = 20_000;
-const keepAliveMs = 72_000; // longer than the 60 s of common load balancers, so that they close first
-const idleMs = 300_000; // of an HTTP/2 connection; then it is asked to go
-const controlFramesMax = 10_000;
-const controlFramesMs = 10_000;
+/** Certificate chain and key of a port, PEM. */
+export interface Pair {
+  readonly cert: string;
+  /** What clients are shown that ask for a name, where there is one. */
+  readonly certByName?: string | undefined;
+  readonly key: string;
+}
+
+/** The certificate that a server shows, and whether there is a newer one. */
+export interface Identity extends Pair {
+  /** Another pair that connections get from now on; undefined: there is none. Asked before each connection. */
+  renewed?(): Pair | undefined;
+}
+
+/** Takes a connection of which nothing is read. */
+export type Taker = (socket: Socket) => void;
+
 const settleMs = 100;
-const pipelinedMax = 100;
-const headBytesMax = 16 * 1024;
-const streamWindowBytes = 256 * 1024;
-const connectionWindowBytes = 1024 * 1024;
+const handshakeMs = 20_000;
 const preface = Buffer.from("PRI");
 const tlsHandshake = 22; // the type of the first record of a connection over TLS
 
-/** Opens one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. What is not TLS where it must be gets an answer that says so. */
-export async function listen(options: Options): Promise<HttpListener> {
-  const { host, port, incoming, tls: identity, connectionsMax, stallMs } = options;
+/** Makes the server of one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. What is not TLS where it must be gets an answer that says so. */
+export function httpListener({ tls: identity, connectionsMax, stallMs, ...options }: Options): HttpListener {
   const sockets = new Set<Socket>();
   // Nothing has been asked over them yet; by peer, since TLS makes another socket of a connection. The oldest come first.
   const fresh = new Map<string, Socket>();
-  const sessions = new Set<ServerHttp2Session>();
   const onRequest: RequestHandler = (request, response, sendContinue) => {
     if (fresh.size > 0) fresh.delete(peerOf(request.socket as Socket));
     options.onRequest(request, response, sendContinue);
   };
-  const h1 = http1Server(onRequest, stallMs);
-  const h2 = http2Server(onRequest, sessions);
+  const { takerOf, servers } = identity === undefined ? plainServers() : secureServer(identity);
+  const [h1, h2 = h1] = servers;
+  serveHttp1(h1 as http.Server, onRequest, stallMs);
+  serveHttp2(h2 as Http2SecureServer, onRequest);
 
-  const outer = byFirstBytes(identity === undefined ? plainTaker(h1, h2) : tlsTaker(tlsServer(identity, h1, h2)));
-  outer.on("connection", (socket: Socket) => {
+  const server = byFirstBytes(takerOf);
+  server.on("connection", (socket: Socket) => {
     const peer = peerOf(socket);
     sockets.add(socket);
     fresh.set(peer, socket);
@@ -88,188 +75,103 @@ export async function listen(options: Options): Promise<HttpListener> {
     fresh.delete(oldest);
     idle.destroy();
   });
-  if (incoming) incoming.each((socket) => outer.emit("connection", Object.assign(socket, { allowHalfOpen: true })));
-  else await new Promise<void>((resolve, reject) => void outer.once("error", reject).listen(port, host, resolve));
-  outer.on("error", () => {}); // a connection that could not be taken, for want of file descriptors
-  h1.emit("listening"); // starts its own watch over slow heads and idle connections
+  server.on("listening", () => server.on("error", () => {})); // a connection that could not be taken, for want of file descriptors
+  const close = () => {
+    for (const each of servers) each.close(() => {});
+  };
 
   return {
-    address: incoming?.address ?? { host, port: (outer.address() as AddressInfo).port },
+    server,
     connections: () => sockets.size,
     async drain(ms) {
-      await (incoming ? incoming.end() : outer.close());
-      for (const session of sessions) session.close();
+      server.close(() => {});
+      close();
       const end = performance.now() + ms;
       await sleep(Math.min(ms, settleMs)); // what lies unread in a connection is a request that came in time
       await turn(); // also where the process had no processor for that long: what came meanwhile is read before this goes on
       for (const socket of fresh.values()) if (identity !== undefined || socket.bytesRead === 0) socket.destroy();
       for (; ; await sleep(20)) {
         // A connection that was taken last becomes a session only when it is read; a second close has no effect.
-        for (const session of sessions) session.close();
-        h1.closeIdleConnections();
+        close();
         if (sockets.size === 0 || performance.now() >= end) return;
       }
     },
     destroy() {
-      if (!incoming) outer.close();
-      for (const session of sessions) session.destroy();
+      server.close(() => {});
+      close();
       for (const socket of sockets) socket.destroy();
-      h1.close();
     },
   };
 }
 
 const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
-/** Requests of an HTTP/1.1 connection: the one being answered, and those after it. */
-interface Line {
-  request: IncomingMessage;
-  waiting: (() => void)[];
+/** The servers behind a port, and what takes a connection that begins with these bytes; undefined while they do not show it. */
+interface Behind {
+  readonly servers: readonly (http.Server | http2.Http2Server | Http2SecureServer)[];
+  takerOf(head: Buffer): Taker | undefined;
 }
 
-function http1Server(onRequest: RequestHandler, stallMs: number) {
-  const server = http.createServer({
-    headersTimeout: headMs,
-    requestTimeout: 0, // client streams may last; silence within a body is bounded where it is read
-    keepAliveTimeout: keepAliveMs,
-    connectionsCheckingInterval: 2000,
-    maxHeaderSize: headBytesMax,
-    ServerResponse: CountedResponse as never,
-    requireHostHeader: false, // it is required below, in our words
-  });
-  // Of connections whose last request has not been answered whole.
-  const lines = new WeakMap<Socket, Line>();
-  // Requests of one connection are begun one after the other: answers are sent in order, and after a disconnect no further one begins.
-  function inOrder(request: IncomingMessage, response: ServerResponse, begin: () => void) {
-    const { socket } = request;
-    const line = lines.get(socket);
-    if (line === undefined) {
-      lines.set(socket, { request, waiting: [] });
-      response.once("close", next);
-      return begin();
-    }
-    if (line.waiting.length >= pipelinedMax) return socket.destroy();
-    line.waiting.push(() => {
-      line.request = request;
-      response.once("close", next);
-      begin();
-    });
-
-    function next() {
-      const begin = lines.get(socket)?.waiting.shift();
-      if (begin === undefined) lines.delete(socket);
-      // In a turn of its own, as those of other connections. No answer can be read where writing has ended.
-      else setImmediate(() => socket.writable && begin());
-    }
-  }
-  function take(request: IncomingMessage, response: ServerResponse, sendContinue: (() => void) | undefined) {
-    inOrder(request, response, () => {
-      const hosts = request.headersDistinct.host?.length ?? 0;
-      if (hosts > 1 || (hosts === 0 && request.httpVersion === "1.1"))
-        return answerBrokenRequest(request.socket, "HOST");
-      // The form that proxies are sent, which every server must take (RFC 9112, 3.2.2).
-      if (request.url?.charCodeAt(0) !== 47) request.url = request.url?.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
-      onRequest(request, response, sendContinue);
-    });
-  }
-  server.on("request", (request: IncomingMessage, response: ServerResponse) => take(request, response, undefined));
-  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
-    take(request, response, () => response.writeContinue());
-  });
-  server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
-    inOrder(request, response, () => answerBrokenRequest(request.socket, "EXPECTATION"));
-  });
-  // A silent client may wait for an answer; one that does not take its answer is cut.
-  server.setTimeout(stallMs, (socket) => {
-    if (socket.writableLength > 0) socket.destroy();
-  });
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-    // What is broken comes behind a request that is still being answered: the client would take it for that answer.
-    if (lines.get(socket)?.request.complete) socket.destroy();
-    else answerBrokenRequest(socket, error.code);
-  });
-  return server;
-}
-
-function http2Server(onRequest: RequestHandler, sessions: Set<ServerHttp2Session>) {
-  const server = http2.createServer({
-    settings: {
-      maxConcurrentStreams: 250,
-      initialWindowSize: streamWindowBytes,
-      maxHeaderListSize: headBytesMax,
-      enablePush: false,
+function plainServers(): Behind {
+  const h1 = http.createServer(http1Options);
+  const h2 = http2.createServer(http2Options);
+  return {
+    servers: [h1, h2],
+    takerOf(head) {
+      if (head.length < preface.length && preface.subarray(0, head.length).equals(head)) return undefined;
+      // HTTP/1.1 clients may close their side and wait for the answer; an HTTP/2 client that does so has gone.
+      return head.subarray(0, preface.length).equals(preface)
+        ? whole((socket) => h2.emit("connection", socket))
+        : (socket) => h1.emit("connection", socket);
     },
-    maxHeaderListPairs: 128,
-    // Data that was under way when a stream was reset counts as invalid frames; a client may not die of its refused calls.
-    maxSessionInvalidFrames: 100_000,
-    // Streams that a client opens and resets: a thousand at once, then 33 a second; beyond that the connection ends.
-    streamResetBurst: 1000,
-    streamResetRate: 33,
-  });
-  const inTurn = streamScheduler();
-  // What Node does before its event "request", only for the streams whose turn has come: most of a flood never gets there.
-  function begin(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]) {
-    const request = new Http2ServerRequest(stream, headers, {}, rawHeaders);
-    const response = new CountedHttp2Response(stream);
-    if (stream.readableEnded) request.push(null); // an empty body that ended meanwhile
-    if (headers[":method"] === "CONNECT") response.writeHead(405).end();
-    else if (headers.expect === undefined) onRequest(request, response, undefined);
-    else if (headers.expect === "100-continue") onRequest(request, response, () => response.writeContinue());
-    else response.writeHead(417).end();
-  }
-  server.on("stream", (incoming, headers, _flags, rawHeaders) => {
-    const stream = incoming as ServerHttp2Stream;
-    stream.on("error", () => {}); // its call sees it close
-    // Without a session the client has gone already.
-    if (stream.session) inTurn(stream.session, { stream, begin: () => begin(stream, headers, rawHeaders) });
-  });
-  server.on("session", (session) => {
-    session.setLocalWindowSize(connectionWindowBytes);
-    sessions.add(session);
-    session.on("close", () => sessions.delete(session));
-    session.setTimeout(idleMs, () => session.close());
-    boundControlFrames(session);
-  });
-  server.on("sessionError", () => {}); // the session is closed; its calls see their streams end
-  return server;
-}
-
-/** Ends a session that floods: each PING and SETTINGS wants an answer, and costs its sender almost nothing. */
-function boundControlFrames(session: ServerHttp2Session) {
-  let left = controlFramesMax;
-  let sinceMs = performance.now();
-  const count = () => {
-    left -= 1;
-    if (left >= 0) return;
-    const nowMs = performance.now();
-    if (nowMs - sinceMs < controlFramesMs)
-      return session.destroy(new Error("a flood of control frames"), http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    left = controlFramesMax;
-    sinceMs = nowMs;
-  };
-  session.on("ping", count).on("remoteSettings", count);
-}
-
-/** Takes a connection of which nothing is read. */
-type Taker = (socket: Socket) => void;
-
-function plainTaker(h1: http.Server, h2: http2.Http2Server) {
-  return (head: Buffer): Taker | undefined => {
-    if (head.length < preface.length && preface.subarray(0, head.length).equals(head)) return undefined;
-    // HTTP/1.1 clients may close their side and wait for the answer; an HTTP/2 client that does so has gone.
-    return head.subarray(0, preface.length).equals(preface)
-      ? whole((socket) => h2.emit("connection", socket))
-      : (socket) => h1.emit("connection", socket);
   };
 }
 
-function tlsTaker(secure: TlsServer) {
-  const refuse: Taker = (socket) =>
-    answerBrokenRequest(
-      socket.on("error", () => {}),
-      "PLAIN",
-    );
-  return (head: Buffer): Taker => (head[0] === tlsHandshake ? whole(secure.take) : refuse);
+// TLS 1.3 as it is; of TLS 1.2 what has forward secrecy and authenticates what it encrypts.
+const ciphers = [
+  "TLS_AES_256_GCM_SHA384",
+  "TLS_CHACHA20_POLY1305_SHA256",
+  "TLS_AES_128_GCM_SHA256",
+  "ECDHE-ECDSA-AES256-GCM-SHA384",
+  "ECDHE-RSA-AES256-GCM-SHA384",
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+  "ECDHE-RSA-CHACHA20-POLY1305",
+  "ECDHE-ECDSA-AES128-GCM-SHA256",
+  "ECDHE-RSA-AES128-GCM-SHA256",
+].join(":");
+const tlsRules = { minVersion: "TLSv1.2", ciphers } as const;
+
+type Named = (error: null, context: tls.SecureContext | undefined) => void;
+
+function secureServer({ renewed, ...first }: Identity): Behind {
+  const byNameOf = ({ certByName: cert, key }: Pair) => cert && tls.createSecureContext({ cert, key, ...tlsRules });
+  let byName = byNameOf(first);
+  const server = http2.createSecureServer({
+    ...http2Options,
+    allowHTTP1: true,
+    http1Options,
+    cert: first.cert,
+    key: first.key,
+    ...tlsRules,
+    handshakeTimeout: handshakeMs,
+    // Asked when the client names the server it wants; an address is not named.
+    ...(byName && { SNICallback: (_name: string, done: Named) => done(null, byName || undefined) }),
+  });
+  // Node takes a handshake that fails for a request that is none.
+  server.removeAllListeners("tlsClientError").on("tlsClientError", (_error, socket) => socket.destroy());
+  const take = whole((socket) => {
+    const pair = renewed?.();
+    if (pair !== undefined) {
+      server.setSecureContext({ cert: pair.cert, key: pair.key, ...tlsRules });
+      byName = byNameOf(pair);
+    }
+    server.emit("connection", socket);
+  });
+  const refuse: Taker = (socket) => {
+    socket.on("error", () => {});
+    answerBrokenRequest(socket, "PLAIN");
+  };
+  return { servers: [server], takerOf: (head) => (head[0] === tlsHandshake ? take : refuse) };
 }
 
 function whole(take: Taker): Taker {
@@ -279,8 +181,8 @@ function whole(take: Taker): Taker {
   };
 }
 
-/** Hands each connection to the taker that its first bytes call for; undefined while these do not show it. */
-function byFirstBytes(takerOf: (head: Buffer) => Taker | undefined) {
+/** Hands each connection to the taker that its first bytes call for. */
+function byFirstBytes(takerOf: Behind["takerOf"]) {
   return net.createServer({ allowHalfOpen: true }, (socket) => {
     const drop = () => socket.destroy();
     socket.setTimeout(headMs, drop);

@@ -5,7 +5,7 @@ import type { Config } from "../config/settings.ts";
 import { every } from "../every.ts";
 import type { Log } from "../log.ts";
 import { certificate, localNames } from "./certificate.ts";
-import type { Identity, Pair } from "./tls-server.ts";
+import type { Identity, Pair } from "./listener.ts";
 
 /** The certificate of the port, which follows its files. */
 export interface LiveCertificate extends Identity {

@@ -1,11 +1,15 @@
+import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
+import { adoptKey } from "../auth/key-headers.ts";
+import { SettingError } from "../config/parsers.ts";
 import type { Config } from "../config/settings.ts";
 import { unavailable } from "../errors.ts";
-import { errorBody, type RpcRoute, sendBody } from "../protocols/error-body.ts";
+import { errorBody, pathOf, type RpcRoute, sendBody } from "../protocols/error-body.ts";
+import { transcoder } from "../protocols/json.ts";
 import type { OwnReader } from "../protocols/message-reader.ts";
 import { answerMissingRpc, type RpcOptions, type ServedService, unaryRoutes } from "../protocols/rpc-routes.ts";
 import { serveStreams } from "../protocols/streams.ts";
@@ -14,19 +18,37 @@ import { logRequest, logUnexpected } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import { requestId } from "../rpc/request-id.ts";
 import type { RequestMemory } from "../rpc/request-memory.ts";
+import type { Route } from "../transcoding/routes/binding.ts";
 import { version } from "../version.ts";
 import type { Request } from "../wire/body-reader.ts";
 import { breakOff, type Response } from "../wire/send-response.ts";
 import { codeOfStatus } from "../wire/status.ts";
-import { type Aliases, aliasPaths } from "./aliases.ts";
-import { calledUrl } from "./called-url.ts";
+import { calledUrl, listenError } from "./address.ts";
 import { allowOrigins } from "./cors.ts";
-import { answerAfterBody, hasBody, type RestLimits } from "./drain-request-body.ts";
-import { type ForeignRoutes, foreignRoute, keyAdopter, noRoutes, pathOf } from "./foreign-routes.ts";
-import { type Incoming, listen, type RequestHandler } from "./listener.ts";
+import type { RequestHandler } from "./http1.ts";
+import { httpListener, type Identity, type Taker } from "./listener.ts";
 import { servePages } from "./pages/pages.ts";
-import type { Identity } from "./tls-server.ts";
 import { connectionOf, type UnreadResponses } from "./unread-responses.ts";
+
+/** Foreign names by which agents made for another service, with the same messages and methods, may call. */
+export interface Aliases {
+  /** Full names of services, foreign to ours. */
+  services: ReadonlyMap<string, string>;
+  /** Headers that carry the key where ours is absent, in lower case. */
+  keyHeaders: readonly string[];
+}
+
+/** Routes of protocols that are not ours, by path; a path that ends in `/*` has all below it that no other one has. */
+export type ForeignRoutes = ReadonlyMap<string, RpcRoute>;
+
+/** Connections of another process's port. */
+export interface Incoming {
+  readonly address: { host: string; port: number };
+  /** Hands each of them to `take`, unread. */
+  each(take: Taker): void;
+  /** Resolves once no further one comes. */
+  end(): Promise<void>;
+}
 
 /** What a port needs. */
 export interface PortOptions {
@@ -50,9 +72,9 @@ export interface PortOptions {
   incoming?: Incoming | undefined;
   /** Services with RPCs as `Pipeline.implement` wraps them. */
   services: readonly ServedService[];
+  /** Their routes below /v1/. */
+  routes: readonly Route[];
   admit: Pipeline["admit"];
-  /** Answers every path below /v1/, whole. */
-  transcode?: (request: Request, response: Response) => Promise<void>;
   /** A request is over, answered with this HTTP status or not. */
   ended?(record: RequestRecord, request: Request, status: number | undefined): void;
   /** Counts the memory of all bodies; absent: it is not counted. */
@@ -70,7 +92,7 @@ export interface PortOptions {
   morePages?(app: FastifyInstance): void;
   /** Foreign names of services and of the key's header. */
   aliases?: Aliases;
-  /** Aborted by `close` when running calls must end; give the transcoder its signal. */
+  /** Aborted by `close` when running calls must end. */
   stopping?: AbortController;
 }
 
@@ -89,89 +111,72 @@ export interface Port {
 }
 
 const lastWordsMs = 500;
-// Clearly more than a message may have, so that the client of one that is a little too large reads the reason.
-const rest: RestLimits = { graceMs: 150, waitMs: 10_000, bytesMax: 12 * 1024 * 1024 };
 
 /** What is called without a key is asked in a few words. */
 const brief = { names: /^grpc\.|\.SessionService$/, messageBytesMax: 16 * 1024, streamBytesMax: 1024 * 1024 };
 
-/** The largest message of a service, bytes: the data receiver takes larger ones. */
-export function messageBytesMax(config: PortOptions["config"], service: DescService): number {
-  if (brief.names.test(service.typeName)) return brief.messageBytesMax;
-  return service.typeName.startsWith("belfry.receiver.") ? config.receiverBytesMax : config.messageBytesMax;
-}
-
-/** Opens the port: gRPC, gRPC-Web, Connect, /v1, /healthz, /readyz and the pages for people over HTTP/1.1 and HTTP/2. @throws Node's error when it cannot listen. */
+/** Opens the port: gRPC, gRPC-Web, Connect, /v1, /healthz, /readyz and the pages for people over HTTP/1.1 and HTTP/2. @throws StartError when it cannot listen */
 export async function openPort(options: PortOptions): Promise<Port> {
-  const { config, log, transcode, aliases, foreign = noRoutes } = options;
+  const { config, incoming, services, aliases } = options;
   const stopping = options.stopping ?? new AbortController();
-  let leaving = false;
-  const rpcs = rpcOptions(options, stopping.signal);
-  const services = rpcs.services.map(({ service }) => service);
-  const ownPaths = aliasPaths(services, aliases?.services);
-  const routes = unaryRoutes(rpcs);
-  for (const [path, route] of foreign) routes.set(path, route);
-  const adoptKey = keyAdopter(foreign, aliases?.keyHeaders);
-  const app = await application({ ...options, rpcs, routes, leaving: () => leaving });
-
-  const crossOrigin = config.corsOrigins.length > 0;
-  const onRequest: RequestHandler = (request, response, sendContinue) => {
-    adoptKey(request);
-    const record = openRecord(request, requestId(request.headers["x-request-id"]));
-    record.connection = connectionOf(response);
-    options.untaken?.count(response, record);
-    let continued = false;
-    record.sendContinue =
-      sendContinue &&
-      (() => {
-        continued = true;
-        sendContinue();
+  const state = { leaving: false };
+  const foreignNames = aliasPaths(
+    services.map(({ service }) => service),
+    aliases?.services,
+  );
+  const listening = (onRequest: RequestHandler) =>
+    httpListener({
+      tls: options.tls,
+      onRequest,
+      connectionsMax: config.connectionsMax,
+      stallMs: config.streamIdleMs,
+    });
+  let listener = {} as ReturnType<typeof listening>;
+  const app = fastify({
+    logger: false,
+    forceCloseConnections: false,
+    frameworkErrors: (error, request, reply) => answerMalformed(error, request, reply),
+    rewriteUrl: ({ url = "" }) => {
+      const path = pathOf({ url });
+      const own = foreignNames.get(path);
+      return own === undefined ? url : own + url.slice(path.length);
+    },
+    serverFactory(route) {
+      listener = listening((request, response, sendContinue) => {
+        begin(options, state, request, response, sendContinue);
+        route(request as never, response as never);
       });
-    const http1 = request.httpVersionMajor === 1;
-    // A client that was not continued does not send its body: only a closed connection makes clear where the next request begins.
-    if (http1 && (leaving || sendContinue !== undefined)) response.setHeader("connection", "close");
-    response.once("close", () => closed(options, record, request, response));
-    if (hasBody(request)) {
-      const comes = () => sendContinue === undefined || continued;
-      answerAfterBody(request, response, rest, { comes, atOnce: () => record.conversation });
-    }
-    if (transcode !== undefined && !crossOrigin && request.url?.startsWith("/v1/"))
-      return answerWith(foreignRoute(foreign, pathOf(request)) ?? transcode, request, response, log);
-    response.setHeader("x-request-id", record.requestId);
-    const path = pathOf(request);
-    const own = ownPaths.get(path);
-    if (own !== undefined) request.url = own + (request.url ?? "").slice(path.length);
-    const rpc = request.method === "POST" && !crossOrigin ? routes.get(own ?? path) : undefined;
-    if (rpc !== undefined) return answerWith(rpc, request, response, log);
-    app.routing(request as never, response as never);
-  };
-
-  const listener = await listen({
-    host: config.host,
-    port: config.port,
-    incoming: options.incoming,
-    tls: options.tls,
-    onRequest,
-    connectionsMax: config.connectionsMax,
-    stallMs: config.streamIdleMs,
+      return listener.server as never;
+    },
   });
+  const { answerMalformed } = await addRoutes(app, options, stopping.signal, state);
+  await app.ready();
+  if (incoming === undefined) {
+    const { host, port } = config;
+    await app.listen({ host, port }).catch((error) => {
+      throw listenError(error, config);
+    });
+  } else incoming.each((socket) => listener.server.emit("connection", Object.assign(socket, { allowHalfOpen: true })));
+
+  const { host } = config;
+  const { port } = incoming?.address ?? (listener.server.address() as AddressInfo);
   let closing: Promise<void> | undefined;
 
   async function close(drainMs: number) {
-    leaving = true;
+    state.leaving = true;
+    await incoming?.end();
     await listener.drain(drainMs);
-    const reason = unavailable("the server is stopping; send again");
-    stopping.abort(reason);
+    stopping.abort(unavailable("the server is stopping; send again"));
     await listener.drain(lastWordsMs);
     listener.destroy();
     await app.close();
   }
 
   return {
-    address: { ...listener.address, url: calledUrl(config.host, listener.address.port, options.tls !== undefined) },
+    address: { host, port, url: calledUrl(config.host, port, options.tls !== undefined) },
     connections: listener.connections,
     async leave(ms) {
-      leaving = true;
+      state.leaving = true;
       if (ms > 0) await sleep(ms);
     },
     close: ({ drainMs }) => {
@@ -181,8 +186,44 @@ export async function openPort(options: PortOptions): Promise<Port> {
   };
 }
 
+/**
+ * Maps the paths of foreign services to those of ours.
+ * @throws SettingError for a service that is not there, or a foreign name that is
+ */
+function aliasPaths(own: readonly DescService[], services: Aliases["services"] = new Map()): Map<string, string> {
+  const paths = new Map<string, string>();
+  for (const [foreign, ours] of services) {
+    const service = own.find(({ typeName }) => typeName === ours);
+    if (service === undefined) throw new SettingError(`BELFRY_SERVICE_ALIASES: there is no service ${ours}`);
+    if (own.some(({ typeName }) => typeName === foreign))
+      throw new SettingError(`BELFRY_SERVICE_ALIASES: ${foreign} is a service of its own`);
+    for (const { name } of service.methods) paths.set(`/${foreign}/${name}`, `/${ours}/${name}`);
+  }
+  return paths;
+}
+
+/** Opens the record of a request. */
+function begin(
+  options: PortOptions,
+  { leaving }: { leaving: boolean },
+  request: Request,
+  response: Response,
+  sendContinue: (() => void) | undefined,
+) {
+  adoptKey(request.headers, { aliases: options.aliases?.keyHeaders ?? [], basic: () => false });
+  const record = openRecord(request, requestId(request.headers["x-request-id"]));
+  record.connection = connectionOf(response);
+  record.sendContinue = sendContinue;
+  options.untaken?.count(response, record);
+  // A client that was not continued does not send its body: only a closed connection makes clear where the next request begins.
+  if (request.httpVersionMajor === 1 && (leaving || sendContinue !== undefined))
+    response.setHeader("connection", "close");
+  response.setHeader("x-request-id", record.requestId);
+  response.once("close", () => ended(options, record, request, response));
+}
+
 /** Logs a request, answered or not, and frees what it held. */
-function closed({ log, bodies, ended }: PortOptions, record: RequestRecord, request: Request, response: Response) {
+function ended({ log, bodies, ended }: PortOptions, record: RequestRecord, request: Request, response: Response) {
   // Without a head of an answer the client has gone before it was made; what is not over, such as a watch, it has given up.
   const status = response.headersSent ? response.statusCode : undefined;
   const code = status === undefined || request.aborted ? Code.Canceled : codeOfStatus(status);
@@ -203,7 +244,11 @@ function rpcOptions({ config, log, services, admit, bodies, readers }: PortOptio
       if (record !== undefined) logUnexpected(log, record, error);
     },
     limits: {
-      messageBytesMax: (service) => messageBytesMax(config, service),
+      messageBytesMax({ typeName }) {
+        if (brief.names.test(typeName)) return brief.messageBytesMax;
+        // The data receiver takes larger ones.
+        return typeName.startsWith("belfry.receiver.") ? config.receiverBytesMax : config.messageBytesMax;
+      },
       streamBytesMax: ({ typeName }) => (brief.names.test(typeName) ? brief.streamBytesMax : config.streamBytesMax),
       streamIdleMs: config.streamIdleMs,
       deadlineMsMax: config.deadlineMsMax,
@@ -212,6 +257,22 @@ function rpcOptions({ config, log, services, admit, bodies, readers }: PortOptio
       readers,
     },
   };
+}
+
+function jsonApi({ config, routes }: PortOptions, { services, admit, stopping, report, limits }: RpcOptions): RpcRoute {
+  return transcoder({
+    routes,
+    services,
+    admit,
+    signal: stopping,
+    bodyBytesMax: (method) => limits.messageBytesMax(method.parent),
+    itemsMax: limits.itemsMax,
+    streamBytesMax: config.streamBytesMax,
+    bodyIdleMs: limits.streamIdleMs,
+    timeoutMsMax: limits.deadlineMsMax,
+    ...(limits.bodies && { bodies: limits.bodies }),
+    report,
+  });
 }
 
 function answerWith(route: RpcRoute, request: Request, response: Response, log: Logger) {
@@ -225,21 +286,22 @@ function answerWith(route: RpcRoute, request: Request, response: Response, log: 
   });
 }
 
-/** The routes, on Fastify, which is asked where other origins are allowed. Paths of RPCs and /v1 leave it in their first hook, before it looks at content type or body. */
-async function application(
-  options: PortOptions & { rpcs: RpcOptions; routes: Map<string, RpcRoute>; leaving(): boolean },
-): Promise<FastifyInstance> {
-  const { config, log, routes, transcode, leaving, notReady } = options;
-  const app = fastify({
-    logger: false,
-    frameworkErrors: (error, request, reply) => frameworkError(error, request, reply),
-  });
+/** Adds all routes. Paths of RPCs and /v1 leave Fastify in their first hook, before it looks at content type or body. */
+async function addRoutes(
+  app: FastifyInstance,
+  options: PortOptions,
+  stopping: AbortSignal,
+  state: { readonly leaving: boolean },
+) {
+  const { config, log, foreign = new Map(), aliases, notReady } = options;
+  const rpcs = rpcOptions(options, stopping);
+  const transcode = jsonApi(options, rpcs);
   // No route of its own reads a body, and without a key no body is read.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
   app.setReplySerializer((payload) => `${JSON.stringify(payload)}\n`);
   const crossOrigin = config.corsOrigins.length > 0;
-  if (crossOrigin) await allowOrigins(app, config.corsOrigins, options.aliases?.keyHeaders);
+  if (crossOrigin) await allowOrigins(app, config.corsOrigins, aliases?.keyHeaders);
 
   function hand(route: RpcRoute, request: FastifyRequest, reply: FastifyReply) {
     reply.hijack();
@@ -251,33 +313,29 @@ async function application(
     answerWith(route, request.raw, raw, log);
   }
 
-  function frameworkError(
-    error: { statusCode?: number; message: string },
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ) {
-    // The transcoder decodes paths by its own rules and words what is wrong with them.
-    if (transcode !== undefined && request.raw.url?.startsWith("/v1/")) return hand(transcode, request, reply);
-    sendError(reply, error.statusCode ?? 500, errorBody(3, error.message));
-  }
-
-  for (const [path, route] of routes) {
+  function add(path: string, route: RpcRoute) {
     app.all(path, { onRequest: (request, reply) => hand(route, request, reply) }, unreachable);
   }
-  await serveStreams(app, options.rpcs);
-  if (transcode !== undefined) {
-    app.all("/v1/*", { onRequest: (request, reply) => hand(transcode, request, reply) }, unreachable);
+
+  for (const [path, route] of unaryRoutes(rpcs)) add(path, route);
+  for (const [path, route] of foreign) {
+    add(path, (request, response) => {
+      adoptKey(request.headers, { aliases: aliases?.keyHeaders ?? [], basic: () => true });
+      return route(request, response);
+    });
   }
+  add("/v1/*", transcode);
+  await serveStreams(app, rpcs);
   const answerMissing = await servePages(app, options.tls?.caFile);
   options.morePages?.(app);
   app.get("/healthz", async () => ({ status: "alive", version }));
   app.get("/readyz", async (_request, reply) => {
-    const reason = leaving() ? "stopping" : notReady();
+    const reason = state.leaving ? "stopping" : notReady();
     if (reason === undefined) return { status: "ready" };
     return reply.code(503).send({ status: "not ready", reason });
   });
   app.setNotFoundHandler({ preHandler: undefined as never }, (request, reply) => {
-    if (transcode !== undefined && request.raw.url?.startsWith("/v1/")) return hand(transcode, request, reply);
+    if (request.raw.url?.startsWith("/v1/")) return hand(transcode, request, reply);
     if (answerMissing(request, reply)) return reply;
     if (answerMissingRpc(pathOf(request.raw), request.raw, reply.raw)) return reply.hijack();
     return sendError(reply, 404, errorBody(5, `there is nothing at ${pathOf(request.raw)}`));
@@ -287,8 +345,13 @@ async function application(
     if (status < 500) return sendError(reply, status, errorBody(3, error.message));
     return sendError(reply, status, errorBody(13, "internal error"));
   });
-  await app.ready();
-  return app;
+  return {
+    answerMalformed(error: { statusCode?: number; message: string }, request: FastifyRequest, reply: FastifyReply) {
+      // The transcoder decodes paths by its own rules and words what is wrong with them.
+      if (request.raw.url?.startsWith("/v1/")) return hand(transcode, request, reply);
+      sendError(reply, error.statusCode ?? 500, errorBody(3, error.message));
+    },
+  };
 }
 
 function sendError(reply: FastifyReply, status: number, body: Buffer) {

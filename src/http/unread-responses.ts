@@ -5,6 +5,7 @@ import { every } from "../every.ts";
 import { type Hold, type Limiter, limiter } from "../limiter.ts";
 import { holderOfRecord, type RequestRecord } from "../rpc/context.ts";
 import type { Response } from "../wire/send-response.ts";
+import { discardRest } from "./discard-rest.ts";
 
 /** Bounds of bytes that were written of answers and that their clients have not taken. */
 export interface UnreadLimits {
@@ -205,7 +206,9 @@ export class CountedResponse extends ServerResponse {
   }
 
   override end(...given: unknown[]): this {
-    return mayWrite(this as Partial<Counted>, given[0]) ? super.end(...(given as [string])) : this;
+    if (!mayWrite(this as Partial<Counted>, given[0])) return this;
+    discardRest(this.req);
+    return super.end(...(given as [string]));
   }
 }
 
@@ -213,5 +216,10 @@ export class CountedResponse extends ServerResponse {
 export class CountedHttp2Response extends Http2ServerResponse {
   override write(...given: unknown[]): boolean {
     return mayWrite(this as Partial<Counted>, given[0]) && super.write(...(given as [string]));
+  }
+
+  override end(...given: unknown[]): this {
+    discardRest(this.req);
+    return super.end(...(given as [string]));
   }
 }

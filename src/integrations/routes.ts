@@ -1,4 +1,4 @@
-import type { ForeignRoutes } from "../http/foreign-routes.ts";
+import type { ForeignRoutes } from "../http/port.ts";
 import type { RpcRoute } from "../protocols/error-body.ts";
 import type { Integration, Operation } from "./integration.ts";
 import { grpcRoute } from "./serve-grpc.ts";

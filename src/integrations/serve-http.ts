@@ -1,7 +1,6 @@
 import { Code, type ConnectError } from "@connectrpc/connect";
-import { pathOf } from "../http/foreign-routes.ts";
-import { answerHeaders, clientOf, type Exchange, openBody, type Protocol, readBody } from "../protocols/engine.ts";
-import type { RpcRoute } from "../protocols/error-body.ts";
+import { clientOf, type Exchange, openBody, type Protocol, readBody } from "../protocols/engine.ts";
+import { pathOf, type RpcRoute } from "../protocols/error-body.ts";
 import type { RequestRecord } from "../rpc/context.ts";
 import { recordOf } from "../rpc/context.ts";
 import { checkEncoding } from "../transcoding/body.ts";
@@ -74,7 +73,7 @@ async function send(
   { status, headers = {}, body = "" }: Answer,
   work: Work = (part) => part(),
 ): Promise<void> {
-  const all = { ...answerHeaders(request), ...headers };
+  const all = { ...headers };
   if (typeof body === "string" || body instanceof Uint8Array) {
     if (status !== 204) return sendWhole(response, status, all, body, clientOf(request));
     writeResponseHead(response, status, all);

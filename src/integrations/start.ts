@@ -1,6 +1,6 @@
 import type { Config } from "../config/settings.ts";
 import type { OpenAlert } from "../events/open-alerts.ts";
-import type { ForeignRoutes } from "../http/foreign-routes.ts";
+import type { ForeignRoutes } from "../http/port.ts";
 import { timeStarter } from "../wire/call.ts";
 import { alertType } from "./alertmanager/event-of-alert.ts";
 import { integrationRoutes } from "./routes.ts";

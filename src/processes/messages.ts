@@ -1,4 +1,4 @@
-import type { Pair } from "../http/tls-server.ts";
+import type { Pair } from "../http/listener.ts";
 import type { PreparedDatabase } from "../prepared-database.ts";
 
 /** In the environment of a serving process: what is a worker of another `node:cluster`, such as a process manager's, is none. */

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/settings.ts";
 import { builtConsole } from "../console/built-files.ts";
 import { connectOnce } from "../db/connect.ts";
-import { calledUrl } from "../http/called-url.ts";
+import { calledUrl } from "../http/address.ts";
 import { certifiedNames } from "../http/certificate.ts";
 import { liveCertificate } from "../http/live-certificate.ts";
 import { preparedDatabase } from "../prepared-database.ts";

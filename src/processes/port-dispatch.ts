@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import type { Config } from "../config/settings.ts";
-import { listenError } from "../http/listen-error.ts";
+import { listenError } from "../http/address.ts";
 import type { Fleet, Member } from "./fleet.ts";
 
 /** The port of a machine. */

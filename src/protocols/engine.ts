@@ -133,12 +133,6 @@ export function clientOf({ method, headers }: Request) {
   return { method, acceptEncoding: headers["accept-encoding"] };
 }
 
-/** Returns the headers of every answer to a request. */
-export function answerHeaders(request: Request): Record<string, string | string[]> {
-  const id = recordOf(request)?.requestId;
-  return id === undefined ? {} : { "x-request-id": id };
-}
-
 /** Cuts long work for a call into slices. */
 export const paceOf = ({ request }: Exchange, call: CallTime): Pace => paced(() => call.check(), tenantOf(request));
 

@@ -9,6 +9,12 @@ import { type Response, sendWhole } from "../wire/send-response.ts";
 /** Serves an RPC at one path. The answer is written when the promise resolves; it rejects only with unexpected errors. */
 export type RpcRoute = (request: Request, response: Response) => Promise<void>;
 
+/** Returns the path of a request, without its query. */
+export function pathOf({ url = "" }: Pick<Request, "url">): string {
+  const query = url.indexOf("?");
+  return query < 0 ? url : url.slice(0, query);
+}
+
 // Details of our own errors bring their types along.
 const registry = createRegistry();
 const writer = jsonWriter(registry);

@@ -27,16 +27,7 @@ import { memoryFactor } from "../wire/message-limits.ts";
 import { endResponse, type Response, sendWhole, writeResponseHead } from "../wire/send-response.ts";
 import { formOf, isShared } from "../wire/shared-messages.ts";
 import { asConnectError, errorStatus, refusalOf } from "../wire/status.ts";
-import {
-  answerHeaders,
-  clientOf,
-  type Exchange,
-  type Protocol,
-  paceOf,
-  type Rpc,
-  readBody,
-  rpcEngine,
-} from "./engine.ts";
+import { clientOf, type Exchange, type Protocol, paceOf, type Rpc, readBody, rpcEngine } from "./engine.ts";
 
 export interface TranscoderOptions {
   /** The table that the plugin makes, or what `bindRoutes` makes of descriptors. */
@@ -141,7 +132,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
 
   function writeAnswer(plan: RoutePlan, answer: unknown, exchange: Exchange, call: Call) {
     const { request, response } = exchange;
-    const headers = headersOf(exchange, call);
+    const headers = headersOf(call);
     const value = plan.answerOf(answer as MessageValues);
     // The end of the line is for people at a terminal.
     const sendText = (text: string) => sendWhole(response, 200, headers, `${text}\n`, clientOf(request));
@@ -163,7 +154,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     try {
       const first = await next();
       const framing = framingOf(plan, request, first);
-      const headers = headersOf(exchange, call);
+      const headers = headersOf(call);
       await sendStream(response, headers, request.method === "HEAD", framing, first, next, (thrown) =>
         errorText(
           asConnectError(thrown, (error) => report(error, request)),
@@ -201,7 +192,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const { url = "" } = request;
     const allow = match.allowed(url).join(", ");
     if (allow !== "" && request.method === "OPTIONS") {
-      writeResponseHead(response, 204, { ...answerHeaders(request), allow });
+      writeResponseHead(response, 204, { allow });
       return endResponse(response);
     }
     const error =
@@ -218,7 +209,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     overrides: ReadonlyMap<number, number>,
     call: Call | undefined,
   ): void | Promise<void> {
-    const headers = headersOf({ request }, call);
+    const headers = headersOf(call);
     copyHeaders(error.metadata, headers as Record<string, string | string[]>);
     headers["content-type"] = "application/json";
     const text = `${errorText(error, registry, writer)}\n`;
@@ -226,8 +217,8 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   }
 }
 
-function headersOf({ request }: Pick<Exchange, "request">, call: Call | undefined): OutgoingHttpHeaders {
-  const headers = answerHeaders(request);
+function headersOf(call: Call | undefined): OutgoingHttpHeaders {
+  const headers: Record<string, string | string[]> = {};
   const set = call?.headersSet();
   if (set !== undefined) copyHeaders(set, headers);
   return headers;

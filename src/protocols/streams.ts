@@ -113,7 +113,6 @@ export async function serveStreams(app: FastifyInstance, options: RpcOptions): P
   ) {
     const { method } = rpc;
     const record = recordOf(request);
-    if (record !== undefined) record.conversation = method.methodKind === "bidi_streaming";
     const { binary } = form;
     const reserve = (bytes: number) => record && limits.bodies?.reserve(record, bytes);
     const reader = rpc.readerOf({ record } as Exchange);

@@ -25,8 +25,6 @@ export interface RequestRecord {
   sendContinue: (() => void) | undefined;
   /** The RPC, while its row in the audit log is not written yet. */
   auditPending: DescMethod | undefined;
-  /** The answer begins before the request ends: a stream in both directions. */
-  conversation: boolean;
   /** The request is over, answered or not; its handler may still be at work. */
   over: boolean;
   /** The name of its connection, unique in this process. */
@@ -59,7 +57,6 @@ export function openRecord(request: RecordedRequest, requestId: string): Request
     address: request.socket?.remoteAddress ?? "",
     sendContinue: undefined,
     auditPending: undefined,
-    conversation: false,
     over: false,
     connection: "",
     body: undefined,

@@ -121,13 +121,24 @@ export interface MessageTally {
   items: number;
   /** Memory that the message becomes, about. */
   bytes: number;
+  /** Bytes that were reserved of them. */
+  reserved: number;
+  readonly reserve: ((bytes: number) => void) | undefined;
   /** Fields and places in lists, from the outermost in. */
   readonly path: (FieldBounds | number)[];
 }
 
-/** Counts that begin. */
-export function tallyOf(limits: CountLimits): MessageTally {
-  return { limits, items: 0, bytes: 0, path: [] };
+/** Counts that begin; `reserve` is notified of memory as it is counted, now and then and by `reserveCounted`. */
+export function tallyOf(limits: CountLimits, reserve?: (bytes: number) => void): MessageTally {
+  return { limits, items: 0, bytes: 0, reserved: 0, reserve, path: [] };
+}
+
+const reserveStep = 64 * 1024;
+
+/** Reserves what was counted and is not reserved yet. @throws code 8 when there is no room */
+export function reserveCounted(tally: MessageTally): void {
+  tally.reserve?.(tally.bytes - tally.reserved);
+  tally.reserved = tally.bytes;
 }
 
 /** The place of the walk as an error names it, `query.clause.and.clauses[3]`. */
@@ -216,8 +227,12 @@ export function countElement(tally: MessageTally, bounds: FieldBounds, count: nu
 export function addBytes(tally: MessageTally, bytes: number): void {
   tally.bytes += bytes;
   const { memoryBytesMax } = tally.limits;
-  if (tally.bytes <= memoryBytesMax) return;
-  throw refusalOf(
+  if (tally.bytes > memoryBytesMax) throw tooMuchMemory(memoryBytesMax);
+  if (tally.bytes - tally.reserved > reserveStep && tally.reserve !== undefined) reserveCounted(tally);
+}
+
+function tooMuchMemory(memoryBytesMax: number) {
+  return refusalOf(
     Code.ResourceExhausted,
     413,
     `the request would take more than ${memoryBytesMax} bytes of memory; split it`,

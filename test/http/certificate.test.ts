@@ -1,5 +1,5 @@
 import { createPrivateKey, webcrypto, X509Certificate } from "node:crypto";
-import { EventEmitter, once } from "node:events";
+import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { type AddressInfo, isIP, type Socket } from "node:net";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import "reflect-metadata";
 import * as x509 from "@peculiar/x509";
 import { afterAll, describe, expect, test } from "vitest";
 import { certificate } from "../../src/http/certificate.ts";
-import { tlsServer } from "../../src/http/tls-server.ts";
+import { httpListener } from "../../src/http/listener.ts";
 import { temporaryDir } from "../support/database.ts";
 
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
@@ -74,7 +74,7 @@ describe("the local CA", () => {
     const named = new X509Certificate(made.certByName ?? "");
     expect(named.subjectAltName).toBe("DNS:localhost");
     expect(await told({ cert: made.certByName ?? "", key: made.key }, "localhost")).toBe("trusted");
-    const { server } = tlsServer(made, new EventEmitter(), new EventEmitter());
+    const { server } = httpListener({ tls: made, connectionsMax: 10, stallMs: 1000, onRequest() {} });
     servers.push(server);
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;

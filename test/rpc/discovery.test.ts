@@ -170,7 +170,6 @@ describe("reflection", () => {
     }
     const tries = [];
     for (let i = 0; i < 5; i += 1) tries.push(await firstAnswerMs());
-    // Other answers wait for the rest of their requests, for 150 ms: src/http/port.ts.
     expect(Math.min(...tries)).toBeLessThan(150);
   });
 });

@@ -6,9 +6,8 @@ import type { ClientType, Role } from "../../src/auth/principal.ts";
 import { keyVerifier } from "../../src/auth/verify.ts";
 import { type Config, readConfig } from "../../src/config/settings.ts";
 import { certificate } from "../../src/http/certificate.ts";
-import { messageBytesMax, openPort, type PortOptions } from "../../src/http/port.ts";
+import { openPort, type PortOptions } from "../../src/http/port.ts";
 import { unreadResponses } from "../../src/http/unread-responses.ts";
-import { transcoder } from "../../src/protocols/json.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
 import { atEnd } from "./at-end.ts";
@@ -58,20 +57,9 @@ export async function testPort(services: TestService[], options: Options = {}) {
     service,
     implementation: implement(service, implementation),
   }));
-  const stopping = new AbortController();
-  const transcode = transcoder({
-    routes: routes.filter(({ method }) => services.some(({ service }) => service === method.parent)),
-    services: wrapped,
-    admit,
-    bodyBytesMax: (method) => messageBytesMax(config, method.parent),
-    itemsMax: config.receiverItemsMax,
-    streamBytesMax: config.streamBytesMax,
-    bodyIdleMs: config.streamIdleMs,
-    timeoutMsMax: config.deadlineMsMax,
-    signal: stopping.signal,
-  });
   const notReady = options.notReady ?? (() => (gate.open ? undefined : "the database is away"));
-  const port = await openPort({ config, tls, log, admit, services: wrapped, transcode, stopping, notReady, untaken });
+  const own = routes.filter(({ method }) => services.some(({ service }) => service === method.parent));
+  const port = await openPort({ config, tls, log, admit, services: wrapped, routes: own, notReady, untaken });
   atEnd(() => port.close({ drainMs: 0 }));
   const { id: tenantId } = await createTenant(sql, `tenant of ${port.address.port}`);
 

@@ -1,8 +1,7 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import type { Pace } from "../../event-loop.ts";
-import type { CountLimits } from "../../wire/message-limits.ts";
+import { addBytes, type CountLimits, reserveCounted } from "../../wire/message-limits.ts";
 import { invalidValue } from "../../wire/status.ts";
-import { countJson } from "./count.ts";
 import { byteOffset, pathAt } from "./path.ts";
 import { finishScan, isJsonError, next, type Scan, scanOf } from "./scan.ts";
 
@@ -31,7 +30,7 @@ export interface TextReader<T> {
 const longText = 64 * 1024;
 
 /**
- * Reads a JSON text whole: counts what is in it, reserves memory for that, reads it.
+ * Reads a JSON text whole; what is made of it is counted, and memory reserved for it, on the way.
  * @throws code 3 with the path and the place of what is wrong, code 8 for what is too large.
  */
 export async function parseText<T>(
@@ -41,14 +40,15 @@ export async function parseText<T>(
   { root, limits, ignoreUnknown, discreet }: ParseOptions,
   call: ReadingCall,
 ): Promise<T> {
-  const s = scanOf(text, { bytes, ignoreUnknown, discreet });
-  call.reserve(countJson(s, root, limits));
+  const s = scanOf(text, { bytes, ignoreUnknown, discreet, limits, reserve: call.reserve });
   try {
+    addBytes(s.tally, text.length);
     next(s);
     const { inPortions } = reader;
     const value =
       inPortions === undefined || text.length < longText ? reader.whole(s) : await atPace(inPortions(s), call.pace);
     finishScan(s);
+    reserveCounted(s.tally);
     return value;
   } catch (error) {
     if (!isJsonError(error)) throw error;

@@ -1,5 +1,18 @@
-import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, type Registry, ScalarType } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import {
+  addBytes,
+  countElement,
+  entryBytes,
+  type FieldBounds,
+  innerNodes,
+  leaveNode,
+  type MessageBounds,
+  messageBoundsOf,
+  nodesOf,
+  numberBytes,
+  stringBytes,
+} from "../../wire/message-limits.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { zeroMaker } from "./empty-message.ts";
 import { fieldsByKey, keyFinder, mapKey } from "./key-finder.ts";
@@ -26,40 +39,66 @@ export interface JsonReader {
   /** The reader of one field's value, as a message holds it. */
   field(field: DescField): Read;
   /** The reader of a field's value, at the place where it stands, into its message. */
-  member(field: DescField): ReadMember;
+  member(bounds: FieldBounds): ReadMember;
   /** The reader of one element of a list, null being none. */
-  item(field: DescField & { fieldKind: "list" }): Read;
+  item(bounds: FieldBounds): ReadItem;
 }
+
+/** Reads an element of a list and counts it; this is the how manieth. */
+type ReadItem = (s: Scan, count: number) => unknown;
 
 /** Reads a field's value into its message; `keyAt` is where its key stands. */
 type ReadMember = (s: Scan, message: MessageValues, keyAt: number) => void;
 
-/** Compiles readers from descriptors, each once. They throw what `isJsonError` knows. */
+/**
+ * Compiles readers from descriptors, each once. They count what they make, before they make it.
+ * They throw what `isJsonError` knows, and code 3 or 8 for what holds too much.
+ */
 export function jsonReader(options: ReaderOptions): JsonReader {
-  const compiled = new Map<DescMessage, ReadMessage>();
-  const reader: JsonReader = { message, field: valueOf, member: placed, item: itemOf };
+  const compiled = new Map<MessageBounds, ReadMessage>();
+  const reader: JsonReader = {
+    message: (desc) => message(messageBoundsOf(desc)),
+    field: (field) => valueOf(fieldBoundsOf(field)),
+    member: placed,
+    item: itemOf,
+  };
   return reader;
 
-  function message(desc: DescMessage): ReadMessage {
-    const known = compiled.get(desc);
+  function message(bounds: MessageBounds): ReadMessage {
+    const known = compiled.get(bounds);
     if (known !== undefined) return known;
     // A placeholder while the fields compile, for messages that hold themselves.
     let read: ReadMessage | undefined;
-    compiled.set(desc, (s, into) => (read as ReadMessage)(s, into));
-    read = wellKnownReader(desc, options.registry, reader) ?? objectReader(desc);
-    compiled.set(desc, read);
+    compiled.set(bounds, (s, into) => (read as ReadMessage)(s, into));
+    read = wellKnownReader(bounds.desc, options.registry, reader) ?? counted(bounds, objectReader(bounds));
+    compiled.set(bounds, read);
     return read;
   }
 
-  function objectReader(desc: DescMessage): ReadMessage {
+  /** The same reader, which counts the message among those of its tree. */
+  function counted(bounds: MessageBounds, read: ReadMessage): ReadMessage {
+    if (bounds.tree === undefined) return read;
+    return (s, into) => {
+      const around = s.nodes;
+      s.nodes = nodesOf(s.tally, bounds, around);
+      const value = read(s, into);
+      leaveNode(bounds, s.nodes);
+      s.nodes = around;
+      return value;
+    };
+  }
+
+  function objectReader(bounds: MessageBounds): ReadMessage {
+    const { desc } = bounds;
     const zero = zeroMaker(desc);
-    const reads = desc.fields.map(placed);
+    const reads = bounds.fields.map(placed);
     const entries = [...fieldsByKey(desc)].map(([key, field]) => {
       const index = desc.fields.indexOf(field);
       return { key, index, read: reads[index] as ReadMember };
     });
     const find = keyFinder(entries);
     return (s, into) => {
+      addBytes(s.tally, bounds.bytes);
       const target = into ?? zero();
       if (s.codes[s.at] !== 123) unexpected(s, "an object");
       enter(s);
@@ -99,19 +138,20 @@ export function jsonReader(options: ReaderOptions): JsonReader {
   }
 
   /** How a field's value gets from the text into its message. */
-  function placed(field: DescField): ReadMember {
+  function placed(bounds: FieldBounds): ReadMember {
+    const { field } = bounds;
     const { localName } = field;
     if (field.fieldKind === "list") {
-      const readItem = listItem(field);
+      const readList = named(bounds, valueOf(bounds));
       const filled = options.notEmptyIfPresent?.(field) === true;
       return (s, target) => {
         const from = s.at;
-        const list = takeNull(s) ? undefined : (readItem(s) as unknown[]);
+        const list = takeNull(s) ? undefined : (readList(s) as unknown[]);
         if (filled && !list?.length) fail(from, "may be left out, but not be empty");
         if (list !== undefined) target[localName] = list;
       };
     }
-    const read = valueOf(field);
+    const read = named(bounds, valueOf(bounds));
     const keepsNull = field.fieldKind !== "map" && takesNull(field);
     const { oneof } = field;
     if (oneof === undefined) {
@@ -131,24 +171,39 @@ export function jsonReader(options: ReaderOptions): JsonReader {
     };
   }
 
-  function valueOf(field: DescField): Read {
-    switch (field.fieldKind) {
-      case "scalar":
-        return scalarReader(field.scalar, field.longAsString);
-      case "enum":
-        return enumReader(field.enum);
-      case "message":
-        return messageValue(field, field.message);
-      case "list":
-        return listItem(field);
-      case "map":
-        return mapReader(field);
-    }
+  function valueOf(bounds: FieldBounds): Read {
+    const { field } = bounds;
+    if (field.fieldKind === "scalar") return scalarValue(field.scalar, field.longAsString);
+    if (field.fieldKind === "enum") return countedNumber(enumReader(field.enum));
+    if (field.fieldKind === "message") return messageValue(bounds, field.message);
+    return field.fieldKind === "list" ? listReader(bounds) : mapReader(bounds, field);
   }
 
-  function messageValue(field: DescField, desc: DescMessage): Read {
-    const read = message(desc);
-    if (holdsPlainJson(field)) return jsonObject;
+  /** The same reader, whose errors name its field. */
+  function named(bounds: FieldBounds, read: Read): Read {
+    const { fieldKind } = bounds.field;
+    if (fieldKind === "scalar" || fieldKind === "enum") return read;
+    return (s) => {
+      s.tally.path.push(bounds);
+      const value = read(s);
+      s.tally.path.pop();
+      return value;
+    };
+  }
+
+  function messageValue(bounds: FieldBounds, desc: DescMessage): Read {
+    const { field } = bounds;
+    const readMessage = message(bounds.below() as MessageBounds);
+    const read: Read = holdsPlainJson(field) ? jsonObject : (s) => readMessage(s);
+    if (bounds.valuesMax > 0) {
+      return (s) => {
+        const around = s.nodes;
+        s.nodes = innerNodes(bounds, around);
+        const value = read(s);
+        s.nodes = around;
+        return value;
+      };
+    }
     const value = desc.fields[0];
     if (
       field.fieldKind === "message" &&
@@ -156,25 +211,31 @@ export function jsonReader(options: ReaderOptions): JsonReader {
       isWrapperDesc(desc) &&
       value?.fieldKind === "scalar"
     ) {
-      return scalarReader(value.scalar, value.longAsString);
+      return scalarValue(value.scalar, value.longAsString);
     }
-    return (s) => read(s);
+    return read;
   }
 
-  function itemOf(field: DescField & { fieldKind: "list" }): Read {
+  function itemOf(bounds: FieldBounds): ReadItem {
+    const field = bounds.field as DescField & { fieldKind: "list" };
     let read: Read;
-    if (field.listKind === "scalar") read = scalarReader(field.scalar, field.longAsString);
-    else if (field.listKind === "enum") read = enumReader(field.enum);
-    else read = messageValue(field, field.message);
+    if (field.listKind === "scalar") read = scalarValue(field.scalar, field.longAsString);
+    else if (field.listKind === "enum") read = countedNumber(enumReader(field.enum));
+    else read = messageValue(bounds, field.message);
     const keepsNull = takesNull(field);
-    return (s) => {
+    return (s, count) => {
       if (next(s) === 110 && !keepsNull) fail(s.at, "a list may not hold null");
-      return read(s);
+      const { tally } = s;
+      countElement(tally, bounds, count);
+      tally.path.push(count - 1);
+      const item = read(s);
+      tally.path.pop();
+      return item;
     };
   }
 
-  function listItem(field: DescField & { fieldKind: "list" }): Read {
-    const read = itemOf(field);
+  function listReader(bounds: FieldBounds): Read {
+    const read = itemOf(bounds);
     return (s) => {
       if (s.codes[s.at] !== 91) unexpected(s, "a list");
       enter(s);
@@ -184,17 +245,17 @@ export function jsonReader(options: ReaderOptions): JsonReader {
         s.depth--;
         return list;
       }
-      do list.push(read(s));
+      do list.push(read(s, list.length + 1));
       while (!endOf(s, 93, "]"));
       return list;
     };
   }
 
-  function mapReader(field: DescField & { fieldKind: "map" }): Read {
+  function mapReader(bounds: FieldBounds, field: DescField & { fieldKind: "map" }): Read {
     let read: Read;
-    if (field.mapKind === "scalar") read = scalarReader(field.scalar, false);
-    else if (field.mapKind === "enum") read = enumReader(field.enum);
-    else read = messageValue(field, field.message);
+    if (field.mapKind === "scalar") read = scalarValue(field.scalar, false);
+    else if (field.mapKind === "enum") read = countedNumber(enumReader(field.enum));
+    else read = messageValue(bounds, field.message);
     const keepsNull = takesNull(field);
     const keyOf = mapKey(field);
     return (s) => {
@@ -206,10 +267,13 @@ export function jsonReader(options: ReaderOptions): JsonReader {
         s.depth--;
         return map;
       }
+      let count = 0;
       do {
         next(s);
+        countElement(s.tally, bounds, ++count);
         const keyAt = s.at;
         const key = keyOf(readKey(s), keyAt);
+        addBytes(s.tally, entryBytes + stringBytes + s.at - keyAt);
         if (Object.hasOwn(map, key)) twice(s, keyAt);
         if (colon(s) === 110 && !keepsNull) fail(s.at, "a map may not hold null");
         setOwn(map, key, read(s));
@@ -218,6 +282,28 @@ export function jsonReader(options: ReaderOptions): JsonReader {
     };
   }
 }
+
+function fieldBoundsOf(field: DescField): FieldBounds {
+  return messageBoundsOf(field.parent).fields[field.parent.fields.indexOf(field)] as FieldBounds;
+}
+
+function scalarValue(scalar: ScalarType, longAsString: boolean): Read {
+  const read = scalarReader(scalar, longAsString);
+  if (scalar !== ScalarType.STRING && scalar !== ScalarType.BYTES) return countedNumber(read);
+  return (s) => {
+    const from = s.at;
+    const value = read(s);
+    addBytes(s.tally, s.at - from + stringBytes);
+    return value;
+  };
+}
+
+const countedNumber =
+  (read: Read): Read =>
+  (s) => {
+    addBytes(s.tally, numberBytes);
+    return read(s);
+  };
 
 /** Fails because a key has come already. */
 export function twice(s: Scan, keyAt: number): never {

@@ -1,5 +1,13 @@
 import { type DescMessage, type Message, type Registry, toBinary } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation, isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import {
+  addBytes,
+  countHeld,
+  entryBytes,
+  messageBoundsOf,
+  numberBytes,
+  stringBytes,
+} from "../../wire/message-limits.ts";
 import { durationOf, fieldMaskOf, type Instant, timestampOf } from "./known-text.ts";
 import type { JsonReader, ReadMessage } from "./read-json.ts";
 import { readDouble, scalarReader } from "./read-scalar.ts";
@@ -11,11 +19,12 @@ import { type MessageValues, setOwn } from "./values.ts";
 /** The reader of a well-known type that has a JSON form of its own; undefined for all other messages. */
 export function wellKnownReader(desc: DescMessage, registry: Registry, reader: JsonReader): ReadMessage | undefined {
   const $typeName = desc.typeName;
+  const { bytes } = messageBoundsOf(desc);
   switch ($typeName) {
     case "google.protobuf.Timestamp":
-      return (s, into) => instant(s, timestampOf, into ?? { $typeName });
+      return (s, into) => instant(s, timestampOf, into ?? { $typeName }, bytes);
     case "google.protobuf.Duration":
-      return (s, into) => instant(s, durationOf, into ?? { $typeName });
+      return (s, into) => instant(s, durationOf, into ?? { $typeName }, bytes);
     case "google.protobuf.FieldMask":
       return (s, into) => Object.assign(into ?? { $typeName }, { paths: readMask(s) });
     case "google.protobuf.Value":
@@ -33,7 +42,13 @@ export function wellKnownReader(desc: DescMessage, registry: Registry, reader: J
   return (s, into) => Object.assign(into ?? { $typeName }, { value: read(s) });
 }
 
-function instant(s: Scan, parse: (text: string) => Instant | string, into: MessageValues): MessageValues {
+function instant(
+  s: Scan,
+  parse: (text: string) => Instant | string,
+  into: MessageValues,
+  bytes: number,
+): MessageValues {
+  addBytes(s.tally, bytes);
   const from = s.at;
   const value = parse(string(s));
   if (typeof value === "string") fail(from, value);
@@ -44,15 +59,38 @@ function instant(s: Scan, parse: (text: string) => Instant | string, into: Messa
 
 function readMask(s: Scan): string[] {
   const from = s.at;
-  const paths = fieldMaskOf(string(s));
+  const text = string(s);
+  addBytes(s.tally, text.length + stringBytes);
+  for (let at = 0; at >= 0; at = text.indexOf(",", at + 1)) countValue(s);
+  const paths = fieldMaskOf(text);
   if (typeof paths === "string") fail(from, paths);
   return paths;
 }
 
+/** Counts a value of what its field holds. @throws code 3 when it is one too many */
+function countValue({ nodes, tally }: Scan): void {
+  if (nodes?.holder !== undefined) countHeld(tally, nodes, nodes.holder);
+}
+
+/** Counts a value before it is made. @throws code 3 when it is one too many, code 8 for too much memory */
+function countJson(s: Scan, code: number): void {
+  countValue(s);
+  addBytes(s.tally, code === 123 || code === 91 ? entryBytes : numberBytes);
+}
+
+function countedText(s: Scan, read: (s: Scan) => string): string {
+  const from = s.at;
+  const text = read(s);
+  addBytes(s.tally, s.at - from + stringBytes);
+  return text;
+}
+
 function readKind(s: Scan): { case: string; value: unknown } {
-  switch (s.codes[s.at]) {
+  const code = s.codes[s.at] as number;
+  countJson(s, code);
+  switch (code) {
     case 34:
-      return { case: "stringValue", value: string(s) };
+      return { case: "stringValue", value: countedText(s, string) };
     case 123:
       return { case: "structValue", value: { $typeName: "google.protobuf.Struct", fields: readStruct(s) } };
     case 91:
@@ -74,7 +112,11 @@ function readKind(s: Scan): { case: string; value: unknown } {
 function readStruct(s: Scan): MessageValues {
   const fields: MessageValues = {};
   objectAt(s);
-  members(s, (key) => setOwn(fields, key, { $typeName: "google.protobuf.Value", kind: readKind(s) }));
+  addBytes(s.tally, entryBytes);
+  members(s, (key) => {
+    addBytes(s.tally, key.length + stringBytes);
+    setOwn(fields, key, { $typeName: "google.protobuf.Value", kind: readKind(s) });
+  });
   return fields;
 }
 
@@ -108,7 +150,7 @@ export function jsonObject(s: Scan): MessageValues {
   do {
     if (next(s) !== 34) unexpected(s, "a key");
     const keyAt = s.at;
-    const name = key(s);
+    const name = countedText(s, key);
     if (Object.hasOwn(object, name)) fail(keyAt, `${quotedKey(name)} occurs twice`);
     colon(s);
     setOwn(object, name, jsonValue(s));
@@ -117,9 +159,11 @@ export function jsonObject(s: Scan): MessageValues {
 }
 
 function jsonValue(s: Scan): unknown {
-  switch (s.codes[s.at]) {
+  const code = s.codes[s.at] as number;
+  countJson(s, code);
+  switch (code) {
     case 34:
-      return string(s);
+      return countedText(s, string);
     case 123:
       return jsonObject(s);
     case 91: {

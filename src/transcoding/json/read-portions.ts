@@ -1,6 +1,7 @@
-import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
+import { type DescMessage, getOption } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { addBytes, type FieldBounds, messageBoundsOf } from "../../wire/message-limits.ts";
 import { zeroMaker } from "./empty-message.ts";
 import { fieldsByKey, keyFinder } from "./key-finder.ts";
 import { type JsonReader, passUnknown, twice } from "./read-json.ts";
@@ -17,17 +18,20 @@ export function portionReader(
   reader: JsonReader,
   desc: DescMessage,
 ): ((s: Scan, into?: MessageValues) => Generator<undefined, MessageValues>) | undefined {
-  if (hasCustomJsonRepresentation(desc)) return undefined;
+  const bounds = messageBoundsOf(desc);
+  if (hasCustomJsonRepresentation(desc) || bounds.tree !== undefined) return undefined;
   const zero = zeroMaker(desc);
   const entries = [...fieldsByKey(desc)].map(([key, field]) => {
-    return { key, field, read: reader.member(field), items: itemsOf(field) };
+    const of = bounds.byNumber.get(field.number) as FieldBounds;
+    return { key, field, read: reader.member(of), items: itemsOf(of) };
   });
   const find = keyFinder(entries);
 
   return function* portions(s, into) {
+    addBytes(s.tally, bounds.bytes);
     const target = into ?? zero();
     if (s.codes[s.at] !== 123) unexpected(s, "an object");
-    const seen = new Set<DescField>();
+    const seen = new Set<unknown>();
     enter(s);
     if (next(s) === 125) {
       s.at++;
@@ -52,22 +56,26 @@ export function portionReader(
     return target;
   };
 
-  function itemsOf(field: DescField): ((s: Scan) => Generator<undefined, unknown[]>) | undefined {
+  function itemsOf(bounds: FieldBounds): ((s: Scan) => Generator<undefined, unknown[]>) | undefined {
+    const { field } = bounds;
     if (field.fieldKind !== "list" || field.message === undefined) return undefined;
     if (takesNull(field) || getOption(field, not_empty_if_present)) return undefined;
-    const read = reader.item(field);
+    const read = reader.item(bounds);
     return function* items(s) {
       const list: unknown[] = [];
+      s.tally.path.push(bounds);
       enter(s);
       if (next(s) === 93) {
         s.at++;
         s.depth--;
+        s.tally.path.pop();
         return list;
       }
       do {
-        list.push(read(s));
+        list.push(read(s, list.length + 1));
         if (list.length % portionItems === 0) yield;
       } while (!endOf(s, 93, "]"));
+      s.tally.path.pop();
       return list;
     };
   }

@@ -1,3 +1,5 @@
+import { type CountLimits, type MessageTally, type Nodes, tallyOf } from "../../wire/message-limits.ts";
+
 /** A JSON text being read, and how far. */
 export interface Scan {
   readonly text: string;
@@ -15,6 +17,10 @@ export interface Scan {
   readonly ignoreUnknown: boolean;
   /** Messages of errors quote no values. */
   readonly discreet: boolean;
+  /** Counts of all that is made of the text. */
+  readonly tally: MessageTally;
+  /** What the messages and values at this place count for. */
+  nodes: Nodes | undefined;
 }
 
 /** What is wrong with a JSON text, at which character of it. */
@@ -31,12 +37,18 @@ interface ScanOptions {
   depthMax?: number;
   ignoreUnknown?: boolean;
   discreet?: boolean;
+  /** How much may be made of the text; without them any. */
+  limits?: CountLimits;
+  /** Notified of the memory that is needed, as it is. */
+  reserve?: (bytes: number) => void;
 }
+
+const unlimited: CountLimits = { itemsMax: Number.POSITIVE_INFINITY, memoryBytesMax: Number.POSITIVE_INFINITY };
 
 /** A scan of the whole text, to be read at once: the next scan may take its place. */
 export function scanOf(
   text: string,
-  { bytes, depthMax = 100, ignoreUnknown = false, discreet = false }: ScanOptions = {},
+  { bytes, depthMax = 100, ignoreUnknown = false, discreet = false, limits = unlimited, reserve }: ScanOptions = {},
 ): Scan {
   const ascii = bytes?.length === text.length ? bytes : undefined;
   const repeats =
@@ -52,6 +64,8 @@ export function scanOf(
     depthMax,
     ignoreUnknown,
     discreet,
+    tally: tallyOf(limits, reserve),
+    nodes: undefined,
   };
 }
 

@@ -1,17 +1,17 @@
+import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { listen } from "../../src/http/listener.ts";
+import { httpListener } from "../../src/http/listener.ts";
 import { closing, flag, frame, frameType, openFrames, openSocket, post, uint32 } from "../support/frames.ts";
 import { served, testPort } from "../support/port.ts";
 
 /** The requests that were begun, and the answers that they wait for. */
 const begun: { path: string; response: ServerResponse }[] = [];
 let ended = 0; // of those for /body
-const listener = await listen({
-  host: "127.0.0.1",
-  port: 0,
+const listener = httpListener({
   tls: undefined,
   connectionsMax: 100,
   stallMs: 60_000,
@@ -22,7 +22,9 @@ const listener = await listen({
   },
 });
 afterAll(() => listener.destroy());
-const url = `http://127.0.0.1:${listener.address.port}`;
+listener.server.listen(0, "127.0.0.1");
+await once(listener.server, "listening");
+const url = `http://127.0.0.1:${(listener.server.address() as AddressInfo).port}`;
 
 beforeEach(() => void begun.splice(0));
 

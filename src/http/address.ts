@@ -1,7 +1,15 @@
 import type { Config } from "../config/settings.ts";
 import { StartError } from "../db/start-error.ts";
 
-/** What the operator is notified of a port that cannot be opened, as a StartError; any other error as it is. */
+/** Returns the address by which a port is called. */
+export function calledUrl(host: string, port: number, secure: boolean): string {
+  // Nothing can be called at the address that means all of them.
+  const called = host === "0.0.0.0" || host === "::" ? "localhost" : host;
+  const name = called.includes(":") ? `[${called}]` : called;
+  return `${secure ? "https" : "http"}://${name}:${port}`;
+}
+
+/** Turns a listen error into a StartError the operator can act on; returns other errors unchanged. */
 export function listenError(error: NodeJS.ErrnoException, { host, port }: Pick<Config, "host" | "port">): Error {
   if (error.code === "EADDRINUSE") {
     return new StartError(`port ${port} on ${host} is in use; set BELFRY_PORT to another one`);

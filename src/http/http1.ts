@@ -1,0 +1,124 @@
+import type http from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2SecureServer, Http2Session } from "node:http2";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { errorBody } from "../protocols/error-body.ts";
+import type { Request } from "../wire/body-reader.ts";
+import type { Response } from "../wire/send-response.ts";
+import { CountedResponse } from "./unread-responses.ts";
+
+/** Takes every request of both HTTP versions. `sendContinue` sends 100 Continue to a client that waits for it. */
+export type RequestHandler = (request: Request, response: Response, sendContinue: (() => void) | undefined) => void;
+
+const pipelinedMax = 100;
+
+/** The largest head of a request, bytes, over both HTTP versions. */
+export const headBytesMax = 16 * 1024;
+/** The longest time for the head of a request, ms. */
+export const headMs = 20_000;
+
+/** Options of a server that speaks HTTP/1.1. */
+export const http1Options = {
+  headersTimeout: headMs,
+  requestTimeout: 0, // client streams may last; silence within a body is bounded where it is read
+  keepAliveTimeout: 72_000, // longer than the 60 s of common load balancers, so that they close first
+  connectionsCheckingInterval: 2000,
+  maxHeaderSize: headBytesMax,
+  ServerResponse: CountedResponse as never,
+  requireHostHeader: false, // it is required below, in our words
+};
+
+/** Requests of an HTTP/1.1 connection: the one being answered, and those after it. */
+interface Line {
+  request: IncomingMessage;
+  waiting: (() => void)[];
+}
+
+/** Takes the requests of HTTP/1.1 connections, those of one connection one after the other. */
+export function serveHttp1(server: http.Server | Http2SecureServer, onRequest: RequestHandler, stallMs: number): void {
+  // Of connections whose last request has not been answered whole.
+  const lines = new WeakMap<Socket, Line>();
+  // Answers are sent in order, and after a disconnect no further request begins.
+  function inOrder(request: IncomingMessage, response: ServerResponse, begin: () => void) {
+    const { socket } = request;
+    const line = lines.get(socket);
+    if (line === undefined) {
+      lines.set(socket, { request, waiting: [] });
+      response.once("close", next);
+      return begin();
+    }
+    if (line.waiting.length >= pipelinedMax) return socket.destroy();
+    line.waiting.push(() => {
+      line.request = request;
+      response.once("close", next);
+      begin();
+    });
+
+    function next() {
+      const begin = lines.get(socket)?.waiting.shift();
+      if (begin === undefined) lines.delete(socket);
+      // In a turn of its own, as those of other connections. No answer can be read where writing has ended.
+      else setImmediate(() => socket.writable && begin());
+    }
+  }
+  function take(request: IncomingMessage, response: ServerResponse, sendContinue: (() => void) | undefined) {
+    inOrder(request, response, () => {
+      const hosts = request.headersDistinct.host?.length ?? 0;
+      if (hosts > 1 || (hosts === 0 && request.httpVersion === "1.1"))
+        return answerBrokenRequest(request.socket, "HOST");
+      // The form that proxies are sent, which every server must take (RFC 9112, 3.2.2).
+      if (request.url?.charCodeAt(0) !== 47) request.url = request.url?.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
+      onRequest(request, response, sendContinue);
+    });
+  }
+  server.on("request", (request: unknown, response: unknown) =>
+    take(request as IncomingMessage, response as ServerResponse, undefined),
+  );
+  server.on("checkContinue", (request: unknown, response: unknown) => {
+    const waiting = response as ServerResponse;
+    take(request as IncomingMessage, waiting, () => waiting.writeContinue());
+  });
+  server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
+    inOrder(request, response, () => answerBrokenRequest(request.socket, "EXPECTATION"));
+  });
+  // A silent client may wait for an answer; one that does not take its answer is cut. Sessions of HTTP/2 have no such length.
+  server.setTimeout(stallMs);
+  server.on("timeout", (socket: Socket | Http2Session) => {
+    if ("writableLength" in socket && socket.writableLength > 0) socket.destroy();
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    // What is broken comes behind a request that is still being answered: the client would take it for that answer.
+    if (lines.get(socket)?.request.complete) socket.destroy();
+    else answerBrokenRequest(socket, error.code);
+  });
+  server.emit("listening"); // starts its own watch over slow heads and idle connections
+}
+
+const answers: Record<string, [status: string, code: number, message: string]> = {
+  HPE_HEADER_OVERFLOW: ["431 Request Header Fields Too Large", 8, "the request's headers are larger than 16 KiB"],
+  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", 4, "the request's head did not come in time"],
+  HOST: ["400 Bad Request", 3, "an HTTP/1.1 request names its Host, once"],
+  PLAIN: ["400 Bad Request", 3, "this port speaks TLS: use an address that begins with https"],
+  EXPECTATION: ["417 Expectation Failed", 3, "the only expectation that is met is 100-continue"],
+};
+
+/** Answers an HTTP/1.1 request that cannot be taken, in our error form, and closes the connection. `errorCode`: Node's, or a key above. */
+export function answerBrokenRequest(socket: Duplex, errorCode: string | undefined): void {
+  if (socket.destroyed) return;
+  // Without a code the peer has disconnected; after a reset no answer can be read.
+  if (!socket.writable || errorCode === "ECONNRESET") {
+    socket.destroy();
+    return;
+  }
+  const [status, code, message] = answers[errorCode ?? ""] ?? [
+    "400 Bad Request",
+    3,
+    "the request is not well-formed HTTP",
+  ];
+  const body = errorBody(code, message);
+  socket.end(
+    `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.byteLength}\r\nconnection: close\r\n\r\n${body.toString()}`,
+    () => socket.destroy(),
+  );
+}
