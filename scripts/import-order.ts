@@ -50,7 +50,6 @@ export const importOrder: readonly string[] = [
   "config",
   "failpoint",
   "log",
-  "bounded-map",
   "limiter",
   "histogram",
   "event-loop",

@@ -1,4 +1,4 @@
-import { setBounded } from "../bounded-map.ts";
+import { LRUCache } from "lru-cache";
 import type { Lane } from "./queue.ts";
 
 /** Which lane has its turn, within one process. */
@@ -24,13 +24,13 @@ export function tenantTurns(): TenantTurns {
   const serving = new Set<string>();
   const shared = new Set<string>();
   const restsUntilMs = new Map<string, number>();
-  const served = new Map<string, number>();
+  const served = new LRUCache<string, number>({ max: servedMax });
   let count = 0;
 
   const servedAt = (key: string) => served.get(key) ?? 0;
 
   function note(key: string) {
-    setBounded(served, key, ++count, servedMax);
+    served.set(key, ++count);
   }
 
   return {
