@@ -50,6 +50,7 @@ export const importOrder: readonly string[] = [
   "config",
   "failpoint",
   "log",
+  "fair-queue",
   "limiter",
   "histogram",
   "event-loop",

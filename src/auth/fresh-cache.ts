@@ -71,15 +71,6 @@ export function freshCache<N>({ nameOf, read, refused, what }: Options<N>): Fres
     return entry;
   }
 
-  async function readInTurn(named: N, address: string): Promise<Entry | undefined> {
-    const place = await unknown.turn({ address: networkOf(address) });
-    try {
-      return await readNow(named);
-    } finally {
-      place.release();
-    }
-  }
-
   /** One read a name at a time; calls that arrive meanwhile share it. */
   function load(name: string, reading: () => Promise<Entry | undefined>): Promise<Entry | undefined> {
     const running = reads.get(name);
@@ -109,7 +100,9 @@ export function freshCache<N>({ nameOf, read, refused, what }: Options<N>): Fres
       const name = nameOf(named);
       const entry = entries.get(name);
       if (entry === undefined ? misses.has(name) : !holds(entry, text)) throw refused();
-      const reading = entry ? again(named, entry) : load(name, () => readInTurn(named, address));
+      const reading = entry
+        ? again(named, entry)
+        : load(name, () => unknown.run({ address: networkOf(address) }, () => readNow(named)));
       return reading.then((fresh) => {
         if (fresh === undefined || !holds(fresh, text)) throw refused();
         return fresh.principal;
