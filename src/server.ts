@@ -184,7 +184,7 @@ export async function startServer(
   starting.defer(() => retention.stop());
   const windows = [...windowKinds(rules.windows, wakeJobs, log), expiryJobs(storeChanges)];
   const kinds = [...updaterKinds(bounds.fieldsMax), ...rules.kinds, ...windows, ...metrics.kinds, ...retention.kinds];
-  const working = { kinds, nowMs: clock.nowMs, log, busy: ingest.busy, leaseMs: config.jobLeaseMs };
+  const working = { kinds, nowMs: clock.nowMs, log, leaseMs: config.jobLeaseMs };
   const jobs = startJobs(pool, replicas, working);
   starting.defer(() => jobs.stop());
 

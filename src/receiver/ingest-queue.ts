@@ -52,8 +52,6 @@ export interface IngestQueue {
   ): Promise<Map<number, string>>;
   /** Resolves when a stream may be read on: what waits would take less than half of what is too long. */
   room(tenantId: string, kindName: string): Promise<void>;
-  /** Whether data is being stored, or was a moment ago. */
-  busy(): boolean;
   /** By kind: what was stored, and what waits and runs now. */
   stats(): Map<string, LaneStats>;
   /** Admits nothing more; resolves when what was accepted is stored, or has failed after 10 s. */
@@ -73,7 +71,6 @@ interface LanesOptions {
 export const batchItemsMax = 1000;
 export const batchBytesMax = 4 * 1024 * 1024;
 const attemptsMax = 8;
-const busyMs = 500;
 const stopMsMax = 10_000;
 
 const sizeOf = ({ items, size = items.length }: IngestPart<unknown>) => size;
@@ -114,7 +111,6 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
   const waiting = fairQueue<Lane>();
   const counted = ingestStats();
   let running = 0;
-  let endedMs = -Infinity;
   let stopping = false;
   let idle = () => {};
 
@@ -207,7 +203,7 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
     const storing = { sql, kind: lane.kind as LaneKind<unknown>, tenantId: lane.tenantId, report };
     // Outside of every call: what it stores belongs to many of them, and ends with none.
     const repeats = await withHolder(noHolder(), () => storeParts(storing, batch));
-    endedMs = performance.now();
+    const endedMs = performance.now();
     lane.cost.note(items, endedMs - sinceMs);
     counted.of(lane.kindName).commitSec.note((endedMs - sinceMs) / 1000);
     lane.running.splice(lane.running.indexOf(mark), 1);
@@ -234,7 +230,6 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
       const lane = laneOf(tenantId, kindName);
       while (!stopping && waitMs(lane) > waitMsMax / 2) await new Promise((resolve) => setTimeout(resolve, 20));
     },
-    busy: () => running > 0 || performance.now() - endedMs < busyMs,
     stats: () => counted.stats(allLanes()),
     async stop() {
       stopping = true;
