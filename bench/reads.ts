@@ -2,7 +2,7 @@
 // one to PostgreSQL.
 import { create } from "@bufbuild/protobuf";
 import { routes } from "#gen/routes.ts";
-import { keyVerifier } from "../src/auth/verify.ts";
+import { keyVerifier } from "../src/auth/key-verifier.ts";
 import { readConfig } from "../src/config/settings.ts";
 import { connect } from "../src/db/connect.ts";
 import { openLog } from "../src/rpc/log.ts";

@@ -50,7 +50,7 @@ export const importOrder: readonly string[] = [
   "config",
   "failpoint",
   "log",
-  "bounded-map",
+  "fair-queue",
   "limiter",
   "histogram",
   "event-loop",

@@ -1,11 +1,13 @@
+import { fairQueue } from "./fair-queue.ts";
+
 /** Called again and again during long work: undefined while it may go on, else what to wait for first. */
 export type Pace = () => Promise<void> | undefined;
 
 /** How long the paced work of all tenants together may run in one turn of the event loop. */
 const sliceMs = 5;
 
-/** Work that waits for its next slice, by tenant, in the order of the tenants' turns. */
-const waiting = new Map<string, (() => void)[]>();
+/** Work that waits for its next slice, by tenant. */
+const waiting = fairQueue<() => void>();
 /** Whether `serve` is at work, or will be in the next turn of the loop. */
 let serving = false;
 /** When the slice ends that runs. */
@@ -43,9 +45,7 @@ function beginning(): number {
 
 function nextTurn(tenantId: string): Promise<void> {
   return new Promise((resolve) => {
-    const own = waiting.get(tenantId);
-    if (own === undefined) waiting.set(tenantId, [resolve]);
-    else own.push(resolve);
+    waiting.add([tenantId], resolve);
     if (serving) return;
     serving = true;
     setImmediate(serve);
@@ -60,14 +60,7 @@ function serve() {
 
 /** Lets one piece of work go on, and then another one for as long as the slice lasts. */
 function resumeNext() {
-  const next = waiting.entries().next().value;
-  if (next !== undefined) {
-    const [tenantId, queue] = next;
-    const resume = queue.shift();
-    waiting.delete(tenantId);
-    if (queue.length > 0) waiting.set(tenantId, queue);
-    resume?.();
-  }
+  waiting.next()?.();
   // A tick comes after all microtasks, so after all that the work does before it waits.
   queueMicrotask(() => process.nextTick(afterPiece));
 }

@@ -1,4 +1,5 @@
 import { exhausted } from "./errors.ts";
+import { fairQueue } from "./fair-queue.ts";
 
 /** The holder whose use is counted. An absent part has no share of its own; the bound for all always holds. */
 export interface Holder {
@@ -34,7 +35,9 @@ export interface Limiter {
    * address by address), within one in the order of their arrival. @throws code 8 when too many wait; the signal's reason
    */
   turn(who: Holder, signal?: AbortSignal): Promise<Hold>;
-  /** The same without a promise: calls `start`, at once when there is room. Returns what gives up a place in the line. */
+  /** Does work in its turn. @throws what `turn` or the work throws */
+  run<T>(who: Holder, work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
+  /** The same as `turn` without a promise: calls `start`, at once when there is room. Returns what gives up a place in the line. */
   line(who: Holder, start: (hold: Hold) => void): () => void;
   /** How much is used. */
   readonly used: number;
@@ -85,8 +88,7 @@ export function limiter(options: LimiterOptions): Limiter {
   };
   const room: Limiter | undefined =
     waitingMax > 0 ? limiter({ max: waitingMax, what: `${what} and wait`, retrySec }) : undefined;
-  // Tenant → key, else address → those that wait, each in the order of their turns.
-  const lines = new Map<string, Map<string, Set<Waiter>>>();
+  const waiting = fairQueue<Waiter>();
   let used = 0;
 
   /** Why there is no room for so much more; undefined when there is. `own`: what the same hold has already. */
@@ -141,43 +143,10 @@ export function limiter(options: LimiterOptions): Limiter {
   /** Lets in what has its turn. Afterwards nothing waits for which there is room. */
   function serve() {
     while (used < max) {
-      const next = nextWaiter();
+      const next = waiting.next(({ who }) => full(who, 1) === undefined);
       if (next === undefined) return;
       next.start(hold(next.who, 1));
     }
-  }
-
-  function nextWaiter(): Waiter | undefined {
-    for (const [tenant, byKey] of lines) {
-      for (const [key, line] of byKey) {
-        const [first] = line;
-        if (first === undefined || full(first.who, 1) !== undefined) continue;
-        leave(first);
-        // Both go to the end.
-        if (byKey.delete(key) && line.size > 0) byKey.set(key, line);
-        if (lines.delete(tenant) && byKey.size > 0) lines.set(tenant, byKey);
-        return first;
-      }
-    }
-    return undefined;
-  }
-
-  function join(waiter: Waiter) {
-    const { tenant = "", address = "", key = address } = waiter.who;
-    const byKey = lines.get(tenant) ?? new Map<string, Set<Waiter>>();
-    const line = byKey.get(key) ?? new Set();
-    lines.set(tenant, byKey);
-    byKey.set(key, line);
-    line.add(waiter);
-  }
-
-  function leave(waiter: Waiter) {
-    const { tenant = "", address = "", key = address } = waiter.who;
-    const byKey = lines.get(tenant);
-    const line = byKey?.get(key);
-    line?.delete(waiter);
-    if (line?.size === 0) byKey?.delete(key);
-    if (byKey?.size === 0) lines.delete(tenant);
   }
 
   function check(who: Holder, amount = 1) {
@@ -200,11 +169,31 @@ export function limiter(options: LimiterOptions): Limiter {
         start(hold);
       },
     };
-    join(waiter);
+    const keys = [who.tenant, who.key ?? who.address];
+    waiting.add(keys, waiter);
     return () => {
-      leave(waiter);
+      waiting.remove(keys, waiter);
       place.release();
     };
+  }
+
+  async function turn(who: Holder, signal?: AbortSignal): Promise<Hold> {
+    signal?.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<Hold>();
+    const leave = line(who, resolve);
+    const cancel = () => {
+      leave();
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", cancel, { once: true });
+    try {
+      const turn = await promise;
+      if (!signal?.aborted) return turn;
+      turn.release();
+      throw signal.reason;
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+    }
   }
 
   return {
@@ -215,22 +204,13 @@ export function limiter(options: LimiterOptions): Limiter {
       return hold(who, amount);
     },
     line,
-    async turn(who, signal) {
-      signal?.throwIfAborted();
-      const { promise, resolve, reject } = Promise.withResolvers<Hold>();
-      const leave = line(who, resolve);
-      const cancel = () => {
-        leave();
-        reject(signal?.reason);
-      };
-      signal?.addEventListener("abort", cancel, { once: true });
+    turn,
+    async run(who, work, signal) {
+      const hold = await turn(who, signal);
       try {
-        const turn = await promise;
-        if (!signal?.aborted) return turn;
-        turn.release();
-        throw signal.reason;
+        return await work();
       } finally {
-        signal?.removeEventListener("abort", cancel);
+        hold.release();
       }
     },
     get used() {
@@ -240,4 +220,22 @@ export function limiter(options: LimiterOptions): Limiter {
       return room?.used ?? 0;
     },
   };
+}
+
+/** The network that counts as one address: the address itself for IPv4, its /64 for IPv6. */
+export function networkOf(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
+  if (mapped !== null) return mapped[1] as string;
+  if (!address.includes(":")) return address;
+  const [head = "", tail] = (address.split("%", 1)[0] as string).split("::");
+  const groups = head === "" ? [] : head.split(":");
+  if (tail !== undefined) {
+    const after = tail === "" ? [] : tail.split(":");
+    while (groups.length + after.length < 8) groups.push("0");
+    groups.push(...after);
+  }
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(":")}::/64`;
 }

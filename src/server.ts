@@ -129,7 +129,7 @@ export async function startServer(
 
   // What every call passes.
   const system = { sql: pool.system, gate: pool.gate };
-  const callers = startCallers(system, config, log);
+  const callers = startCallers(system, config);
   starting.defer(() => callers.stop());
   const audit = auditQueue({ ...system, background: pool.background }, clock.nowMs, log, config.auditRetentionSec);
   starting.defer(() => audit.stop());
@@ -150,7 +150,7 @@ export async function startServer(
   });
   const noting = { requestsFd: given?.requestsFd, process: given?.process };
   const limits = { ...noting, streamsMax: config.streamsMax, recordAudit: audit.record };
-  const calls = pipeline({ ...callers, ...limits, wrongKeys: callers.guesses, gate: pool.gate, room: room.ofRpc, log });
+  const calls = pipeline({ ...callers, ...limits, gate: pool.gate, room: room.ofRpc, log });
 
   // What rules make of what happens.
   const wakeJobs = () => jobs.wake();
@@ -184,7 +184,7 @@ export async function startServer(
   starting.defer(() => retention.stop());
   const windows = [...windowKinds(rules.windows, wakeJobs, log), expiryJobs(storeChanges)];
   const kinds = [...updaterKinds(bounds.fieldsMax), ...rules.kinds, ...windows, ...metrics.kinds, ...retention.kinds];
-  const working = { kinds, nowMs: clock.nowMs, log, busy: ingest.busy, leaseMs: config.jobLeaseMs };
+  const working = { kinds, nowMs: clock.nowMs, log, leaseMs: config.jobLeaseMs };
   const jobs = startJobs(pool, replicas, working);
   starting.defer(() => jobs.stop());
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Hold, type Holder, limiter } from "../src/limiter.ts";
+import { type Hold, type Holder, limiter, networkOf } from "../src/limiter.ts";
 
 const refusal = (reason: string) =>
   expect.objectContaining({ code: 8, rawMessage: `too many calls are in work${reason}; send the request again` });
@@ -173,4 +173,17 @@ describe("what waits for its turn", () => {
       { numRuns: 50 },
     );
   });
+});
+
+test.each([
+  ["192.0.2.7", "192.0.2.7"],
+  ["::ffff:192.0.2.7", "192.0.2.7"],
+  ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+  ["2001:0DB8:1:2::6", "2001:db8:1:2::/64"],
+  ["2001:db8::6", "2001:db8:0:0::/64"],
+  ["::1", "0:0:0:0::/64"],
+  ["fe80::1%eth0", "fe80:0:0:0::/64"],
+  ["", ""],
+])("%s counts as %s", (address, network) => {
+  expect(networkOf(address)).toBe(network);
 });

@@ -3,7 +3,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { routes } from "#gen/routes.ts";
-import { keyVerifier } from "../../src/auth/verify.ts";
+import { keyVerifier } from "../../src/auth/key-verifier.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { connect } from "../../src/db/connect.ts";
 import { openPort } from "../../src/http/port.ts";

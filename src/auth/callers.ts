@@ -1,12 +1,10 @@
 import type { Config } from "../config/settings.ts";
 import type { Db } from "../db/connect.ts";
-import type { Log } from "../log.ts";
 import { lastUse } from "./key-last-used.ts";
+import { type KeyVerifier, keyVerifier } from "./key-verifier.ts";
 import { sessionOf } from "./own-page.ts";
 import type { Principal } from "./principal.ts";
 import { type SessionVerifier, sessionVerifier } from "./session-verifier.ts";
-import { type KeyVerifier, keyVerifier } from "./verify.ts";
-import { type WrongKeys, wrongKeys } from "./wrong-keys.ts";
 
 /** How the callers of calls are found. */
 export interface Callers {
@@ -23,31 +21,24 @@ interface Options {
   gate: { run<T>(fn: () => Promise<T>): Promise<T> };
 }
 
-/** Keys and sessions of one server, and what delays those who try them out. */
+/** Keys and sessions of one server. */
 export function startCallers(
   system: Options,
   config: Config,
-  log: Log,
 ): Callers & {
   keys: KeyVerifier;
   sessions: SessionVerifier;
-  guesses: WrongKeys;
   stop(): Promise<void>;
 } {
   const uses = lastUse(system);
   const keys = keyVerifier({ ...system, onUse: uses.note });
   const sessions = sessionVerifier({ ...system, bounds: config, onUse: uses.note });
-  const guesses = wrongKeys({
-    perMinuteMax: config.wrongKeysMax,
-    onSlowed: (address) => log.warn({ address }, "many wrong keys come from this address; they are answered late"),
-  });
   return {
     keys,
     sessions,
-    guesses,
     verify(credential, address) {
       const session = sessionOf(credential);
-      return session === undefined ? keys.verify(credential) : sessions.verify(session, address);
+      return session === undefined ? keys.verify(credential, address) : sessions.verify(session, address);
     },
     onSessionUse: sessions.used,
     publicOrigin: config.publicUrl === undefined ? undefined : new URL(config.publicUrl).origin,

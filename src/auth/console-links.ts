@@ -3,7 +3,7 @@ import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { failedPrecondition, notFound, unauthenticated } from "../errors.ts";
-import type { KeyOwner } from "./key-owners.ts";
+import type { KeyOwner } from "./key-verifier.ts";
 import { isToken, newToken, parseToken } from "./session-token.ts";
 import { apiClients, apiKeys, consoleLinks } from "./tables.ts";
 

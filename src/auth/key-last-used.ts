@@ -1,5 +1,5 @@
 import { and, eq, isNull, lte, or, sql } from "drizzle-orm";
-import { setBounded } from "../bounded-map.ts";
+import { LRUCache } from "lru-cache";
 import { textArray } from "../db/batch.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
@@ -28,7 +28,7 @@ const keysMax = 100_000;
 
 /** Uses are gathered for a second and written one statement a tenant; a key at most once a minute, whatever the number of replicas. */
 export function lastUse({ sql: db, gate, quietMs = 60_000, gatherMs = 1000 }: Options): LastUse {
-  const notedMs = new Map<string, number>();
+  const noted = new LRUCache<string, true>({ max: keysMax, ttl: quietMs });
   let waiting = new Map<string, Set<string>>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -49,17 +49,15 @@ export function lastUse({ sql: db, gate, quietMs = 60_000, gatherMs = 1000 }: Op
       try {
         await gate.run(() => write(tenantId, keyIds));
       } catch {
-        for (const keyId of keyIds) notedMs.delete(keyId); // its next use is noted again
+        for (const keyId of keyIds) noted.delete(keyId); // its next use is noted again
       }
     }
   }
 
   return {
     note({ tenantId, keyId }) {
-      const now = performance.now();
-      const before = notedMs.get(keyId);
-      if (before !== undefined && now - before < quietMs) return;
-      setBounded(notedMs, keyId, now, keysMax);
+      if (noted.has(keyId)) return;
+      noted.set(keyId, true);
       const keyIds = waiting.get(tenantId);
       if (keyIds === undefined) waiting.set(tenantId, new Set([keyId]));
       else keyIds.add(keyId);

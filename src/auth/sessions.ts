@@ -4,10 +4,10 @@ import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { unauthenticated } from "../errors.ts";
 import { keyDigest } from "./key.ts";
+import type { KeyRow } from "./key-verifier.ts";
 import type { Principal } from "./principal.ts";
 import { newProof, newToken, type Token, withProof } from "./session-token.ts";
 import { apiKeys, consoleSessions } from "./tables.ts";
-import type { KeyRow } from "./verify.ts";
 
 /** How long sessions last. */
 export interface SessionBounds {

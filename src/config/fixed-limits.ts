@@ -28,8 +28,6 @@ export const fixedLimits = {
   streamsMax: 5000,
   /** Connections at once; a further one replaces one that is idle, or is closed. */
   connectionsMax: 10_000,
-  /** Wrong keys a minute from one address (IPv6: /64); further ones are answered a second late. */
-  wrongKeysMax: 100,
   /** How long deliveries wait for a destination that does not answer before they fail. */
   deliveryWaitSecMax: 3 * day,
   /** How often old occurrences are closed and deleted. */

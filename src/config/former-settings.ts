@@ -15,7 +15,7 @@ export const formerSettings: Readonly<Record<string, string>> = {
   BELFRY_STREAM_IDLE_MS: "the limit is 60 s",
   BELFRY_STREAMS_MAX: "the limit is 5,000 streams",
   BELFRY_CONNECTIONS_MAX: "the limit is 10,000 connections",
-  BELFRY_WRONG_KEYS_MAX: "the limit is 100 a minute",
+  BELFRY_WRONG_KEYS_MAX: "nothing: wrong keys are answered at once",
   BELFRY_LEAVE_MS: "BELFRY_SHUTDOWN_DELAY, such as 15s, replaces it",
   BELFRY_DRAIN_MS: "BELFRY_SHUTDOWN_TIMEOUT, such as 10s, replaces it",
   BELFRY_MODEL_AGE_SEC_MAX: "BELFRY_DATA_AGE_MAX, such as 24h, replaces it",

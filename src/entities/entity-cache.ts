@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { KeySource } from "./field-keys.ts";
 
 /**
@@ -16,40 +17,15 @@ export interface EntityCache {
   forgetEntity(id: Buffer): void;
 }
 
-/** A map that keeps what was used of late: two halves, the older of which is dropped when the younger is full. */
-function recent<T>(max: number) {
-  let young = new Map<string, T>();
-  let old = new Map<string, T>();
-  function set(key: string, value: T) {
-    if (young.size >= max / 2 && !young.has(key)) {
-      old = young;
-      young = new Map();
-    }
-    young.set(key, value);
-  }
-  return {
-    get(key: string): T | undefined {
-      const value = young.get(key);
-      if (value !== undefined) return value;
-      const older = old.get(key);
-      if (older !== undefined) set(key, older);
-      return older;
-    },
-    set,
-    delete(key: string) {
-      young.delete(key);
-      old.delete(key);
-    },
-  };
-}
-
+// By `max` the map would take its memory before it is used.
+const counted = { sizeCalculation: () => 1 };
 const keyOf = (id: Buffer) => id.toString("latin1");
 
 /** An empty memory; bounded. An entity takes about 100 bytes. */
 export function entityCache({ entitiesMax = 200_000, keysMax = 100_000 } = {}): EntityCache {
   // An id is a digest of its tenant, too.
-  const entities = recent<number>(entitiesMax);
-  const keys = recent<true>(keysMax);
+  const entities = new LRUCache<string, number>({ maxSize: entitiesMax, ...counted });
+  const keys = new LRUCache<string, true>({ maxSize: keysMax, ...counted });
   return {
     unknownKeys: (tenantId, source, all) => [...all].filter((key) => !keys.get(`${tenantId}${source}/${key}`)),
     noteKeys(tenantId, source, all) {

@@ -94,7 +94,7 @@ export function entityRetentionKind(retention: EntityRetention): JobKind {
   return {
     name: "entities.retention",
     sizeMax: 1,
-    share: 0.1,
+    alone: true,
     async run(tx, tenantId, jobs, nowMs) {
       const again = [];
       for (const { id, payload } of jobs) {

@@ -117,7 +117,6 @@ export function expiryJobs(store: StoreChanges): JobKind {
   return {
     name: expiryKind,
     sizeMax: 1,
-    share: 1,
     timed: true,
     leaseMs: 2000,
     async run(tx, tenantId, jobs, nowMs, finish) {

@@ -5,6 +5,7 @@ import http2, {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
+import { fairQueue } from "../fair-queue.ts";
 import { headBytesMax, type RequestHandler } from "./http1.ts";
 import { CountedHttp2Response } from "./unread-responses.ts";
 
@@ -88,23 +89,18 @@ interface Waiting {
  * more; a few in each turn of the event loop, connection after connection, so that no connection waits for all requests of another.
  */
 function streamScheduler(): (session: Http2Session, waiting: Waiting) => void {
-  const queues = new Map<Http2Session, Waiting[]>(); // in the order of their turns
+  const waiting = fairQueue<Waiting>();
   function serve() {
-    let left = turnStreams;
-    for (const [session, queue] of queues) {
-      const next = queue.shift();
-      queues.delete(session);
-      if (queue.length > 0) queues.set(session, queue);
+    for (let left = turnStreams; left > 0 && waiting.size > 0; ) {
+      const next = waiting.next();
       if (next === undefined || next.stream.closed) continue;
       next.begin();
       left -= 1;
-      if (left === 0) break;
     }
-    if (queues.size > 0) setImmediate(serve);
+    if (waiting.size > 0) setImmediate(serve);
   }
-  return (session, waiting) => {
-    const queue = queues.get(session);
-    if (queue !== undefined) queue.push(waiting);
-    else if (queues.set(session, [waiting]).size === 1) setImmediate(serve);
+  return (session, stream) => {
+    waiting.add([session], stream);
+    if (waiting.size === 1) setImmediate(serve);
   };
 }

@@ -1,3 +1,5 @@
+import { fairQueue } from "../fair-queue.ts";
+
 /** Tenants whose work has failed. */
 export interface FailedTurns {
   /** The first of them, and why. */
@@ -20,19 +22,15 @@ export async function inTurns(
   failed: (turns: FailedTurns) => void,
 ): Promise<void> {
   let failures: FailedTurns | undefined;
-  let open = tenantIds;
-  while (open.length > 0 && going()) {
-    const next: string[] = [];
-    for (const tenantId of open) {
-      if (!going()) break;
-      try {
-        if (await portion(tenantId)) next.push(tenantId);
-      } catch (err) {
-        failures ??= { tenantId, err, tenants: 0 };
-        failures.tenants += 1;
-      }
+  const line = fairQueue<string>();
+  for (const id of tenantIds) line.add([id], id);
+  for (let id = line.next(); id !== undefined && going(); id = line.next()) {
+    try {
+      if (await portion(id)) line.add([id], id);
+    } catch (err) {
+      failures ??= { tenantId: id, err, tenants: 0 };
+      failures.tenants += 1;
     }
-    open = next;
   }
   if (failures !== undefined) failed(failures);
 }

@@ -22,7 +22,7 @@ export interface Jobs extends Worker {
 export function startJobs(
   pool: Pick<Pool, "system" | "background" | "workers" | "counts" | "gate">,
   replicas: Pick<NotifyListener, "listen">,
-  options: Pick<WorkerOptions, "kinds" | "nowMs" | "log" | "busy" | "leaseMs">,
+  options: Pick<WorkerOptions, "kinds" | "nowMs" | "log" | "leaseMs">,
 ): Jobs {
   const { system } = pool;
   const { nowMs, log } = options;

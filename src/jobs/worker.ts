@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
 import type { Db, Pool } from "../db/connect.ts";
 import { isConnectionLost } from "../db/driver/connection-errors.ts";
 import { withHolder } from "../db/request-scope.ts";
@@ -20,7 +21,6 @@ import {
   settleJobs,
 } from "./queue.ts";
 import { retryDelayMs } from "./schedule.ts";
-import { tenantTurns } from "./tenant-turns.ts";
 import { alarms } from "./wake-ups.ts";
 
 /** One kind of jobs, and what is done for them. */
@@ -28,16 +28,12 @@ export interface JobKind {
   name: string;
   /** How much one run takes, in the unit of its jobs' sizes; at least one job. */
   sizeMax: number;
-  /** The share of its time that a process may spend on this kind, one run at a time; 1: all. */
-  share: number;
-  /** The same while this process stores data that comes in; absent: `share`. */
-  busyShare?: number;
+  /** One run at a time in a process, of all tenants: its work is heavy. */
+  alone?: boolean;
   /** Its jobs are due at a time that users chose: a place is kept for them while others run. */
   timed?: boolean;
   /** How long a claim of its jobs lasts that is not renewed; absent: as long as the worker's others. */
   leaseMs?: number;
-  /** Jobs that have waited longer than this are done without a rest; absent: none are. */
-  patienceMs?: number;
   /**
    * Does the jobs, in the transaction that ends them: all of it happens, once, or none. What may be repeated is the call
    * itself. Returns the jobs that are to be done again at another time. One that goes on to lock what comes after due_work
@@ -53,8 +49,6 @@ export interface WorkerOptions {
   kinds: readonly JobKind[];
   nowMs(): number;
   log: Log;
-  /** Whether this process stores data that comes in, so that some kinds should take less of its time. */
-  busy?(): boolean;
   /** Notified that there is more to do than this process takes on. */
   callOthers?(): void;
   /** How many runs go on at once: no more than there are connections for them. */
@@ -86,6 +80,8 @@ export interface Worker {
   stop(): Promise<void>;
 }
 
+const keyOf = ({ tenantId, kind }: Lane) => `${tenantId} ${kind}`;
+const servedMax = 10_000;
 const fewLanes = 100;
 const staleMs = 200;
 const emptyRestMs = 50;
@@ -100,7 +96,6 @@ export function worker(
     kinds,
     nowMs,
     log,
-    busy,
     callOthers = () => {},
     runsMax = counts.background,
     leaseMs: usualLeaseMs = 10_000,
@@ -111,7 +106,12 @@ export function worker(
   const stats = new Map(
     names.map((name): [string, JobStats] => [name, { runSec: histogram(), jobs: 0, failed: 0, running: 0 }]),
   );
-  const turn = tenantTurns();
+  /** The lanes that are served, and the kinds that run alone. */
+  const serving = new Set<string>();
+  // Turns are kept in memory: they are a matter of fairness, not of safety.
+  const servedAt = new LRUCache<string, number>({ max: servedMax });
+  const restsUntilMs = new Map<string, number>();
+  let served = 0;
   const runs = new Set<Promise<void>>();
   const timed = new Set(kinds.filter((kind) => kind.timed).map(({ name }) => name));
   /** How many runs of kinds that are not timed may go on at once, and do. */
@@ -147,6 +147,12 @@ export function worker(
     looking = false;
   }
 
+  /** Those served least recently first: tenant before tenant, then kind before kind. */
+  function inTurn<T extends Lane>(due: readonly T[]): T[] {
+    const at = (key: string) => servedAt.get(key) ?? 0;
+    return [...due].sort((a, b) => at(a.tenantId) - at(b.tenantId) || at(keyOf(a)) - at(keyOf(b)));
+  }
+
   /** Begins runs for lanes that are due, as many as there is room for. */
   async function begin() {
     // A long list is read again now and then only: which lane has its turn does not depend on it.
@@ -157,11 +163,11 @@ export function worker(
     } else lookAt(nowMs() + staleMs);
     const now = nowMs();
     for (const { dueMs } of lanes) if (dueMs > now) lookAt(dueMs);
-    const due = turn.inOrder(lanes.filter(({ dueMs }) => dueMs <= now));
-    for (const lane of due) {
+    for (const lane of inTurn(lanes.filter(({ dueMs }) => dueMs <= now))) {
       if (stopped) return;
-      const restMs = turn.restMs(lane);
-      if (turn.busy(lane)) continue;
+      const restMs = (restsUntilMs.get(keyOf(lane)) ?? 0) - performance.now();
+      if (restMs <= 0) restsUntilMs.delete(keyOf(lane));
+      if (serving.has(keyOf(lane)) || serving.has(lane.kind)) continue;
       if (restMs > 0) {
         lookAt(now + restMs);
       } else if (runs.size < runsMax && (timed.has(lane.kind) || others < othersMax)) {
@@ -180,7 +186,10 @@ export function worker(
 
   /** One run of a lane. Never rejects. */
   async function serve(lane: Lane, kind: JobKind): Promise<void> {
-    const done = turn.begin(lane, kind.share < 1 || kind.busyShare !== undefined);
+    const key = keyOf(lane);
+    const busy = kind.alone ? [key, lane.kind] : [key];
+    for (const each of [lane.tenantId, key]) servedAt.set(each, ++served);
+    for (const each of busy) serving.add(each);
     try {
       const startMs = performance.now();
       const jobs = await claim(system, lane, {
@@ -194,15 +203,14 @@ export function worker(
         const run = { kind, jobs, counted: stats.get(kind.name) as JobStats };
         await runJobs({ system, background }, lane, run, { nowMs, log }).finally(() => claimed.end(jobs));
       }
-      const waitedMs = nowMs() - Math.min(...jobs.map(({ dueMs }) => dueMs));
       // Where nothing was found, a transaction that adds to the lane keeps it from being settled.
-      if (jobs.length === 0) done({ share: 1, laneMs: emptyRestMs });
-      else if (waitedMs > (kind.patienceMs ?? Infinity)) done({ share: 1 });
-      else done({ share: busy?.() ? (kind.busyShare ?? kind.share) : kind.share });
+      if (jobs.length === 0) restsUntilMs.set(key, performance.now() + emptyRestMs);
     } catch (error) {
       if (!isConnectionLost(error))
         log.error({ kind: lane.kind, cause: (error as Error).message }, "jobs cannot be claimed");
-      done({ share: 1, laneMs: pollMs });
+      restsUntilMs.set(key, performance.now() + pollMs);
+    } finally {
+      for (const each of busy) serving.delete(each);
     }
   }
 

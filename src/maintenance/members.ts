@@ -50,7 +50,7 @@ export function membersJob(hooks: WindowHooks): JobKind {
     }
     return again;
   }
-  return { name: membersKind, sizeMax: 1, share: 1, busyShare: 0.8, patienceMs: 5000, run };
+  return { name: membersKind, sizeMax: 1, alone: true, run };
 }
 
 /** One portion of a window's work; returns how far it has come, undefined at its end. */

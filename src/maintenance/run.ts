@@ -144,5 +144,5 @@ export function runsJob(hooks: WindowHooks, wake: () => void, log?: Pick<Log, "w
       return dueMs === undefined ? [] : [{ id: row.id, dueMs, payload: {} }];
     });
   }
-  return { name: runsKind, sizeMax: windowsMax, share: 1, timed: true, run };
+  return { name: runsKind, sizeMax: windowsMax, timed: true, run };
 }

@@ -278,7 +278,6 @@ export function mergingKind(retentionSec: number): JobKind & { stats(): { points
     stats: () => stats,
     name: mergeKind,
     sizeMax: 1,
-    share: 1,
     async run(tx, tenantId, jobs, nowMs) {
       const dueMs = await mergeHead(tx, tenantId, nowMs, false, merging);
       return jobs.map(({ id }) => ({ id, dueMs, payload: {} }));

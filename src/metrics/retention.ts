@@ -143,7 +143,7 @@ export function retentionKind(retentionSec: number): JobKind {
   return {
     name: kind,
     sizeMax: 1,
-    share: 0.1,
+    alone: true,
     async run(tx, tenantId, jobs, nowMs) {
       const again = [];
       for (const { id, payload } of jobs) {

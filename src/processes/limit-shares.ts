@@ -18,6 +18,5 @@ export function limitShares(config: Config, processes: number): Config {
     answerBytesMax: Math.max(share(config.answerBytesMax), Math.min(answerBytesMin, config.answerBytesMax)),
     streamsMax: share(config.streamsMax),
     connectionsMax: share(config.connectionsMax),
-    wrongKeysMax: share(config.wrongKeysMax),
   };
 }

@@ -109,10 +109,9 @@ export function updaterKinds(fieldsMax = Infinity): JobKind[] {
     return [];
   }
 
-  // Models come first: what they change may wait a little, what an updater matches when it is started longer.
   return [
-    { name: changedKind, sizeMax: 3 * portion, share: 1, busyShare: 0.4, patienceMs: 30_000, run: apply },
-    { name: startedKind, sizeMax: 1, share: 1, run: start },
-    { name: matchedKind, sizeMax: portion, share: 0.5, busyShare: 0.12, run: apply },
+    { name: changedKind, sizeMax: 3 * portion, alone: true, run: apply },
+    { name: startedKind, sizeMax: 1, run: start },
+    { name: matchedKind, sizeMax: portion, alone: true, run: apply },
   ];
 }

@@ -1,6 +1,7 @@
 import type { Db, Sql } from "../db/connect.ts";
 import { noHolder, withHolder } from "../db/request-scope.ts";
 import { exhausted, unavailable } from "../errors.ts";
+import { fairQueue } from "../fair-queue.ts";
 import { type CostEstimate, costEstimate } from "./cost-estimate.ts";
 import { ingestStats, type LaneStats } from "./ingest-stats.ts";
 import { givenUp, storeParts, type WaitingPart } from "./store-batch.ts";
@@ -51,8 +52,6 @@ export interface IngestQueue {
   ): Promise<Map<number, string>>;
   /** Resolves when a stream may be read on: what waits would take less than half of what is too long. */
   room(tenantId: string, kindName: string): Promise<void>;
-  /** Whether data is being stored, or was a moment ago. */
-  busy(): boolean;
   /** By kind: what was stored, and what waits and runs now. */
   stats(): Map<string, LaneStats>;
   /** Admits nothing more; resolves when what was accepted is stored, or has failed after 10 s. */
@@ -72,7 +71,6 @@ interface LanesOptions {
 export const batchItemsMax = 1000;
 export const batchBytesMax = 4 * 1024 * 1024;
 const attemptsMax = 8;
-const busyMs = 500;
 const stopMsMax = 10_000;
 
 const sizeOf = ({ items, size = items.length }: IngestPart<unknown>) => size;
@@ -82,6 +80,7 @@ interface Waiting extends WaitingPart {
 }
 
 interface Lane {
+  tenant: Tenant;
   tenantId: string;
   kindName: string;
   kind: LaneKind<unknown> | undefined;
@@ -93,7 +92,7 @@ interface Lane {
 }
 
 interface Tenant {
-  /** By kind, in the order of their turns. */
+  /** By kind. */
   lanes: Map<string, Lane>;
   running: number;
 }
@@ -108,12 +107,10 @@ const tenantsMax = 10_000;
  */
 export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {} }: LanesOptions): IngestQueue {
   const tenants = new Map<string, Tenant>();
-  /** Tenants of which something waits, in the order of their turns. */
-  const turns = new Set<Tenant>();
+  /** Lanes in which something waits, by tenant and kind. */
+  const waiting = fairQueue<Lane>();
   const counted = ingestStats();
-  let waitingLanes = 0;
   let running = 0;
-  let endedMs = -Infinity;
   let stopping = false;
   let idle = () => {};
 
@@ -126,7 +123,8 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
     }
     let lane = tenant.lanes.get(kindName);
     if (lane === undefined) {
-      lane = { tenantId, kindName, kind: undefined, queue: [], items: 0, bytes: 0, running: [], cost: costEstimate() };
+      const empty = { kind: undefined, queue: [], items: 0, bytes: 0, running: [] };
+      lane = { tenant, tenantId, kindName, ...empty, cost: costEstimate() };
       tenant.lanes.set(kindName, lane);
     }
     return lane;
@@ -139,7 +137,7 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
   }
 
   const allLanes = () => [...tenants.values()].flatMap(({ lanes }) => [...lanes.values()]);
-  const waitMs = (lane: Lane) => expectedWaitMs(lane, waitingLanes / batchesMax);
+  const waitMs = (lane: Lane) => expectedWaitMs(lane, waiting.size / batchesMax);
 
   function refuse(lane: Lane) {
     if (stopping) throw unavailable("the server is stopping; send the request again");
@@ -169,70 +167,50 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
       bytes += next.bytes;
       batch.push(next);
     }
-    if (lane.queue.length === 0) waitingLanes -= 1;
+    if (lane.queue.length > 0) waiting.add([lane.tenantId, lane.kindName], lane);
     return batch;
-  }
-
-  /** The next lane that may store, tenant after tenant; both go behind the others. */
-  function next(): { tenant: Tenant; lane: Lane } | undefined {
-    for (const tenant of turns) {
-      if (tenant.running >= Math.max(1, batchesMax - 1)) continue;
-      const all = [...tenant.lanes];
-      const found = all.find(([, lane]) => ready(lane));
-      if (found === undefined) {
-        if (all.every(([, lane]) => lane.queue.length === 0)) turns.delete(tenant);
-        continue;
-      }
-      turns.delete(tenant);
-      turns.add(tenant);
-      tenant.lanes.delete(found[0]);
-      tenant.lanes.set(...found);
-      return { tenant, lane: found[1] };
-    }
-    return undefined;
   }
 
   /** Starts what may start. */
   function start() {
     while (running < batchesMax) {
-      const found = next();
-      if (found === undefined) break;
-      const batch = take(found.lane);
-      if (batch.length > 0) void run(found.tenant, found.lane, batch);
+      const lane = waiting.next((each) => each.tenant.running < Math.max(1, batchesMax - 1) && ready(each));
+      if (lane === undefined) break;
+      const batch = take(lane);
+      if (batch.length > 0) void run(lane, batch);
     }
     if (running === 0 && stopping) idle();
   }
 
-  function add(tenant: Tenant, lane: Lane, parts: readonly Waiting[], place: "front" | "back") {
+  function add(lane: Lane, parts: readonly Waiting[], place: "front" | "back") {
     if (parts.length === 0) return;
-    if (lane.queue.length === 0) waitingLanes += 1;
+    if (lane.queue.length === 0) waiting.add([lane.tenantId, lane.kindName], lane);
     if (place === "back") lane.queue.push(...parts);
     else lane.queue.unshift(...parts);
     for (const part of parts) {
       lane.items += sizeOf(part);
       lane.bytes += part.bytes;
     }
-    turns.add(tenant);
   }
 
-  async function run(tenant: Tenant, lane: Lane, batch: Waiting[]): Promise<void> {
+  async function run(lane: Lane, batch: Waiting[]): Promise<void> {
     const items = batch.reduce((sum, part) => sum + sizeOf(part), 0);
     const sinceMs = performance.now();
     const mark = { sinceMs, expectedMs: lane.cost.expect(1, items) };
     lane.running.push(mark);
-    tenant.running += 1;
+    lane.tenant.running += 1;
     running += 1;
     const storing = { sql, kind: lane.kind as LaneKind<unknown>, tenantId: lane.tenantId, report };
     // Outside of every call: what it stores belongs to many of them, and ends with none.
     const repeats = await withHolder(noHolder(), () => storeParts(storing, batch));
-    endedMs = performance.now();
+    const endedMs = performance.now();
     lane.cost.note(items, endedMs - sinceMs);
     counted.of(lane.kindName).commitSec.note((endedMs - sinceMs) / 1000);
     lane.running.splice(lane.running.indexOf(mark), 1);
-    tenant.running -= 1;
+    lane.tenant.running -= 1;
     running -= 1;
     // What PostgreSQL asks to be run again is queued again, at the front: it is the oldest.
-    add(tenant, lane, patient(repeats.flatMap(({ parts }) => parts)), "front");
+    add(lane, patient(repeats.flatMap(({ parts }) => parts)), "front");
     start();
   }
 
@@ -244,7 +222,7 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
       return await new Promise((done, fail) => {
         lane.kind ??= kind as LaneKind<unknown>;
         const told = counted.counting(kind.name, part.count ?? sizeOf(part), done);
-        add(tenants.get(tenantId) as Tenant, lane, [{ ...part, attempts: 0, done: told, fail }], "back");
+        add(lane, [{ ...part, attempts: 0, done: told, fail }], "back");
         start();
       });
     },
@@ -252,7 +230,6 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
       const lane = laneOf(tenantId, kindName);
       while (!stopping && waitMs(lane) > waitMsMax / 2) await new Promise((resolve) => setTimeout(resolve, 20));
     },
-    busy: () => running > 0 || performance.now() - endedMs < busyMs,
     stats: () => counted.stats(allLanes()),
     async stop() {
       stopping = true;

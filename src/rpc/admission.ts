@@ -4,7 +4,6 @@ import { keyHeader } from "../auth/key-headers.ts";
 import { credentialOf, isOwnPage } from "../auth/own-page.ts";
 import { permits } from "../auth/permission.ts";
 import type { Principal } from "../auth/principal.ts";
-import { refuse, type WrongKeys } from "../auth/wrong-keys.ts";
 import { permissionDenied } from "../errors.ts";
 import type { RecordedRequest, RequestRecord } from "./context.ts";
 
@@ -25,8 +24,8 @@ export type Admit = (
   request: RecordedRequest | undefined,
 ) => Promise<void>;
 
-/** Admits calls by their keys and sessions; wrong ones count against the address that they come from. */
-export function admission({ verify, onSessionUse, publicOrigin }: Callers, wrongKeys: WrongKeys | undefined): Admit {
+/** Admits calls by their keys and sessions. */
+export function admission({ verify, onSessionUse, publicOrigin }: Callers): Admit {
   function checkOwnPage(request: RecordedRequest | undefined) {
     if (request !== undefined && isOwnPage(request, publicOrigin)) return;
     throw permissionDenied(
@@ -35,19 +34,14 @@ export function admission({ verify, onSessionUse, publicOrigin }: Callers, wrong
   }
 
   return async (call, header, record, request) => {
-    try {
-      // Whoever it is for is proved by the request itself, which has to be of one of our pages.
-      if (call.permission === Permission.SIGN_IN) return checkOwnPage(request);
-      record.credential = credentialOf(header.get(keyHeader), request, publicOrigin);
-      const principal = await verify(record.credential, record.address);
-      record.principal = principal;
-      if (principal.sessionId !== undefined) onSessionUse?.(principal);
-      if (!permits(call.permission, principal)) throw permissionDenied(`${who(principal)} may not call ${call.name}`);
-      call.room(header, principal, record);
-    } catch (error) {
-      if (!record.credential) throw error; // no key at all is no try
-      await refuse(error, wrongKeys, record.address);
-    }
+    // Whoever it is for is proved by the request itself, which has to be of one of our pages.
+    if (call.permission === Permission.SIGN_IN) return checkOwnPage(request);
+    record.credential = credentialOf(header.get(keyHeader), request, publicOrigin);
+    const principal = await verify(record.credential, record.address);
+    record.principal = principal;
+    if (principal.sessionId !== undefined) onSessionUse?.(principal);
+    if (!permits(call.permission, principal)) throw permissionDenied(`${who(principal)} may not call ${call.name}`);
+    call.room(header, principal, record);
   };
 }
 

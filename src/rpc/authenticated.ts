@@ -1,10 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import { permissionOf } from "../auth/permission.ts";
 import type { Principal } from "../auth/principal.ts";
-import { refuse, type WrongKeys } from "../auth/wrong-keys.ts";
 import type { Holder } from "../limiter.ts";
 import type { Admit } from "./admission.ts";
 import { isAudited, type RecordAudit, requestedResource } from "./audit.ts";
@@ -19,8 +17,6 @@ interface Options {
   gate: { run<T>(fn: () => Promise<T>, who: Holder): Promise<T> };
   log: Logger;
   fail: Passage["fail"];
-  /** Delays answers to addresses that send many wrong keys. */
-  wrongKeys: WrongKeys | undefined;
   /** Keeps what a writing RPC was refused or failed with. The rows of those that succeed are their handlers' own. */
   recordAudit?: RecordAudit | undefined;
   /** Whether there is room for a call that is allowed, before its body is read. @throws code 8 when there is none. */
@@ -32,7 +28,7 @@ export function authenticatedPassage(options: Options): Passage & {
   /** A request is over: what was admitted and failed before its RPC was called gets its audit row here. */
   ended(record: RequestRecord): void;
 } {
-  const { enter, streams, gate, log, fail, wrongKeys, recordAudit, room } = options;
+  const { enter, streams, gate, log, fail, recordAudit, room } = options;
 
   async function auditFailure(method: DescMethod, record: RequestRecord, request: unknown, code: number) {
     const { principal, requestId, rpc = "" } = record;
@@ -55,12 +51,7 @@ export function authenticatedPassage(options: Options): Passage & {
         throw answer;
       }
     },
-    run(work, context) {
-      const done = gate.run(work, holderOf(context));
-      if (permissionOf(context.method) !== Permission.SIGN_IN) return done;
-      // Outside of the gate, so that those who wait for such an answer take no place of the calls in work.
-      return done.catch((error) => refuse(error, wrongKeys, callRecord(context).address));
-    },
+    run: (work, context) => gate.run(work, holderOf(context)),
     begin: (method, context) => ({
       ...streams.begin(method, callRecord(context).credential, holderOf(context), context.signal),
       context,

@@ -2,8 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Principal } from "../auth/principal.ts";
-import { networkOf } from "../auth/wrong-keys.ts";
-import type { Hold, Holder } from "../limiter.ts";
+import { type Hold, type Holder, networkOf } from "../limiter.ts";
 import type { RequestMemory } from "./request-memory.ts";
 
 /** What is known of one request, filled in on its way; its end makes one log line of it. */

@@ -13,11 +13,5 @@ const turns = limiter({
  * Makes a large answer when the tenant has its turn: those that are made have all their rows in memory, and each takes a
  * processor of the database. @throws the signal's reason
  */
-export async function inTurn<T>(tenantId: string, signal: AbortSignal, make: () => Promise<T>): Promise<T> {
-  const turn = await turns.turn({ tenant: tenantId }, signal);
-  try {
-    return await make();
-  } finally {
-    turn.release();
-  }
-}
+export const inTurn = <T>(tenantId: string, signal: AbortSignal, make: () => Promise<T>): Promise<T> =>
+  turns.run({ tenant: tenantId }, make, signal);

@@ -26,7 +26,7 @@ export interface OpenStreams {
   endAnswering(): void;
 }
 
-// With the age of what the verifier knows (src/auth/verify.ts) less than a second.
+// With the age of what the verifier knows (src/auth/fresh-cache.ts) less than a second.
 const recheckMs = 200;
 
 interface Ending {

@@ -3,7 +3,6 @@ import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { Callers } from "../auth/callers.ts";
 import type { Principal } from "../auth/principal.ts";
-import type { WrongKeys } from "../auth/wrong-keys.ts";
 import { unsupported } from "../errors.ts";
 import type { Holder } from "../limiter.ts";
 import { admission } from "./admission.ts";
@@ -55,8 +54,6 @@ interface Options extends Callers {
   log: Logger;
   /** Keeps what a writing RPC was refused or failed with. The rows of those that succeed are their handlers' own. */
   recordAudit?: RecordAudit;
-  /** Delays answers to addresses that send many wrong keys, links or cookies. */
-  wrongKeys?: WrongKeys;
   /** The file in which requests are noted for the process that has started this one, and this one's number. */
   requestsFd?: number | undefined;
   process?: number | undefined;
@@ -70,13 +67,13 @@ interface Options extends Callers {
 const hourMs = 3_600_000;
 
 /** Builds the pipeline. Its order, in one place: key, permission, room (admit); validation, gate, handler, errors (implement). */
-export function pipeline({ wrongKeys, streamsMax = 5000, unauthenticated, ...options }: Options): Pipeline {
+export function pipeline({ streamsMax = 5000, unauthenticated, ...options }: Options): Pipeline {
   const { verify, gate, log } = options;
   const requests = noteRequests(options.requestsFd, options.process);
   const streams = openStreams(verify, streamsMax);
-  const enter = admission(options, wrongKeys);
+  const enter = admission(options);
   const fail = failedCall.bind(undefined, log);
-  const withKey = authenticatedPassage({ ...options, wrongKeys, enter, streams, fail });
+  const withKey = authenticatedPassage({ ...options, enter, streams, fail });
   const unkeyedStreams = unauthenticated ?? { streamsMax: Math.ceil(streamsMax / 20), streamMsMax: hourMs };
   const withoutKey = unauthenticatedPassage(unkeyedStreams, fail);
   /** The services that are asked without a key, whatever key comes with a call. */

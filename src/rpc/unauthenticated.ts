@@ -1,6 +1,5 @@
-import { networkOf } from "../auth/wrong-keys.ts";
 import { unavailable } from "../errors.ts";
-import { limiter } from "../limiter.ts";
+import { limiter, networkOf } from "../limiter.ts";
 import { untilAborted } from "../wire/call.ts";
 import { callRecord, type RequestRecord } from "./context.ts";
 import type { Passage } from "./passage.ts";

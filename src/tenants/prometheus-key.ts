@@ -4,7 +4,7 @@ import { issueKey } from "../auth/api-keys.ts";
 import { clientNamed } from "../auth/clients.ts";
 import { createClient } from "../auth/issue-key.ts";
 import { parseKey } from "../auth/key.ts";
-import { tenantOfKey } from "../auth/key-owners.ts";
+import { ownerOfKey } from "../auth/key-verifier.ts";
 import type { Db, Sql } from "../db/connect.ts";
 import { StartError } from "../db/start-error.ts";
 import { transaction } from "../db/transaction.ts";
@@ -34,8 +34,8 @@ export async function prometheusKey(sql: Sql, dataDir: string, tenantName: strin
     for (const file of files) {
       const secret = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
       const prefix = parseKey(secret);
-      const owner = prefix === undefined ? undefined : await tenantOfKey(tx, prefix);
-      if (owner === tenantId) return { file, secret };
+      const owner = prefix === undefined ? undefined : await ownerOfKey(tx, prefix);
+      if (owner?.tenantId === tenantId) return { file, secret };
       if (owner === undefined) free ??= file;
     }
     const file = free ?? (files.at(-1) as string);

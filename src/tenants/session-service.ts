@@ -12,11 +12,11 @@ import {
   type SessionService,
 } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { redeemLink } from "../auth/console-links.ts";
+import { type KeyVerifier, readKey } from "../auth/key-verifier.ts";
 import { proofHeader, provenSession, setCookie } from "../auth/own-page.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { SessionVerifier } from "../auth/session-verifier.ts";
 import { createSession, endSession, readSession, type SessionBounds, type SessionRow } from "../auth/sessions.ts";
-import { type KeyVerifier, readKey } from "../auth/verify.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { notFound, unauthenticated } from "../errors.ts";

@@ -51,15 +51,15 @@ export function passwordHasher({
   // Hashes are short: turns are enough, and one tenant may use all places.
   const hashing = limiter({ max: atOnceMax, waitingMax, what: "passwords are being hashed", retrySec: 5, shares: {} });
 
-  return async (holder, password, signal, check) => {
-    const turn = await hashing.turn(holder, signal);
-    try {
-      await check();
-      const hash = await hashed(password);
-      signal.throwIfAborted(); // a caller that got a failure must not find it written
-      return hash;
-    } finally {
-      turn.release();
-    }
-  };
+  return (holder, password, signal, check) =>
+    hashing.run(
+      holder,
+      async () => {
+        await check();
+        const hash = await hashed(password);
+        signal.throwIfAborted(); // a caller that got a failure must not find it written
+        return hash;
+      },
+      signal,
+    );
 }

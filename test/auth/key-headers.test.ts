@@ -60,7 +60,7 @@ describe("the key of a request", () => {
 
 describe("a server", async () => {
   const origin = "https://app.example.com";
-  const server = await testServer({ BELFRY_CORS_ORIGINS: origin }, { wrongKeysMax: 5 });
+  const server = await testServer({ BELFRY_CORS_ORIGINS: origin });
   const tenant = await testTenant(server.database.sql);
   const { "service-api-key": key } = await keyHeaders(server.database.sql, tenant.id, "USER", "read_only_user");
   const path = "/v1/events:search";
@@ -92,11 +92,9 @@ describe("a server", async () => {
     expect((await search({ authorization: basicOf("x", key) }, version)).status).toBe(401);
   });
 
-  test("refuses two keys that differ, and counts them as it counts wrong ones", async () => {
+  test("refuses two keys that differ", async () => {
     const two = { authorization: `Bearer ${key}`, "service-api-key": newApiKey().text };
     expect(errorOf(await search(two))).toEqual([401, "the request has more than one API key; send one"]);
-    for (let i = 1; i < 5; i++) await search({ authorization: `Bearer ${newApiKey().text}` });
-    expect((await search({ authorization: `Bearer ${newApiKey().text}` })).ms).toBeGreaterThan(950);
   });
 
   test("lets pages send it", async () => {

@@ -23,8 +23,6 @@ let postgres: Embedded = await startPostgres();
 const server = await serverProcess({
   DATABASE_URL: postgres.url,
   BELFRY_DATA_DIR: ownDir,
-  // Refusals of wrong keys tell how busy the machine is: they are not to be slowed.
-  TEST_LIMITS: JSON.stringify({ wrongKeysMax: 1_000_000 }),
 });
 await server.start();
 const pool = connect(postgres.url, poolOptions());

@@ -19,7 +19,6 @@ test("a process that has more to do than it takes on is helped by the others at 
   const kindOf = (by: string): JobKind => ({
     name: "slow",
     sizeMax: 1,
-    share: 1,
     async run() {
       began.push(by);
       await sleep(300);

@@ -27,7 +27,6 @@ function noting(
   return {
     name,
     sizeMax: 1,
-    share: 1,
     async run(tx, tenantId, jobs) {
       await before?.(jobs);
       for (const { id } of jobs) await note(tx, tenantId, name, id);
@@ -117,7 +116,6 @@ describe("a job is done", () => {
     const periodic: JobKind = {
       name: kind,
       sizeMax: 1,
-      share: 1,
       async run(tx, tenantId, jobs, now) {
         for (const { id } of jobs) await note(tx, tenantId, kind, id);
         return jobs.map(({ id, payload }) => ({ id, payload, dueMs: (Math.floor(now / 200) + 1) * 200 }));
@@ -157,7 +155,6 @@ describe("a job that fails", () => {
     const half: JobKind = {
       name: kind,
       sizeMax: 1,
-      share: 1,
       async run(tx, tenantId) {
         await note(tx, tenantId, kind, `try ${++tries}`);
         if (tries === 1) throw new Error("not yet");
@@ -187,29 +184,18 @@ describe("a worker", () => {
     expect(place).toBeLessThan(3);
   });
 
-  test.each([
-    ["its share of the time", { share: 0.5, busyShare: 0.1 }, false, 0.6],
-    ["its smaller share while others wait", { share: 0.9, busyShare: 0.25 }, true, 0.35],
-  ])("gives a kind no more than %s, and one run at once", async (_what, shares, busy, shareMax) => {
+  test("runs a kind that is alone once at a time, of all tenants", async () => {
     const kind = newKind();
-    let [atOnce, most, busyMs] = [0, 0, 0];
+    let [atOnce, most] = [0, 0];
     const before = async () => {
       most = Math.max(most, ++atOnce);
-      await sleep(30);
-      busyMs += 30;
+      await sleep(10);
       atOnce -= 1;
     };
-    for (let i = 0; i < 3; i++)
-      await put(
-        randomUUID(),
-        kind,
-        Array.from({ length: 5 }, () => ({ payload: 1 })),
-      );
-    const startMs = performance.now();
-    start(noting(kind, { ...shares, before }), { busy: () => busy });
-    await allDone(kind, 15);
+    for (let i = 0; i < 3; i++) await put(randomUUID(), kind, [{ payload: 1 }, { payload: 2 }]);
+    start(noting(kind, { alone: true, before }));
+    await allDone(kind, 6);
     expect(most).toBe(1);
-    expect(busyMs / (performance.now() - startMs)).toBeLessThan(shareMax);
   });
 
   test("keeps the lease of a long run", async () => {
@@ -287,7 +273,6 @@ describe("turns", () => {
     const made = start({
       name: kind,
       sizeMax: 1,
-      share: 1,
       async run(_tx, tenantId) {
         order.push(tenantId);
         if (order.length === tenants + 2) all.resolve();
@@ -309,11 +294,10 @@ describe("turns", () => {
     for (const each of tenants) await put(each, slow, [{ payload: {} }]);
     const [full, ran] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const kinds: JobKind[] = [
-      { name: slow, sizeMax: 1, share: 1, run: () => blocked.promise.then(() => []) },
+      { name: slow, sizeMax: 1, run: () => blocked.promise.then(() => []) },
       {
         name: timed,
         sizeMax: 1,
-        share: 1,
         timed: true,
         async run() {
           ran.resolve();

@@ -28,7 +28,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "an expired key goes on",
-    file: "src/auth/verify.ts",
+    file: "src/auth/key-verifier.ts",
     text: "k.expires_ms > (extract",
     replacement: "k.expires_ms > 0 * (extract",
     tests: ["test/tenants/api-keys.test.ts"],
@@ -41,11 +41,11 @@ export const mutants: readonly Mutant[] = [
     tests: ["test/auth/session-verifier.test.ts"],
   },
   {
-    name: "each address of a network has guesses of its own",
-    file: "src/auth/wrong-keys.ts",
+    name: "each address of a network has a share of its own",
+    file: "src/limiter.ts",
     text: ".slice(0, 4)",
     replacement: ".slice(0, 8)",
-    tests: ["test/auth/wrong-keys.system.test.ts"],
+    tests: ["test/limiter.test.ts"],
   },
   {
     name: "a search folds a letter otherwise than PostgreSQL",

@@ -8,7 +8,6 @@ import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import { newApiKey } from "../../src/auth/key.ts";
 import { credentialCommand } from "../../src/cli/credentials.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { connectOnce } from "../../src/db/connect.ts";
@@ -38,7 +37,7 @@ afterAll(() => rmSync(keyDir, { recursive: true, force: true }));
 /** What `auto` counts for a process. */
 const GiB = 1024 ** 3;
 /** Of the machine. */
-const limits = { connectionsMax: 96, streamsMax: 84, wrongKeysMax: 12 };
+const limits = { connectionsMax: 96, streamsMax: 84 };
 const pool = 5;
 const env = {
   DATABASE_URL: database.url,
@@ -247,19 +246,6 @@ describe("the bounds of the machine hold for all three together", () => {
     // One tenant leaves a part to others, and takes more than two of the processes have.
     expect(open.length).toBeGreaterThan((limits.streamsMax * 2) / 3);
     expect(open.length).toBeLessThanOrEqual(limits.streamsMax);
-  });
-
-  test("wrong keys of an address", async () => {
-    const slowed = () => lines().flatMap(({ msg, process }) => (/many wrong keys/.test(msg) ? [process] : []));
-    const connections = await connectionToEach();
-    const wrong = async () => {
-      const request = post("/v1/events:search", { query: {} }, { "service-api-key": newApiKey().text });
-      const answers = await Promise.all(connections.map(({ send }) => send(request)));
-      expect(answers.map(({ status }) => status)).toEqual([401, 401, 401]);
-    };
-    // The cookies of sessions that have ended count as well: some of each third may be used up.
-    for (let i = 0; i <= limits.wrongKeysMax / 3; i += 1) await wrong();
-    await expect.poll(() => slowed().sort()).toEqual([1, 2, 3]);
   });
 
   test("connections, of which none has more than twice another's", async () => {

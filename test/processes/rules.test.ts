@@ -51,7 +51,6 @@ test("bounds of a machine are divided, those of memory down to what large messag
   const four = limitShares(config, 4);
   expect(four.connectionsMax * 4).toBe(config.connectionsMax);
   expect(four.streamsMax * 4).toBe(config.streamsMax);
-  expect(four.wrongKeysMax * 4).toBe(config.wrongKeysMax);
   expect(four.waitingCallsMax * 4).toBe(config.waitingCallsMax);
   expect(four.bodyBytesMax * 4).toBe(config.bodyBytesMax);
   expect(four.answerBytesMax * 4).toBe(config.answerBytesMax);

@@ -3,7 +3,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { routes } from "#gen/routes.ts";
 import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
 import type { ClientType, Role } from "../../src/auth/principal.ts";
-import { keyVerifier } from "../../src/auth/verify.ts";
+import { keyVerifier } from "../../src/auth/key-verifier.ts";
 import { type Config, readConfig } from "../../src/config/settings.ts";
 import { certificate } from "../../src/http/certificate.ts";
 import { openPort, type PortOptions } from "../../src/http/port.ts";

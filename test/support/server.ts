@@ -70,6 +70,6 @@ async function start(
     BELFRY_MASTER_KEYS: masterKeys,
     ...env,
   });
-  const server = await startServer({ ...config, wrongKeysMax: 1_000_000, ...limits }, openLog("silent"));
+  const server = await startServer({ ...config, ...limits }, openLog("silent"));
   return { ...server, database, target: { url: server.url, ca: server.caFile } };
 }

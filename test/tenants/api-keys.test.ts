@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { createClient, createKey } from "../../src/auth/issue-key.ts";
 import { newApiKey, parseKey } from "../../src/auth/key.ts";
 import { lastUse } from "../../src/auth/key-last-used.ts";
-import { keyVerifier } from "../../src/auth/verify.ts";
+import { keyVerifier } from "../../src/auth/key-verifier.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";

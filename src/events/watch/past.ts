@@ -69,20 +69,11 @@ export function pastReader(sql: Sql): Past {
     return found;
   };
 
-  async function inTurn<T>(tenantId: string, read: () => Promise<T>): Promise<T> {
-    const turn = await turns.turn({ tenant: tenantId });
-    try {
-      return await read();
-    } finally {
-      turn.release();
-    }
-  }
-
   function block(tenantId: string, first: bigint): Promise<FeedRow[]> {
     const { blocks } = ofTenant(tenantId);
     const known = blocks.get(first);
     if (known !== undefined) return known;
-    const read = inTurn(tenantId, () => feedBlock(sql, tenantId, first));
+    const read = turns.run({ tenant: tenantId }, () => feedBlock(sql, tenantId, first));
     blocks.set(first, read);
     read.then(
       (rows) => {
@@ -116,7 +107,7 @@ export function pastReader(sql: Sql): Past {
       const from = change - (change % changesMax);
       const key = `${row.position}/${row.createdMs}/${from}`;
       const read = () => changedRows(sql, tenantId, row.changes.slice(from, from + changesMax));
-      const kept = await use(of, key, () => keep(of, inTurn(tenantId, read)), signal);
+      const kept = await use(of, key, () => keep(of, turns.run({ tenant: tenantId }, read)), signal);
       try {
         return portionOf(of, row, from, kept, await kept.read);
       } catch (error) {

@@ -1,10 +1,10 @@
 import { hash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
+import { LRUCache } from "lru-cache";
 import { type Model, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import type { ModelItem } from "../../entities/put.ts";
 import { type PutKind, putList } from "../../receiver/put.ts";
 import type { Call } from "../integration.ts";
-import { recentMap } from "../recent-map.ts";
 import type { Walk } from "./fields.ts";
 import { entityOf, type ResourcePart, resourceDigest } from "./resource-parts.ts";
 
@@ -14,8 +14,8 @@ export interface ResourceModels {
   put(resources: Iterable<ResourcePart>, call: Call, walk: Walk): Promise<void>;
 }
 
-const rememberedCharactersMax = 16 * 1024 * 1024;
-const entryCharacters = 400;
+/** Characters, of which an entry takes 400 beside its key. */
+const bounds = { maxSize: 16 * 1024 * 1024, sizeCalculation: (_: unknown, key: string) => key.length + 400 };
 const digestOf = (text: string) => hash("sha256", text, "base64");
 /** Processes that are one entity may differ in an attribute: each change is sent, but not with each request. */
 const changedMs = 60_000;
@@ -26,8 +26,8 @@ const [modelsAtOnce, bytesAtOnce] = [1000, 256 * 1024];
 
 /** Remembers the digests of what was sent, taken or not; forgets what is used least lately. */
 export function resourceModels(models: PutKind<typeof ModelSchema, ModelItem>): ResourceModels {
-  const digests = recentMap<{ entity: string; metadata: string }>(rememberedCharactersMax, entryCharacters);
-  const sent = recentMap<{ metadata: string; atMs: number }>(rememberedCharactersMax, entryCharacters);
+  const digests = new LRUCache<string, { entity: string; metadata: string }>(bounds);
+  const sent = new LRUCache<string, { metadata: string; atMs: number }>(bounds);
 
   /** Digests of the entity of a resource, and of all its other attributes, which is empty where there are none. */
   function digestsOf(tenantId: string, resource: ResourcePart, walk: Walk) {

@@ -1,6 +1,6 @@
+import { LRUCache } from "lru-cache";
 import { type Instrument, type Notes, noNotes } from "../../metrics/notes.ts";
 import { cut, oneLine } from "../foreign-texts.ts";
-import { recentMap } from "../recent-map.ts";
 import { beginningOf } from "./written-labels.ts";
 
 /** The types of metrics by their numbers, which are the same in both versions. What counts does so from the beginning. */
@@ -43,7 +43,10 @@ export function factsOf({ unit, help, type }: { unit: string; help: string; type
 
 /** Bounded, and empty at first. */
 export function knownFacts(): KnownFacts {
-  const known = recentMap<Notes & { saidMs: number }>(charactersMax, 2 * textCharactersMax);
+  const known = new LRUCache<string, Notes & { saidMs: number }>({
+    maxSize: charactersMax,
+    sizeCalculation: (_, key) => key.length + 2 * textCharactersMax,
+  });
   const changes = new Map<string, number>();
   return {
     learn(tenantId, metric, { units, description, instrument }, nowMs) {

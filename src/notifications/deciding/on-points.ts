@@ -1,4 +1,4 @@
-import { setBounded } from "../../bounded-map.ts";
+import { LRUCache } from "lru-cache";
 import type { Db } from "../../db/connect.ts";
 import type { OnPoints } from "../../metrics/store.ts";
 import type { SourceHooks } from "../sources/source.ts";
@@ -11,13 +11,13 @@ const tenantsMax = 1000;
 
 /** Shows points to the sources that look at them, in the transaction that stores them. */
 export function onPoints({ memory }: Pick<Deciding, "memory">, sources: Required<SourceHooks>): OnPoints {
-  const held = new Map<string, { version: bigint; untilMs: number }>();
+  const held = new LRUCache<string, { version: bigint; untilMs: number }>({ max: tenantsMax });
 
   async function rulesOf(tx: Db, tenantId: string, nowMs: number): Promise<TenantRules> {
     const known = held.get(tenantId);
     if (known !== undefined && nowMs < known.untilMs) return await memory.at(tx, tenantId, known.version);
     const rules = await memory.now(tx, tenantId);
-    setBounded(held, tenantId, { version: rules.version, untilMs: nowMs + versionMs }, tenantsMax);
+    held.set(tenantId, { version: rules.version, untilMs: nowMs + versionMs });
     return rules;
   }
 

@@ -34,7 +34,7 @@ export function repeatJob(deciding: Deciding): JobKind {
     });
     return looked === undefined ? jobs.map(({ id, payload }) => ({ id, payload, dueMs: nowMs + laterMs })) : [];
   }
-  return { name: repeatKind, sizeMax: runMax, share: 1, timed: true, run };
+  return { name: repeatKind, sizeMax: runMax, timed: true, run };
 }
 
 const keyOf = ({ payload }: Job) => Buffer.from((payload as RepetitionPayload).key, "base64url");

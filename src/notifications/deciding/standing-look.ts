@@ -69,5 +69,5 @@ export function standingJob(deciding: Deciding): JobKind {
     }
     return last === undefined ? [] : again(nowMs, last.toString("base64url"));
   }
-  return { name: standingKind, sizeMax: 1, share: 0.5, run };
+  return { name: standingKind, sizeMax: 1, alone: true, run };
 }

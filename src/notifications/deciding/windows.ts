@@ -58,7 +58,6 @@ export function windowRules(deciding: Deciding, nowMs: () => number) {
     kind: {
       name: unmuteKind,
       sizeMax: 10,
-      share: 1,
       run: (tx, tenantId, jobs, nowMs) => run(deciding, tx, tenantId, jobs, nowMs),
     } satisfies JobKind,
   };

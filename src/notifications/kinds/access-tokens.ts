@@ -1,5 +1,5 @@
+import { LRUCache } from "lru-cache";
 import type { OAuthAuthorization } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { setBounded } from "../../bounded-map.ts";
 import type { Outbound, OutboundResponse } from "../delivering/outbound.ts";
 import { type Reason, reasonOf } from "../delivering/retry.ts";
 import { isSuccess, parsedObject, told } from "./attempt-outcome.ts";
@@ -59,7 +59,7 @@ interface Kept {
 
 /** Keeps them in memory: another server has its own. */
 export function accessTokens(outbound: Outbound, nowMs: () => number): AccessTokens {
-  const kept = new Map<string, Kept>();
+  const kept = new LRUCache<string, Kept>({ max: keptMax });
   const asking = new Map<string, Promise<Kept>>();
   // Another client, address or user than before has tokens of its own.
   const keyOf = ({ destinationKey, baseUrl, oauth: { clientId, clientSecret, tokenUrl, username } }: Grant) =>
@@ -78,7 +78,7 @@ export function accessTokens(outbound: Outbound, nowMs: () => number): AccessTok
         asking.set(key, asked);
       }
       const made = await asked;
-      setBounded(kept, key, made, keptMax);
+      kept.set(key, made);
       grant.hide(made.token);
       return made.token;
     },

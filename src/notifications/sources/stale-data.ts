@@ -173,7 +173,7 @@ function staleJob(deciding: SourceOptions): JobKind {
     };
     return jobs.map(({ id }) => ({ id, dueMs: nowMs + lookMs, payload: next }));
   }
-  return { name: staleKind, sizeMax: 1, share: 1, timed: true, run };
+  return { name: staleKind, sizeMax: 1, timed: true, run };
 }
 
 /** Time in which no server was there is no time in which data stayed away. */

@@ -1,4 +1,4 @@
-import { setBounded } from "../../../bounded-map.ts";
+import { LRUCache } from "lru-cache";
 import type { Db } from "../../../db/connect.ts";
 import { exhausted } from "../../../errors.ts";
 import { countUnmatched, type Waiting } from "./unmatched-changes.ts";
@@ -21,13 +21,13 @@ export interface Backlog {
 
 /** Counts by `db`, beside the calls; a tenant that was never seen to leave anything is not counted at all. */
 export function backlog(db: Db): Backlog {
-  const known = new Map<string, Waiting & { atMs: number; counting: boolean }>();
+  const known = new LRUCache<string, Waiting & { atMs: number; counting: boolean }>({ max: tenantsMax });
 
   function count(tenantId: string) {
     const there = known.get(tenantId) ?? { changes: 0, bytes: 0, atMs: -Infinity, counting: false };
     if (there.counting || performance.now() - there.atMs < freshMs) return;
     there.counting = true;
-    setBounded(known, tenantId, there, tenantsMax);
+    known.set(tenantId, there);
     countUnmatched(db, tenantId)
       .then((waiting) => {
         if (waiting.changes === 0) known.delete(tenantId);

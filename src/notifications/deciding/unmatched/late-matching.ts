@@ -115,7 +115,7 @@ export function lateMatching(deciding: Deciding, log?: Pick<Log, "error">): { ki
     return some.length;
   }
 
-  return { kind: { name: matchKind, sizeMax: rowsMax, share: 1, run }, stats: () => stats };
+  return { kind: { name: matchKind, sizeMax: rowsMax, run }, stats: () => stats };
 }
 
 /**

@@ -1,0 +1,123 @@
+import { timingSafeEqual } from "node:crypto";
+import type { ConnectError } from "@connectrpc/connect";
+import { LRUCache } from "lru-cache";
+import { limiter, networkOf } from "../limiter.ts";
+import { keyDigest } from "./key.ts";
+import type { Principal } from "./principal.ts";
+
+/** A key or session that holds: the digest of its text, which never changes, and whose it is. */
+export interface Found {
+  readonly digest: Buffer;
+  readonly principal: Principal;
+}
+
+interface Entry extends Found {
+  /** Before the statement was sent, so that the entry's age counts from what the database knew. */
+  readonly readMs: number;
+  /** The text that had this digest, as bytes: comparing it, also in constant time, takes a tenth of digesting it again. */
+  proven: Buffer | undefined;
+}
+
+/** Knows who a text is of, by the name that the text begins with, for less than a second. */
+export interface FreshCache<N> {
+  /** Returns whom the text is known to be of; undefined when that has to be looked up. */
+  known(named: N, text: string): Principal | undefined;
+  /** Returns whose the text is. @throws the refusal; code 14 while the database is away; 8 when too many unknown names wait */
+  find(named: N, text: string, address?: string): Principal | Promise<Principal>;
+  /** Refuses what has ended here. */
+  forget(named: N): void;
+}
+
+interface Options<N> {
+  nameOf(named: N): string;
+  /** Returns what holds by now; undefined when nothing does. `before`: whose it was when it was read before. */
+  read(named: N, before: Principal | undefined): Promise<Found | undefined>;
+  refused(): ConnectError;
+  /** What is read, to be read after "too many unknown". */
+  what: string;
+}
+
+/** An entry is never used beyond this age: what was revoked is refused within a second. */
+const staleMs = 900;
+/** From this age on it is read again in the background, so that who calls often never waits. */
+const refreshMs = 450;
+const namesMax = 10_000;
+// Names that are tried out wait for each other, and take no further connections.
+const unknownMax = 2;
+const unknownWaitingMax = 1000;
+
+/** A cache of at most a second. Unknown names are looked up two at a time, in turns by address; one that is refused costs a look a second. */
+export function freshCache<N>({ nameOf, read, refused, what }: Options<N>): FreshCache<N> {
+  const entries = new LRUCache<string, Entry>({ max: namesMax });
+  const misses = new LRUCache<string, true>({ max: namesMax, ttl: staleMs }); // apart, so that names tried out push out no good one
+  const reads = new Map<string, Promise<Entry | undefined>>();
+  const unknown = limiter({ max: unknownMax, waitingMax: unknownWaitingMax, what: `unknown ${what} are looked up` });
+
+  function miss(name: string, readMs: number) {
+    entries.delete(name);
+    misses.set(name, true, { start: readMs });
+  }
+
+  async function readNow(named: N, before?: Principal): Promise<Entry | undefined> {
+    const name = nameOf(named);
+    const readMs = performance.now();
+    const found = await read(named, before);
+    if (found === undefined) {
+      miss(name, readMs);
+      return undefined;
+    }
+    const entry: Entry = { ...found, readMs, proven: undefined };
+    entries.set(name, entry);
+    return entry;
+  }
+
+  /** One read a name at a time; calls that arrive meanwhile share it. */
+  function load(name: string, reading: () => Promise<Entry | undefined>): Promise<Entry | undefined> {
+    const running = reads.get(name);
+    if (running !== undefined) return running;
+    const begun = reading().finally(() => reads.delete(name));
+    reads.set(name, begun);
+    return begun;
+  }
+
+  /** Who has an entry does not wait among those who try names out. */
+  const again = (named: N, { principal }: Entry) => load(nameOf(named), () => readNow(named, principal));
+
+  function known(named: N, text: string): Principal | undefined {
+    const entry = entries.get(nameOf(named));
+    if (entry === undefined) return undefined;
+    const ageMs = performance.now() - entry.readMs;
+    if (ageMs > staleMs || !holds(entry, text)) return undefined;
+    if (ageMs > refreshMs) again(named, entry).catch(() => {}); // the next call reads it
+    return entry.principal;
+  }
+
+  return {
+    known,
+    find(named, text, address = "") {
+      const principal = known(named, text);
+      if (principal !== undefined) return principal;
+      const name = nameOf(named);
+      const entry = entries.get(name);
+      if (entry === undefined ? misses.has(name) : !holds(entry, text)) throw refused();
+      const reading = entry
+        ? again(named, entry)
+        : load(name, () => unknown.run({ address: networkOf(address) }, () => readNow(named)));
+      return reading.then((fresh) => {
+        if (fresh === undefined || !holds(fresh, text)) throw refused();
+        return fresh.principal;
+      });
+    },
+    forget(named) {
+      miss(nameOf(named), performance.now());
+    },
+  };
+}
+
+function holds(entry: Entry, text: string): boolean {
+  const bytes = Buffer.from(text);
+  if (entry.proven?.length === bytes.length) return timingSafeEqual(entry.proven, bytes);
+  if (!timingSafeEqual(entry.digest, keyDigest(text))) return false;
+  entry.proven = bytes;
+  return true;
+}
