@@ -1,7 +1,7 @@
+import { alertOfMetadata, labelView } from "../../events/labels.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
 import { invalidValue } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
-import { alertOfMetadata } from "./event-of-alert.ts";
 import { anchored, type Matcher, parseMatcher } from "./matchers.ts";
 import { timeText } from "./times.ts";
 
@@ -32,19 +32,19 @@ export function asked({ query }: Pick<Call, "query">): (alert: ReturnType<typeof
 }
 
 /** An alert as Alertmanager shows it. It ends when it expires; one that came as webhook has no end yet. */
-export function shown(alert: OpenAlert, nowMs: number) {
-  const { labels, annotations, generatorURL } = alertOfMetadata(alert.metadata);
-  const expiresMs = alert.expiresMs === null ? nowMs + stillMs : Number(alert.expiresMs);
+export function shown({ event, occurrence }: OpenAlert, nowMs: number) {
+  const { annotations, generatorURL } = alertOfMetadata(occurrence.metadata);
+  const { expiresMs, startMs, lastSeenMs, status } = occurrence;
   return {
     annotations,
-    endsAt: timeText(expiresMs),
-    fingerprint: alert.dedupKey.slice(0, 16),
+    endsAt: timeText(expiresMs === null ? nowMs + stillMs : Number(expiresMs)),
+    fingerprint: event.dedupKey.slice(0, 16),
     receivers: [receiver],
-    startsAt: timeText(Number(alert.startMs)),
-    status: { inhibitedBy: [], silencedBy: [], state: alert.status === suppressed ? "suppressed" : "active" },
-    updatedAt: timeText(Number(alert.lastSeenMs)),
+    startsAt: timeText(Number(startMs)),
+    status: { inhibitedBy: [], silencedBy: [], state: status === suppressed ? "suppressed" : "active" },
+    updatedAt: timeText(Number(lastSeenMs)),
     generatorURL,
-    labels,
+    labels: labelView({ kind: "occurrence", event, occurrence, dimensions: {} }),
   };
 }
 
