@@ -4,6 +4,7 @@ import { Code, type ConnectError, createContextValues, type ServiceImpl } from "
 import type { Pipeline } from "../rpc/pipeline.ts";
 import type { RequestMemory } from "../rpc/request-memory.ts";
 import { checkContentType, checkEncoding, headEndsRequest, refuseBody } from "../transcoding/body.ts";
+import { didYouMean } from "../transcoding/did-you-mean.ts";
 import { errorText } from "../transcoding/error-text.ts";
 import { httpBodyParts } from "../transcoding/http-body.ts";
 import { shortened } from "../transcoding/json/scan.ts";
@@ -204,9 +205,11 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       writeResponseHead(response, 204, { ...answerHeaders(request), allow });
       return endResponse(response);
     }
+    const path = url.slice(0, match.pathEnd());
+    const near = () => pathsLike(path, options.routes);
     const error =
       allow === ""
-        ? refusalOf(Code.NotFound, 404, `there is nothing at ${shortened(url.slice(0, match.pathEnd()))}`)
+        ? refusalOf(Code.NotFound, 404, `there is nothing at ${shortened(path)}${didYouMean(path, near())}`)
         : refusalOf(Code.Unimplemented, 501, `this path takes ${allow}, not ${request.method}`);
     if (allow !== "") error.metadata.set("allow", allow);
     await sendError({ request, response }, error, noOverrides, undefined);
@@ -224,6 +227,16 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const text = `${errorText(error, registry, writer)}\n`;
     return sendWhole(response, errorStatus(error, overrides), headers, text, clientOf(request));
   }
+}
+
+/** The paths of routes with as many segments, whose variables take what stands in their places. */
+function pathsLike(path: string, routes: readonly Route[]): string[] {
+  const given = path.split("/").slice(1);
+  const alike = routes.filter(({ segments }) => segments.length === given.length);
+  return alike.map(({ segments, custom }) => {
+    const shown = segments.map((segment, i) => (typeof segment === "string" ? segment : given[i]?.split(":")[0]));
+    return `/${shown.join("/")}${custom === "" ? "" : `:${custom}`}`;
+  });
 }
 
 function headersOf({ request }: Pick<Exchange, "request">, call: Call | undefined): OutgoingHttpHeaders {
