@@ -1,3 +1,4 @@
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { exhausted } from "../errors.ts";
@@ -47,7 +48,8 @@ export function ownerFinder({ sql, gate }: Options): (prefix: string) => Promise
   return (prefix) => {
     const known = waiting.get(prefix);
     if (known !== undefined) return known.promise;
-    if (waiting.size >= waitingMax) throw exhausted("too many unknown keys are being looked up", 1);
+    if (waiting.size >= waitingMax)
+      throw exhausted("too many unknown keys are being looked up", 1, ErrorReason.WRONG_KEYS);
     const answer = Promise.withResolvers<KeyOwner | undefined>();
     waiting.set(prefix, answer);
     if (!finding) {

@@ -1,3 +1,4 @@
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { setBounded } from "../bounded-map.ts";
 import type { Db } from "../db/connect.ts";
 import { unauthenticated } from "../errors.ts";
@@ -52,7 +53,7 @@ const readsMax = 2;
 const readsWaitingMax = 1000;
 
 const nameOf = ({ tenantId, id }: Named) => `${tenantId} ${id}`;
-const ended = () => unauthenticated("the session has ended; log in again");
+const ended = () => unauthenticated("the session has ended; log in again", ErrorReason.SESSION_ENDED);
 
 /** A verifier with a cache of at most a second. A token with a wrong checksum costs no statement. */
 export function sessionVerifier({ sql, gate, bounds, onUse = () => {} }: Options): SessionVerifier {

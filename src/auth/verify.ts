@@ -1,4 +1,5 @@
 import { timingSafeEqual } from "node:crypto";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { setBounded } from "../bounded-map.ts";
 import type { Db } from "../db/connect.ts";
 import { unauthenticated } from "../errors.ts";
@@ -85,7 +86,7 @@ export function keyVerifier({
 
   function admit({ key }: Entry, text: string): Principal {
     if (key === null || !holds(key, text)) {
-      throw unauthenticated("the API key is not valid (unknown, expired or revoked)");
+      throw unauthenticated("the API key is not valid (unknown, expired or revoked)", ErrorReason.KEY_INVALID);
     }
     onUse(key.principal);
     return key.principal;
@@ -94,7 +95,7 @@ export function keyVerifier({
   return {
     verify(headerValue) {
       if (headerValue === null || headerValue === undefined || headerValue === "") {
-        throw unauthenticated("an API key is needed: send it in the header service-api-key");
+        throw unauthenticated("an API key is needed: send it in the header service-api-key", ErrorReason.KEY_MISSING);
       }
       const entry = entries.get(prefixOf(headerValue)) ?? misses.get(prefixOf(headerValue));
       if (entry?.key && holds(entry.key, headerValue)) {
@@ -107,9 +108,13 @@ export function keyVerifier({
       }
       // Only what was not known a moment ago is looked at more closely.
       const prefix = parseKey(headerValue);
-      if (headerValue.includes(", ")) throw unauthenticated("the request has more than one API key; send one");
+      if (headerValue.includes(", "))
+        throw unauthenticated("the request has more than one API key; send one", ErrorReason.KEY_AMBIGUOUS);
       if (prefix === undefined) {
-        throw unauthenticated("the API key is mistyped or cut short: its form or checksum is wrong");
+        throw unauthenticated(
+          "the API key is mistyped or cut short: its form or checksum is wrong",
+          ErrorReason.KEY_MALFORMED,
+        );
       }
       if (entry !== undefined && performance.now() - entry.readMs <= staleMs) return admit(entry, headerValue);
       return load(prefix).then((fresh) => admit(fresh, headerValue));

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { setBounded } from "../bounded-map.ts";
 import { exhausted } from "../errors.ts";
 
@@ -48,7 +49,8 @@ export function wrongKeys(options: Options): WrongKeys {
       const count = counted(network);
       if (count <= perMinuteMax) return undefined;
       if (count === perMinuteMax + 1) onSlowed?.(network);
-      if (waiting >= waitingMax) throw exhausted("too many wrong keys; check the header service-api-key", 60);
+      if (waiting >= waitingMax)
+        throw exhausted("too many wrong keys; check the header service-api-key", 60, ErrorReason.WRONG_KEYS);
       return later();
     },
   };

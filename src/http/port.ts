@@ -3,6 +3,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Config } from "../config/settings.ts";
 import { unavailable } from "../errors.ts";
 import { errorBody, type RpcRoute, sendBody } from "../protocols/error-body.ts";
@@ -160,7 +161,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
   async function close(drainMs: number) {
     leaving = true;
     await listener.drain(drainMs);
-    const reason = unavailable("the server is stopping; send again");
+    const reason = unavailable("the server is stopping; send again", ErrorReason.SERVER_STOPPING);
     stopping.abort(reason);
     await listener.drain(lastWordsMs);
     listener.destroy();
@@ -280,7 +281,11 @@ async function application(
     if (transcode !== undefined && request.raw.url?.startsWith("/v1/")) return hand(transcode, request, reply);
     if (answerMissing(request, reply)) return reply;
     if (answerMissingRpc(pathOf(request.raw), request.raw, reply.raw)) return reply.hijack();
-    return sendError(reply, 404, errorBody(5, `there is nothing at ${pathOf(request.raw)}`));
+    return sendError(
+      reply,
+      404,
+      errorBody(5, `there is nothing at ${pathOf(request.raw)}`, ErrorReason.PATH_NOT_FOUND),
+    );
   });
   app.setErrorHandler((error: { statusCode?: number; message: string }, _request, reply) => {
     const status = error.statusCode ?? 500;

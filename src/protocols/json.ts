@@ -1,6 +1,8 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
 import { Code, type ConnectError, createContextValues, type ServiceImpl } from "@connectrpc/connect";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
+import { reasoned } from "../error-reasons.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import type { RequestMemory } from "../rpc/request-memory.ts";
 import { checkContentType, checkEncoding, headEndsRequest, refuseBody } from "../transcoding/body.ts";
@@ -166,11 +168,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       const framing = framingOf(plan, request, first);
       const headers = headersOf(exchange, call);
       await sendStream(response, headers, request.method === "HEAD", framing, first, next, (thrown) =>
-        errorText(
-          asConnectError(thrown, (error) => report(error, request)),
-          registry,
-          writer,
-        ),
+        errorText(reasoned(asConnectError(thrown, (error) => report(error, request))), registry, writer),
       );
     } finally {
       // Not awaited: a handler that does not listen to its signal may never come to its end.
@@ -209,8 +207,18 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const near = () => pathsLike(path, options.routes);
     const error =
       allow === ""
-        ? refusalOf(Code.NotFound, 404, `there is nothing at ${shortened(path)}${didYouMean(path, near())}`)
-        : refusalOf(Code.Unimplemented, 501, `this path takes ${allow}, not ${request.method}`);
+        ? refusalOf(
+            Code.NotFound,
+            404,
+            `there is nothing at ${shortened(path)}${didYouMean(path, near())}`,
+            ErrorReason.PATH_NOT_FOUND,
+          )
+        : refusalOf(
+            Code.Unimplemented,
+            501,
+            `this path takes ${allow}, not ${request.method}`,
+            ErrorReason.METHOD_NOT_ALLOWED,
+          );
     if (allow !== "") error.metadata.set("allow", allow);
     await sendError({ request, response }, error, noOverrides, undefined);
   }
@@ -224,7 +232,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const headers = headersOf({ request }, call);
     copyHeaders(error.metadata, headers as Record<string, string | string[]>);
     headers["content-type"] = "application/json";
-    const text = `${errorText(error, registry, writer)}\n`;
+    const text = `${errorText(reasoned(error), registry, writer)}\n`;
     return sendWhole(response, errorStatus(error, overrides), headers, text, clientOf(request));
   }
 }
