@@ -46,6 +46,7 @@ export const observers: readonly string[] = ["telemetry"];
 export const importOrder: readonly string[] = [
   "gen",
   "version",
+  "error-reasons",
   "errors",
   "config",
   "failpoint",

@@ -10,8 +10,9 @@ import { type PrometheusWish, prometheusLines, prometheusWish } from "./cli/prom
 import { schemaCommand, schemaUsage } from "./cli/schema.ts";
 import { tenantCommand, tenantUsage } from "./cli/tenants.ts";
 import { transferCommand, transferUsage } from "./cli/transfer.ts";
-import { shellQuoted, welcome } from "./cli/welcome.ts";
+import { callableUrl, shellQuoted, welcome } from "./cli/welcome.ts";
 import { SettingError } from "./config/parsers.ts";
+import { keepAddress } from "./config/server-address.ts";
 import { type Config, readConfig, settingsHelp } from "./config/settings.ts";
 import { connect, type Sql } from "./db/connect.ts";
 import { distributedAt } from "./db/distribution.ts";
@@ -19,6 +20,8 @@ import { dataDirectoryOf, isCluster } from "./db/embedded/data-directory.ts";
 import { useEmbedded } from "./db/embedded/embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
+import { tryPort } from "./http/try-port.ts";
+import type { Log } from "./log.ts";
 import { servingMark } from "./processes/messages.ts";
 import { startMachine } from "./processes/owner.ts";
 import { processCount } from "./processes/process-count.ts";
@@ -87,6 +90,7 @@ async function serve(config: Config, forPrometheus: PrometheusWish | null): Prom
   }
   process.on("disconnect", stopAsked.resolve); // start.js was killed
   process.channel?.unref();
+  await tryPort(config);
   if (config.databaseUrl === undefined) {
     const first = isCluster(dataDirectoryOf(config.dataDir).data) ? "" : "; the first start there takes some seconds";
     process.stderr.write(`starting on ${shellQuoted(config.dataDir)}${first}\n`);
@@ -99,6 +103,7 @@ async function serve(config: Config, forPrometheus: PrometheusWish | null): Prom
   const server = owns
     ? await startMachine(config, log, count, NODE_OPTIONS)
     : await (await import("./server.ts")).startServer(config, log, { followSources: NODE_ENV === "development" });
+  noteAddress(config, callableUrl(server), log);
   log.info({ processes: count, because }, count > 1 ? "several processes serve" : "one process serves");
   const key = await keyForPrometheus(server, config, forPrometheus);
   const processes = count > 1 ? `${count} processes serve (${because}).` : undefined;
@@ -110,6 +115,15 @@ async function serve(config: Config, forPrometheus: PrometheusWish | null): Prom
   await new Promise<void>((resolve) => log.flush(() => resolve()));
   // All is done: no connection that its client has left half open may keep the process.
   process.exit(0);
+}
+
+/** Keeps where the server is, for commands and agents beside it; one without a directory to write in serves all the same. */
+function noteAddress({ dataDir }: Config, url: string, log: Log): void {
+  try {
+    keepAddress(dataDir, url);
+  } catch (error) {
+    log.warn({ reason: (error as Error).message }, "the address could not be kept in the data directory");
+  }
 }
 
 /** Returns the key that was asked for; a server that cannot have it is stopped. */

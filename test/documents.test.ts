@@ -134,7 +134,6 @@ describe("docs/errors.md", () => {
         "src/clause/trigger.ts: rule",
         "src/dictionary/entries.ts: kind.title",
         "src/errors.ts: message",
-        "src/errors.ts: reason",
         "src/errors.ts: what",
         "src/http/http1.ts: message",
         "src/http/port.ts: error.message",

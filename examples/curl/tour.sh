@@ -4,7 +4,7 @@
 #   sh examples/curl/tour.sh [address] [CA certificate file] [key file]
 set -eu
 
-url=${1:-https://localhost:8443}
+url=${1:-$(cat .belfry/server.url 2>/dev/null || echo https://localhost:8443)}
 ca=${2:-.belfry/ca.pem}
 key=$(cat "${3:-.belfry/admin.key}")
 now=$(date +%s)000

@@ -29,11 +29,12 @@ function openTransport({ url, caFile }: Settings, key: string) {
   });
 }
 
-/** The key; while the server is not there yet it is waited for. */
-async function waitForKey(settings: Settings): Promise<string> {
+/** The settings and the key; while the server is not there yet it is waited for, wherever it comes. */
+async function waitForServer(): Promise<{ settings: Settings; key: string }> {
   for (let tries = 0; ; tries++) {
+    const settings = readSettings(process.env);
     try {
-      return await ownKey(settings, (key) => openTransport(settings, key), log);
+      return { settings, key: await ownKey(settings, (key) => openTransport(settings, key), log) };
     } catch (error) {
       if (!(error instanceof ConnectError) || error.code !== Code.Unavailable) throw error;
       if (tries === 0) log(`waiting for the server at ${settings.url}: ${error.message}`);
@@ -43,9 +44,8 @@ async function waitForKey(settings: Settings): Promise<string> {
 }
 
 async function main() {
-  const settings = readSettings(process.env);
+  const { settings, key } = await waitForServer();
   const { url, source, intervalMs } = settings;
-  const key = await waitForKey(settings);
   const receiver = createClient(DataReceiverService, openTransport(settings, key));
   const agent = startAgent({ ...settings, receiver, read: platform() === "linux" ? readLinux : readAnywhere, log });
   log(`${source} is read every ${intervalMs / 1000} s and sent to ${url}; Ctrl-C ends it`);

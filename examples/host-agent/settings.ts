@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import type { Limits } from "./thresholds.ts";
 
@@ -26,11 +26,11 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     if (!(value >= min && value <= max)) wrong.push(`${name} must be a number from ${min} to ${max}`);
     return value;
   }
-  const url = text("AGENT_URL", "https://localhost:8443");
+  // Where `npm start` keeps its address, its certificate and the first key.
+  const data = text("BELFRY_DATA_DIR", ".belfry");
+  const url = text("AGENT_URL", keptAddress(data) ?? "https://localhost:8443");
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     wrong.push("AGENT_URL must be an address such as https://localhost:8443");
-  // Where `npm start` keeps its certificate and the first key.
-  const data = text("BELFRY_DATA_DIR", ".belfry");
   const localCa = `${data}/ca.pem`;
   const ca = env.AGENT_CA ?? (existsSync(localCa) ? localCa : "");
   const settings = {
@@ -51,4 +51,10 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   };
   if (wrong.length > 0) throw new Error(wrong.join("; "));
   return settings;
+}
+
+/** The address that the server of a data directory has kept there. */
+function keptAddress(data: string): string | undefined {
+  const file = `${data}/server.url`;
+  return existsSync(file) ? readFileSync(file, "utf8").trim() || undefined : undefined;
 }

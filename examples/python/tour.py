@@ -120,7 +120,14 @@ def show_mistake(what, call):
         print(f"{what}: {error.code().name}: {error.details()}")
 
 
-def main(address="https://localhost:8443", ca_file=".belfry/ca.pem", key_file=".belfry/admin.key"):
+def kept_address():
+    """The address that `npm start` has left in its data directory."""
+    file = Path(".belfry/server.url")
+    return file.read_text().strip() if file.exists() else "https://localhost:8443"
+
+
+def main(address=None, ca_file=".belfry/ca.pem", key_file=".belfry/admin.key"):
+    address = address or kept_address()
     ca = Path(ca_file).read_bytes()
     key = Path(key_file).read_text().strip()
     since_ms = now_ms() - 1000

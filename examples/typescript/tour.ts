@@ -1,7 +1,7 @@
 // Sends a model and events over gRPC, streams 1,000 more, finds them again, and shows what mistakes are answered with.
 //
 //     node examples/typescript/tour.ts [address] [CA certificate file] [key file]
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
@@ -12,7 +12,9 @@ import { EventQueryService, SortOrder } from "#gen/belfry/events/v1/query_servic
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
 
-const [address = "https://localhost:8443", caFile = ".belfry/ca.pem", keyFile = ".belfry/admin.key"] =
+// `npm start` keeps its address, certificate and first key here.
+const kept = existsSync(".belfry/server.url") ? readFileSync(".belfry/server.url", "utf8").trim() : undefined;
+const [address = kept ?? "https://localhost:8443", caFile = ".belfry/ca.pem", keyFile = ".belfry/admin.key"] =
   process.argv.slice(2);
 const key = readFileSync(keyFile, "utf8").trim();
 const nowMs = () => BigInt(Date.now());

@@ -1,4 +1,5 @@
 import { and, eq, sql } from "drizzle-orm";
+import { ErrorReason, FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
@@ -39,9 +40,12 @@ export async function issueKey(
     .where(and(eq(apiClients.tenantId, tenantId), eq(apiClients.id, clientId)))
     .for("no key update");
   if (client === undefined) throw notFound("API client", clientId);
-  if (expiresMs !== null && expiresMs <= client.now) throw invalidField(path, "must be in the future");
+  if (expiresMs !== null && expiresMs <= client.now) throw invalidField(path, "must be in the future", FieldRule.RANGE);
   if ((await orm(tx).$count(apiKeys, ofClient(tenantId, clientId))) >= keysMax) {
-    throw failedPrecondition(`the API client ${clientId} has ${keysMax} keys already; revoke one first`);
+    throw failedPrecondition(
+      `the API client ${clientId} has ${keysMax} keys already; revoke one first`,
+      ErrorReason.QUOTA_REACHED,
+    );
   }
   const { text, ...key } = await createKey(tx, tenantId, clientId, { description, expiresMs });
   return { key: { ...key, description, expiresMs, lastUsedMs: null }, secret: text };

@@ -1,4 +1,5 @@
 import { and, eq, getTableColumns, sql } from "drizzle-orm";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
@@ -24,8 +25,9 @@ const identified = (tenantId: string, id: string) => and(eq(apiClients.tenantId,
 /** The role of a client of this type. @throws code 3 at `path` when a USER client has none, or another one has one. */
 export function roleOf(type: ClientType, role: string, path: string): Role | null {
   if (type === "USER" && role === "")
-    throw invalidField(path, "must be read_only_user, user or manager for a USER client");
-  if (type !== "USER" && role !== "") throw invalidField(path, `must be left out for a ${type} client`);
+    throw invalidField(path, "must be read_only_user, user or manager for a USER client", FieldRule.UNKNOWN_VALUE);
+  if (type !== "USER" && role !== "")
+    throw invalidField(path, `must be left out for a ${type} client`, FieldRule.EXCLUDED);
   return role === "" ? null : (role as Role);
 }
 

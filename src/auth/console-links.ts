@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, isNull, lte, or, type SQL } from "drizzle-orm";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
@@ -26,7 +27,11 @@ export async function createLink(tx: Db, tenantId: string, prefix?: string): Pro
     .orderBy(asc(apiKeys.createdMs), asc(apiKeys.id))
     .limit(1);
   if (key === undefined && prefix !== undefined) throw notFound("API key", prefix);
-  if (key === undefined) throw failedPrecondition("the tenant has no manager key that is valid; create one first");
+  if (key === undefined)
+    throw failedPrecondition(
+      "the tenant has no manager key that is valid; create one first",
+      ErrorReason.NO_MANAGER_KEY,
+    );
   const ofKey = and(eq(consoleLinks.tenantId, tenantId), eq(consoleLinks.keyId, key.id));
   await orm(tx)
     .delete(consoleLinks)
@@ -49,7 +54,10 @@ export async function redeemLink(tx: Db, token: string): Promise<KeyOwner> {
   const named = parseToken("bl", token);
   const row = named && (await removeLink(tx, named.tenantId, named.id, gt(consoleLinks.expiresMs, databaseNowMs)));
   if (named === undefined || row === undefined || !isToken(token, row.digest)) {
-    throw unauthenticated("the link is not valid: it holds once, for 30 minutes; make another one, or use a key");
+    throw unauthenticated(
+      "the link is not valid: it holds once, for 30 minutes; make another one, or use a key",
+      ErrorReason.LINK_INVALID,
+    );
   }
   return { tenantId: named.tenantId, keyId: row.keyId };
 }

@@ -1,3 +1,4 @@
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { unauthenticated } from "../errors.ts";
 import { freshCache } from "./fresh-cache.ts";
@@ -52,7 +53,7 @@ export function keyVerifier({ sql, gate, onUse = () => {} }: Options): KeyVerifi
       const { digest, ...client } = row;
       return { digest, principal: { tenantId, keyId, ...client } };
     },
-    refused: () => unauthenticated("the API key is not valid (unknown, expired or revoked)"),
+    refused: () => unauthenticated("the API key is not valid (unknown, expired or revoked)", ErrorReason.KEY_INVALID),
     what: "keys",
   });
 
@@ -64,15 +65,19 @@ export function keyVerifier({ sql, gate, onUse = () => {} }: Options): KeyVerifi
   return {
     verify(headerValue, address) {
       if (headerValue === null || headerValue === undefined || headerValue === "") {
-        throw unauthenticated("an API key is needed: send it in the header service-api-key");
+        throw unauthenticated("an API key is needed: send it in the header service-api-key", ErrorReason.KEY_MISSING);
       }
       const known = cache.known(prefixOf(headerValue), headerValue);
       if (known !== undefined) return used(known);
       // Only what was not known a moment ago is looked at more closely.
       const prefix = parseKey(headerValue);
-      if (headerValue.includes(", ")) throw unauthenticated("the request has more than one API key; send one");
+      if (headerValue.includes(", "))
+        throw unauthenticated("the request has more than one API key; send one", ErrorReason.KEY_AMBIGUOUS);
       if (prefix === undefined) {
-        throw unauthenticated("the API key is mistyped or cut short: its form or checksum is wrong");
+        throw unauthenticated(
+          "the API key is mistyped or cut short: its form or checksum is wrong",
+          ErrorReason.KEY_MALFORMED,
+        );
       }
       const found = cache.find(prefix, headerValue, address);
       return found instanceof Promise ? found.then(used) : used(found);

@@ -1,4 +1,5 @@
 import { and, count, eq, gt, isNull, or } from "drizzle-orm";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
@@ -20,7 +21,10 @@ export async function keepManagerKey(tx: Db, tenantId: string, change: () => Pro
   const before = await managerKeys(tx, tenantId);
   await change();
   if (before > 0 && (await managerKeys(tx, tenantId)) === 0) {
-    throw failedPrecondition("this is the last manager key of the tenant; create another one first");
+    throw failedPrecondition(
+      "this is the last manager key of the tenant; create another one first",
+      ErrorReason.LAST_MANAGER_KEY,
+    );
   }
 }
 

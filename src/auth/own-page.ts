@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { unauthenticated } from "../errors.ts";
 import { withProof } from "./session-token.ts";
 
@@ -49,6 +50,7 @@ export function provenSession(cookie: string | null | undefined, proof: unknown)
   if (typeof proof === "string" && proof !== "") return withProof(pair.trim().slice(start.length), proof);
   throw unauthenticated(
     "a session's cookie counts only with the header service-session-proof, which the page that logged in sends; log in again",
+    ErrorReason.SESSION_OF_OTHER_PAGE,
   );
 }
 
@@ -73,6 +75,7 @@ export function credentialOf(
   if (isOwnPage(request, publicOrigin)) return sessionMark + proven;
   throw unauthenticated(
     "a session counts only in requests of this service's own pages with JSON, Connect or gRPC-Web; send a key in the header service-api-key",
+    ErrorReason.SESSION_OF_OTHER_PAGE,
   );
 }
 

@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { unauthenticated } from "../errors.ts";
 import { freshCache } from "./fresh-cache.ts";
@@ -28,7 +29,7 @@ interface Options {
   onUse?(principal: Principal): void;
 }
 
-const ended = () => unauthenticated("the session has ended; log in again");
+const ended = () => unauthenticated("the session has ended; log in again", ErrorReason.SESSION_ENDED);
 
 /** A verifier of sessions. A token with a wrong checksum costs no statement. */
 export function sessionVerifier({ sql, gate, bounds, onUse = () => {} }: Options): SessionVerifier {

@@ -1,4 +1,5 @@
 import { and, desc, eq, gt, isNull, lte, or, sql } from "drizzle-orm";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
@@ -42,7 +43,8 @@ export async function createSession(
     .from(apiKeys)
     .where(and(eq(apiKeys.tenantId, tenantId), eq(apiKeys.id, keyId), holds))
     .for("no key update");
-  if (key === undefined) throw unauthenticated("the API key is not valid (unknown, expired or revoked)");
+  if (key === undefined)
+    throw unauthenticated("the API key is not valid (unknown, expired or revoked)", ErrorReason.KEY_INVALID);
   const ofKey = and(eq(consoleSessions.tenantId, tenantId), eq(consoleSessions.keyId, keyId));
   const usedBefore = lte(consoleSessions.lastUsedMs, key.now - BigInt(sessionIdleMs));
   const madeBefore = lte(consoleSessions.createdMs, key.now - BigInt(sessionAgeMsMax));

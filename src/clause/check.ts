@@ -7,6 +7,7 @@ import {
   OperationSchema,
   type Range,
 } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
 import { beyondBounds, type Checked, type Counting, not } from "./checked.ts";
 import type { Comparison, Literal } from "./field.ts";
@@ -38,20 +39,20 @@ export function checkClause(clause: Clause, path: string): Checked {
 
 function read(clause: Clause, path: string, depth: number, counting: Counting): Checked {
   const rule = beyondBounds(counting, depth);
-  if (rule !== undefined) throw invalidField(path, rule);
+  if (rule !== undefined) throw invalidField(path, rule, FieldRule.CONDITION);
   const member = memberOf(clause, path);
   switch (member.case) {
     case "allOf":
     case "anyOf": {
       const { clauses } = member.value;
       const place = `${member.path}.clauses`;
-      if (clauses.length === 0) throw invalidField(place, "must not be empty");
+      if (clauses.length === 0) throw invalidField(place, "must not be empty", FieldRule.REQUIRED);
       const parts = clauses.map((inner, i) => read(inner, `${place}[${i}]`, depth + 1, counting));
       return { kind: member.case === "allOf" ? "and" : "or", parts };
     }
     case "noneOf": {
       const place = `${member.path}.clause`;
-      if (member.value.clause === undefined) throw invalidField(place, "is required");
+      if (member.value.clause === undefined) throw invalidField(place, "is required", FieldRule.REQUIRED);
       return not(read(member.value.clause, place, depth + 1, counting));
     }
     case "filter":
@@ -74,7 +75,11 @@ function memberOf(clause: Clause, path: string): Member {
   const set = members.filter(([name]) => clause[name] !== undefined);
   const [name, jsonName] = set[0] ?? [];
   if (set.length !== 1 || name === undefined)
-    throw invalidField(path, `must hold exactly one of ${members.map(([, jsonName]) => jsonName).join(", ")}`);
+    throw invalidField(
+      path,
+      `must hold exactly one of ${members.map(([, jsonName]) => jsonName).join(", ")}`,
+      FieldRule.CONDITION,
+    );
   return { case: name, value: clause[name], path: `${path}.${jsonName}` } as Member;
 }
 
@@ -83,7 +88,7 @@ function readFilter({ field, operation, value }: Filter, path: string): Checked 
   const named = namedField(field, `${path}.field`);
   if (OperationSchema.value[operation] === undefined || operation === Operation.OP_UNSPECIFIED) {
     const known = OperationSchema.values.slice(1).map(({ name, number }) => `${name} (${number})`);
-    throw invalidField(`${path}.operation`, `must be one of ${known.join(", ")}`);
+    throw invalidField(`${path}.operation`, `must be one of ${known.join(", ")}`, FieldRule.UNKNOWN_VALUE);
   }
   if (operation === Operation.OP_EXISTS) {
     const exists: Checked = { ...named, asks: "exists" };
@@ -121,7 +126,7 @@ function readRange(range: Range, path: string): Checked {
     const value = readLiteral(bound, operationRules[operation].takes, `${path}.${name}`) as string | number;
     return [{ operation, value }];
   });
-  if (asks.length === 0) throw invalidField(path, "must have at least one of gte, gt, lte, lt");
+  if (asks.length === 0) throw invalidField(path, "must have at least one of gte, gt, lte, lt", FieldRule.REQUIRED);
   return { ...named, asks };
 }
 
@@ -136,14 +141,14 @@ function toComparison(operation: Comparison["operation"], value: Literal | Liter
 
 /** The part of a checked clause that says of which field something is asked. */
 export function namedField(field: string, path: string) {
-  if (field === "") throw invalidField(path, "is required");
+  if (field === "") throw invalidField(path, "is required", FieldRule.REQUIRED);
   refuseNul(field, path);
   return { kind: "field" as const, field, path };
 }
 
 /** @throws code 3 */
 export function refuseNul(text: string, path: string): void {
-  if (text.includes("\0")) throw invalidField(path, "must not contain NUL");
+  if (text.includes("\0")) throw invalidField(path, "must not contain NUL", FieldRule.STRING_NOT_CONTAINS);
 }
 
 function readLiteral(value: Value | undefined, takes: readonly ValueKind[], path: string): Literal {
@@ -154,23 +159,24 @@ function readLiteral(value: Value | undefined, takes: readonly ValueKind[], path
     return kind.value.toWellFormed();
   }
   if (kind?.case === "numberValue" && takes.includes("number")) {
-    if (!Number.isFinite(kind.value)) throw invalidField(path, "must be finite");
+    if (!Number.isFinite(kind.value)) throw invalidField(path, "must be finite", FieldRule.DOUBLE_FINITE);
     return kind.value;
   }
   if (kind?.case === "boolValue" && takes.includes("boolean")) return kind.value;
   const kinds = takes.map((name) => `a ${name}`);
-  throw invalidField(path, `must be ${kinds.join(", ").replace(/, (?=[^,]*$)/, " or ")}`);
+  throw invalidField(path, `must be ${kinds.join(", ").replace(/, (?=[^,]*$)/, " or ")}`, FieldRule.CONDITION);
 }
 
 function readList(value: Value | undefined, path: string): Literal[] {
   const { takes } = operationRules[Operation.OP_IN];
-  if (value?.kind.case !== "listValue") throw invalidField(path, "must be a list of strings, numbers and booleans");
+  if (value?.kind.case !== "listValue")
+    throw invalidField(path, "must be a list of strings, numbers and booleans", FieldRule.CONDITION);
   return value.kind.value.values.map((item, i) => readLiteral(item, takes, `${path}[${i}]`));
 }
 
 function readFlag(value: Value | undefined, path: string): boolean {
   const kind = value?.kind;
   if (kind === undefined || kind.case === undefined || kind.case === "nullValue") return true;
-  if (kind.case !== "boolValue") throw invalidField(path, "must be true, false or left out");
+  if (kind.case !== "boolValue") throw invalidField(path, "must be true, false or left out", FieldRule.CONDITION);
   return kind.value;
 }

@@ -1,4 +1,5 @@
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
 import type { Asked } from "./checked.ts";
 import type { Comparison, Condition, Literal, SqlField } from "./field.ts";
@@ -19,7 +20,11 @@ export function checkNames(
     const unknown = [value].flat().find((each) => typeof each === "string" && isUnknown(each, named));
     if (unknown === undefined) continue;
     const known = Object.entries(numbers).map(([name, number]) => `${name} (${number})`);
-    throw invalidField(path, `compares ${field} with ${JSON.stringify(unknown)}, which is none of ${known.join(", ")}`);
+    throw invalidField(
+      path,
+      `compares ${field} with ${JSON.stringify(unknown)}, which is none of ${known.join(", ")}`,
+      FieldRule.UNKNOWN_VALUE,
+    );
   }
 }
 

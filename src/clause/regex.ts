@@ -1,4 +1,5 @@
 import { RE2JS } from "re2js";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
 import { type CharacterSet, storable } from "./character-set.ts";
 import { isTooComplex } from "./regex-size.ts";
@@ -21,6 +22,7 @@ export function parsePattern(text: string, path: string): Pattern {
     throw invalidField(
       path,
       "is too complex: it has too many characters, or too many that may be left out, counting repetitions",
+      FieldRule.REGULAR_EXPRESSION,
     );
   let compiled: RE2JS | undefined;
   return {
@@ -38,7 +40,11 @@ function read(text: string, path: string): Expression {
   } catch (error) {
     const { at, reason } = error as Partial<Mistake>;
     if (reason === undefined) throw error;
-    throw invalidField(path, `must be a regular expression of the allowed syntax; at character ${at} it has ${reason}`);
+    throw invalidField(
+      path,
+      `must be a regular expression of the allowed syntax; at character ${at} it has ${reason}`,
+      FieldRule.REGULAR_EXPRESSION,
+    );
   }
 }
 

@@ -6,6 +6,7 @@ import type {
   TriggerText,
   TriggerValue,
 } from "#gen/belfry/clause/v1/trigger_clause_pb.ts";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
 import { namedField, refuseNul } from "./check.ts";
 import { askedOf, beyondBounds, type Checked, type Counting, not } from "./checked.ts";
@@ -97,29 +98,30 @@ export function falsePart<Row>(
 }
 
 function readTrigger(clause: TriggerClause | undefined, path: string): Checked {
-  if (clause === undefined) throw invalidField(path, "must hold at least one comparison");
+  if (clause === undefined) throw invalidField(path, "must hold at least one comparison", FieldRule.REQUIRED);
   return read(clause, path, 1, { nodes: 0 });
 }
 
 function read({ kind }: TriggerClause, path: string, depth: number, counting: Counting): Checked {
   const rule = beyondBounds(counting, depth);
-  if (rule !== undefined) throw invalidField(path, rule);
+  if (rule !== undefined) throw invalidField(path, rule, FieldRule.CONDITION);
   const place = `${path}.${jsonNames[kind.case ?? ""] ?? kind.case}`;
   switch (kind.case) {
     case undefined:
       throw invalidField(
         path,
         "must hold one of and, or, not, equals, greaterAndEquals, lessAndEquals, in, contains, startsWith, endsWith",
+        FieldRule.REQUIRED,
       );
     case "allOf":
     case "anyOf": {
       const { clauses } = kind.value;
-      if (clauses.length === 0) throw invalidField(`${place}.clauses`, "must not be empty");
+      if (clauses.length === 0) throw invalidField(`${place}.clauses`, "must not be empty", FieldRule.REQUIRED);
       const parts = clauses.map((inner, i) => read(inner, `${place}.clauses[${i}]`, depth + 1, counting));
       return { kind: kind.case === "allOf" ? "and" : "or", parts };
     }
     case "noneOf":
-      if (kind.value.clause === undefined) throw invalidField(`${place}.clause`, "is required");
+      if (kind.value.clause === undefined) throw invalidField(`${place}.clause`, "is required", FieldRule.REQUIRED);
       return not(read(kind.value.clause, `${place}.clause`, depth + 1, counting));
     case "equals":
       return readComparison(Operation.OP_EQUALS, kind.value, place);
@@ -168,13 +170,15 @@ function readValue(value: TriggerValue | undefined, operation: keyof typeof oper
   const kind = value?.kind;
   if (kind?.case === "stringVal") return textOf(kind.value, `${path}.stringVal`);
   if (kind?.case === "numberVal") {
-    if (!Number.isFinite(kind.value)) throw invalidField(`${path}.numberVal`, "must be finite");
+    if (!Number.isFinite(kind.value))
+      throw invalidField(`${path}.numberVal`, "must be finite", FieldRule.DOUBLE_FINITE);
     return kind.value;
   }
   if (kind?.case === "boolVal" && takes.includes("boolean")) return kind.value;
   throw invalidField(
     path,
     `must hold ${takes.includes("boolean") ? "stringVal, numberVal or boolVal" : "stringVal or numberVal"}`,
+    FieldRule.CONDITION,
   );
 }
 

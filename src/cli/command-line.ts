@@ -13,6 +13,22 @@ interface Command {
   readonly rows: readonly (readonly [call: string, does: string])[];
 }
 
+/** Other programs' words for commands of this one. */
+const otherWords: Readonly<Record<string, string>> = {
+  start: "serve",
+  run: "serve",
+  up: "serve",
+  server: "serve",
+  upgrade: "migrate",
+  update: "migrate",
+  login: "console",
+  ui: "console",
+  open: "console",
+  backup: "export",
+  dump: "export",
+  restore: "import",
+};
+
 const isParameter = (part: string) => part.startsWith("<") || part.startsWith("[<");
 const isOption = (part: string) => part.startsWith("[--");
 
@@ -75,7 +91,9 @@ export function troubleWith(usage: Usage, args: readonly string[]): string {
   }
   if (args.length === 0) return `which command?\n${linesOf(commands)}\n${all}`;
   const firsts = [...new Set(commands.map(({ words }) => words[0] as string))];
-  return `there is no command ${JSON.stringify(first)}${didYouMean(first, firsts)}\n${all}`;
+  const other = firsts.find((name) => name === otherWords[first]);
+  const hint = other === undefined ? didYouMean(first, firsts) : `; did you mean ${JSON.stringify(other)}?`;
+  return `there is no command ${JSON.stringify(first)}${hint}\n${all}`;
 }
 
 function wrongParameters({ words, parameters, options }: Command, given: readonly string[]): string {

@@ -1,17 +1,20 @@
 import { parseArgs } from "node:util";
 import { createLink } from "../auth/console-links.ts";
 import { ownUrl } from "../config/own-url.ts";
+import { keptAddress } from "../config/server-address.ts";
 import type { Config } from "../config/settings.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { resourceText } from "../rpc/audit.ts";
 import { auditedAction } from "../tenants/audit.ts";
+import { onlyTenant } from "../tenants/only-tenant.ts";
 import { commandLine, tenantNamed } from "./tenants.ts";
 
 /** How the command of this file is called. */
 export const consoleUsage = [
   ["console [--tenant <name>] [--key <prefix>]", "print a link to the console that logs a browser in, once"],
-  ["", "and within 30 minutes: with the oldest manager key, or with the one named"],
+  ["", "and within 30 minutes: with the oldest manager key, or with the one named; of"],
+  ["", "several tenants, name one"],
 ] as const;
 
 /** What a command line about the console asks for: the work on a migrated database, which returns what to print. Undefined when it is none. */
@@ -20,7 +23,7 @@ export function consoleCommand(args: readonly string[], config: Config): ((db: D
   try {
     const { values } = parseArgs({
       args: args.slice(1),
-      options: { tenant: { type: "string", default: "default" }, key: { type: "string" } },
+      options: { tenant: { type: "string" }, key: { type: "string" } },
     });
     return (db) => printLink(db, config, values.tenant, values.key);
   } catch {
@@ -28,12 +31,18 @@ export function consoleCommand(args: readonly string[], config: Config): ((db: D
   }
 }
 
-async function printLink(db: Db, config: Config, tenantName: string, key: string | undefined): Promise<string> {
-  const tenant = await tenantNamed(db, tenantName);
+async function printLink(
+  db: Db,
+  config: Config,
+  tenantName: string | undefined,
+  key: string | undefined,
+): Promise<string> {
+  const tenant = await (tenantName === undefined ? onlyTenant(db, "console") : tenantNamed(db, tenantName));
   const token = await transaction(db, async (tx) => {
     const made = await createLink(tx, tenant.id, key?.replace(/^bf_/, ""));
     await auditedAction(tx, tenant.id, commandLine(), "CreateConsoleLink", resourceText("apiKey", made.keyId));
     return made.token;
   });
-  return `${ownUrl(config)}/console/#first=${token}\n`;
+  const url = config.publicUrl ?? keptAddress(config.dataDir) ?? ownUrl(config);
+  return `${url}/console/#first=${token}\n`;
 }

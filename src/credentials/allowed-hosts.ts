@@ -1,3 +1,4 @@
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
 
 /** The host of an http or https address as hosts are compared: lower-case ASCII, without the dot of the root. */
@@ -39,5 +40,9 @@ export function checkKeptHosts(
   const before = storedHosts.map(compared);
   const within = allowedHosts.every((name) => before.some((each) => covers(each, compared(name))));
   if (allowedHosts.length > 0 && within) return;
-  throw invalidField("secrets", "must be given again: allowedHosts names hosts that were not allowed before");
+  throw invalidField(
+    "secrets",
+    "must be given again: allowedHosts names hosts that were not allowed before",
+    FieldRule.SECRET,
+  );
 }

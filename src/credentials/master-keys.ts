@@ -1,3 +1,4 @@
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { MasterKey } from "../config/parsers.ts";
 import type { Db } from "../db/connect.ts";
 import { StartError } from "../db/start-error.ts";
@@ -77,7 +78,10 @@ export async function currentMasterKey(tx: Db, keyring: Keyring): Promise<Master
     const [row] = await tx<{ id: string }[]>`select id from master_keys where current for share`;
     if (row !== undefined) return { id: row.id, key: masterKey(keyring, row.id) };
   }
-  throw failedPrecondition(`this server has no master key to protect secrets with: its operator sets ${where}`);
+  throw failedPrecondition(
+    `this server has no master key to protect secrets with: its operator sets ${where}`,
+    ErrorReason.SECRETS_UNAVAILABLE,
+  );
 }
 
 /** A master key of this process. @throws code 9 when it is not there */
@@ -86,5 +90,6 @@ export function masterKey(keyring: Keyring, id: string) {
   if (key !== undefined) return key;
   throw failedPrecondition(
     `secrets are protected by the master key ${id}, which this server does not have: its operator adds it to ${where}`,
+    ErrorReason.SECRETS_UNAVAILABLE,
   );
 }

@@ -1,5 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import { and, eq } from "drizzle-orm";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { failedPrecondition, notFound } from "../errors.ts";
@@ -60,6 +61,7 @@ export function unwrapped(tenantId: string, { masterKeyId, wrapped }: WrappedKey
   if (dataKey !== undefined) return dataKey;
   throw failedPrecondition(
     `the data key of the tenant does not open with the master key ${masterKeyId}: one of the two was changed`,
+    ErrorReason.SECRETS_UNAVAILABLE,
   );
 }
 
@@ -86,7 +88,11 @@ function opened(
 ): Record<string, string> {
   const entries = Object.entries(sealed);
   if (entries.length === 0) return {};
-  if (stored === undefined) throw failedPrecondition("the data key of the tenant, which its secrets need, is gone");
+  if (stored === undefined)
+    throw failedPrecondition(
+      "the data key of the tenant, which its secrets need, is gone",
+      ErrorReason.SECRETS_UNAVAILABLE,
+    );
   const dataKey = unwrapped(tenantId, stored, keyring);
   return Object.fromEntries(
     entries.map(([name, text]) => {
@@ -94,6 +100,7 @@ function opened(
       if (secret !== undefined) return [name, secret];
       throw failedPrecondition(
         `the secret ${JSON.stringify(name)} of the ${owner.kind} ${owner.id} is not as it was stored: store it again`,
+        ErrorReason.SECRETS_UNAVAILABLE,
       );
     }),
   );

@@ -1,5 +1,6 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { invalidField } from "../errors.ts";
@@ -45,9 +46,10 @@ export async function usableCredential(
     await bind();
     [row] = await read(own);
   }
-  if (row === undefined) throw invalidField(path, "must be the id of a stored credential");
+  if (row === undefined) throw invalidField(path, "must be the id of a stored credential", FieldRule.UNKNOWN_NAME);
   const { secrets, ...credential } = row;
-  if (Object.keys(secrets).length === 0) throw invalidField(path, "must be the id of a credential that has secrets");
+  if (Object.keys(secrets).length === 0)
+    throw invalidField(path, "must be the id of a credential that has secrets", FieldRule.SECRET);
   return credential;
 }
 

@@ -1,4 +1,5 @@
 import type { Fragment } from "postgres";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Config } from "../config/settings.ts";
 import { failedPrecondition } from "../errors.ts";
 import type { Db } from "./connect.ts";
@@ -52,11 +53,15 @@ export async function heldBytes(tx: Db, tenantId: string, kept: Kept): Promise<n
 export const tooMany = (things: string, { resourcesMax }: QuotaBounds) =>
   failedPrecondition(
     `the tenant has ${resourcesMax} ${things} already, which BELFRY_RESOURCES_MAX allows; delete one first`,
+    ErrorReason.QUOTA_REACHED,
   );
 
 /** Code 9: more bytes than a tenant may have. */
 export const tooLarge = (things: string, bytes: number, { resourceBytesMax }: QuotaBounds) =>
-  failedPrecondition(`the ${things} of the tenant would hold ${bytes} bytes together, of at most ${resourceBytesMax}`);
+  failedPrecondition(
+    `the ${things} of the tenant would hold ${bytes} bytes together, of at most ${resourceBytesMax}`,
+    ErrorReason.QUOTA_REACHED,
+  );
 
 /**
  * Checks what a tenant has of a kind after a row was made, in the caller's transaction; after a change with the bytes of before

@@ -1,3 +1,4 @@
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { unavailable } from "../errors.ts";
 import { type Holder, limiter } from "../limiter.ts";
 import { isConnectionLost } from "./driver/connection-errors.ts";
@@ -37,7 +38,8 @@ interface GateOptions {
 
 const ticks = 12;
 
-const away = () => unavailable("the database cannot be reached at the moment; send the request again");
+const away = () =>
+  unavailable("the database cannot be reached at the moment; send the request again", ErrorReason.DATABASE_UNAVAILABLE);
 
 /** Makes a gate that is open, and probes at once. */
 export function circuitBreaker({

@@ -1,6 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { and, eq, gt, sql } from "drizzle-orm";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
@@ -134,7 +135,7 @@ export async function updateEntry<E extends Entry>(
   mask: FieldMask | undefined,
 ): Promise<E> {
   const { name } = entry;
-  if (name === "") throw invalidField(`${kind.member}.name`, "is required");
+  if (name === "") throw invalidField(`${kind.member}.name`, "is required", FieldRule.REQUIRED);
   const [row] = await orm(tx)
     .update(dictionaryEntries)
     .set({ entry: sql`${dictionaryEntries.entry} || ${JSON.stringify(saidIn(kind, entry, mask))}::jsonb` })

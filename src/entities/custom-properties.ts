@@ -1,4 +1,5 @@
 import type { Fragment } from "postgres";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
@@ -37,7 +38,7 @@ const isCrowded = (db: Db, after: Fragment) =>
 
 function crowdedError(id: Buffer): Error {
   const most = `${customPropertiesMax} properties, nor above ${customTermsBytesMax} bytes of terms to search for`;
-  return invalidField("properties", `must not bring the entity ${idText(id)} above ${most}`);
+  return invalidField("properties", `must not bring the entity ${idText(id)} above ${most}`, FieldRule.SIZE);
 }
 
 /**

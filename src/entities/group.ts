@@ -1,6 +1,7 @@
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { type EntityGroup, EntityGroupSchema } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Columns } from "../clause/field.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
@@ -62,9 +63,9 @@ export async function groupEntities(
       order by sized.count desc, sized.missing, sized.values`,
     signal,
   );
-  if (rows.length > GROUPS_MAX) throw invalidField(path, `must make at most ${GROUPS_MAX} groups`);
+  if (rows.length > GROUPS_MAX) throw invalidField(path, `must make at most ${GROUPS_MAX} groups`, FieldRule.SIZE);
   if (rows.some(({ values }) => values === null)) {
-    throw invalidField(path, `must make groups of at most ${pageBytesMax} bytes together`);
+    throw invalidField(path, `must make groups of at most ${pageBytesMax} bytes together`, FieldRule.SIZE);
   }
   return rows.map(({ values, count }) =>
     create(EntityGroupSchema, { values: (values ?? []).map((value) => fromJson(ValueSchema, value)), count }),

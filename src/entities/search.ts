@@ -5,6 +5,7 @@ import {
   type SearchEntitiesResponse,
   SearchEntitiesResponseSchema,
 } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { checkClause } from "../clause/check.ts";
 import { askedOf, type Checked } from "../clause/checked.ts";
 import type { Db } from "../db/connect.ts";
@@ -147,7 +148,7 @@ export async function searchEntities(
 ): Promise<SearchEntitiesResponse> {
   const search = request.searchInput ?? create(EntitySearchSchema);
   const clause = search.query?.clause;
-  if (clause === undefined) throw invalidField(`${path}.query.clause`, "is required");
+  if (clause === undefined) throw invalidField(`${path}.query.clause`, "is required", FieldRule.REQUIRED);
   const page = pageRequest("entities", tenant.id, search.pageInput, `${path}.page_input`, EntitySearchSchema, {
     ...search,
     pageInput: undefined,

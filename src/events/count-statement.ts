@@ -1,4 +1,5 @@
 import type { Fragment } from "postgres";
+import { ErrorReason, FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { EventQuery, EventField as NamedField } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { compareCodePoints } from "../clause/code-point-order.ts";
 import type { Db } from "../db/connect.ts";
@@ -70,9 +71,13 @@ export async function countGroups(db: Db, tenantId: string, question: Question, 
 
 /** Code 9: the answer would not fit. */
 export const tooManyCounts = () =>
-  failedPrecondition(`there are more than ${countsMax} counts: ask for fewer fields or buckets, or for a shorter time`);
+  failedPrecondition(
+    `there are more than ${countsMax} counts: ask for fewer fields or buckets, or for a shorter time`,
+    ErrorReason.ANSWER_TOO_LARGE,
+  );
 
-const tooLargeValues = () => invalidField("fields", `must have values of at most ${pageBytesMax} bytes together`);
+const tooLargeValues = () =>
+  invalidField("fields", `must have values of at most ${pageBytesMax} bytes together`, FieldRule.SIZE);
 
 function compareValues(a: string | number, b: string | number): number {
   if (typeof a === "number" && typeof b === "number") return a - b;

@@ -1,5 +1,6 @@
 import { create, fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import {
   type CountEventFrequencyRequest,
   type CountEventFrequencyResponse,
@@ -21,16 +22,20 @@ const bucketMsMin = 1000n;
 /** The buckets of a time range: multiples of their length from the epoch, the first one holds the range's start. */
 function buckets({ query, downsample }: CountEventFrequencyRequest): { bucketMs: bigint; startsMs: bigint[] } {
   const { start, end } = query?.timeRange ?? {};
-  if (start === undefined) throw invalidField("query.timeRange.start", "is needed");
-  if (end === undefined) throw invalidField("query.timeRange.end", "is needed");
-  if (start < 0n) throw invalidField("query.timeRange.start", "must not lie before 1970");
-  if (start >= end) throw invalidField("query.timeRange", "start must be before end");
+  if (start === undefined) throw invalidField("query.timeRange.start", "is needed", FieldRule.REQUIRED);
+  if (end === undefined) throw invalidField("query.timeRange.end", "is needed", FieldRule.REQUIRED);
+  if (start < 0n) throw invalidField("query.timeRange.start", "must not lie before 1970", FieldRule.RANGE);
+  if (start >= end) throw invalidField("query.timeRange", "start must be before end", FieldRule.START_BEFORE_END);
   const share = (end - start) / bucketsDefault;
   const bucketMs = downsample || (share > bucketMsMin ? share : bucketMsMin);
   const first = start / bucketMs;
   const count = (end - 1n) / bucketMs - first + 1n;
   if (count > bucketsMax) {
-    throw invalidField("downsample", `makes ${count} buckets of this time range; ${bucketsMax} are allowed`);
+    throw invalidField(
+      "downsample",
+      `makes ${count} buckets of this time range; ${bucketsMax} are allowed`,
+      FieldRule.SIZE,
+    );
   }
   return { bucketMs, startsMs: Array.from({ length: Number(count) }, (_, i) => (first + BigInt(i)) * bucketMs) };
 }

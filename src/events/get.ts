@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import {
   type GetEventRequest,
@@ -47,6 +48,7 @@ async function checkSize(db: Db, tenantId: string, id: Buffer, { occurrenceIds, 
     throw invalidField(
       "occurrenceIds",
       `names occurrences that hold ${row.bytes} bytes together, and ${pageBytesMax} are answered: name fewer`,
+      FieldRule.SIZE,
     );
   }
 }

@@ -1,5 +1,6 @@
 import { create, equals } from "@bufbuild/protobuf";
 import type { Fragment } from "postgres";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { ActiveCriteria, type EventQuery } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { PageInputSchema } from "#gen/belfry/paging/v1/paging_pb.ts";
 import { toSql } from "../clause/to-sql.ts";
@@ -100,7 +101,7 @@ interface TimeBounds {
 export function checkedRange({ timeRange }: EventQuery, path: string): TimeBounds {
   const { start, end } = timeRange ?? {};
   if (start !== undefined && end !== undefined && start >= end) {
-    throw invalidField(`${path}.timeRange`, "start must be before end");
+    throw invalidField(`${path}.timeRange`, "start must be before end", FieldRule.START_BEFORE_END);
   }
   if (end !== undefined) checkEnd(end, `${path}.timeRange.end`);
   else if (start !== undefined) checkOpenStart(start, `${path}.timeRange.start`);
@@ -119,7 +120,11 @@ const partial = {
 export function refuseUnused(query: EventQuery, path: string, members: readonly (keyof typeof partial)[]): void {
   const broken = members
     .filter((member) => partial[member](query))
-    .map((member) => ({ path: `${path}.${member}`, rule: "has no meaning here: leave it out" }));
+    .map((member) => ({
+      path: `${path}.${member}`,
+      rule: "has no meaning here: leave it out",
+      id: FieldRule.EXCLUDED,
+    }));
   if (broken.length > 0) throw invalidFields(broken);
 }
 

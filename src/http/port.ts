@@ -4,6 +4,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { adoptKey } from "../auth/key-headers.ts";
 import { SettingError } from "../config/parsers.ts";
 import type { Config } from "../config/settings.ts";
@@ -166,7 +167,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
     state.leaving = true;
     await incoming?.end();
     await listener.drain(drainMs);
-    stopping.abort(unavailable("the server is stopping; send again"));
+    stopping.abort(unavailable("the server is stopping; send again", ErrorReason.SERVER_STOPPING));
     await listener.drain(lastWordsMs);
     listener.destroy();
     await app.close();
@@ -338,7 +339,11 @@ async function addRoutes(
     if (request.raw.url?.startsWith("/v1/")) return hand(transcode, request, reply);
     if (answerMissing(request, reply)) return reply;
     if (answerMissingRpc(pathOf(request.raw), request.raw, reply.raw)) return reply.hijack();
-    return sendError(reply, 404, errorBody(5, `there is nothing at ${pathOf(request.raw)}`));
+    return sendError(
+      reply,
+      404,
+      errorBody(5, `there is nothing at ${pathOf(request.raw)}`, ErrorReason.PATH_NOT_FOUND),
+    );
   });
   app.setErrorHandler((error: { statusCode?: number; message: string }, _request, reply) => {
     const status = error.statusCode ?? 500;

@@ -1,6 +1,7 @@
 import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { getTableColumns } from "drizzle-orm";
 import type { Fragment } from "postgres";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { MaintenanceWindow } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import {
   type ListMaintenanceWindowsRequest,
@@ -46,7 +47,7 @@ export function searchWindows(
 ): Promise<WindowPage> {
   const clause = searchInput.query?.clause;
   const path = `${searchPath}.query.clause`;
-  if (clause === undefined) throw invalidField(path, "is required");
+  if (clause === undefined) throw invalidField(path, "is required", FieldRule.REQUIRED);
   const query = { ...searchInput, pageInput: undefined };
   const page = pageOf(tenant, searchInput.pageInput, `${searchPath}.page_input`, WindowSearchSchema, query);
   return readPage(db, tenant, page, toSql(db, clause, path, windowResolver(tenant.name)));

@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { TimeRange } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import {
   type ClockChangeSchema,
   type MaintenanceRunSchema,
@@ -82,7 +83,8 @@ export async function previewWindow(
   const { id, specification } = request;
   const row = id === "" ? undefined : await readWindow(db, tenant.id, id);
   if (id !== "" && row === undefined) throw notFound("maintenance window", id);
-  if (row === undefined && specification === undefined) throw invalidField("specification", "is required");
+  if (row === undefined && specification === undefined)
+    throw invalidField("specification", "is required", FieldRule.REQUIRED);
   const course = specification
     ? await plannedCourse(db, specification, row, viewing)
     : courseOf(row as WindowRow, nowMs);
@@ -124,7 +126,7 @@ async function plannedCourse(
   const checked = checkSpecification(sent, row);
   await checkNotification(db, tenant.id, sent, row);
   if (row !== undefined && checked.window.name !== row.name) {
-    throw invalidField("specification.name", "cannot be changed");
+    throw invalidField("specification.name", "cannot be changed", FieldRule.IMMUTABLE);
   }
   if (row === undefined || !isStoredSchedule(sent.schedule as Schedule, row)) checkFuture(checked, nowMs);
   const rules = rulesWith(checked.plan, sent);
@@ -141,7 +143,7 @@ async function runsOf(
   left = answeredRunsMax,
 ) {
   if (Number(timeRange?.start ?? 0n) > nowMs + aheadMaxMs) {
-    throw invalidField("timeRange.start", "must be at most 1000 days ahead");
+    throw invalidField("timeRange.start", "must be at most 1000 days ahead", FieldRule.RANGE);
   }
   const fromMs = Math.max(nowMs, Number(timeRange?.start ?? 0n));
   const untilMs = timeRange?.end === undefined ? Number.POSITIVE_INFINITY : Number(timeRange.end);

@@ -1,5 +1,6 @@
 import { toJsonString } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Recurrence as RecurrenceMessage, Schedule } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import type { Broken } from "../rpc/constraint-rules.ts";
 import { type Cron, type CronField, cronBytesMax, cronFields, readCronField, weekdaysOf } from "./cron.ts";
@@ -22,21 +23,32 @@ const UNITS = ["minutes", "hours", "days", "weeks", "months", "years"] as const;
 export function readSchedule(schedule: Schedule, path: string): { plan: WindowPlan } | { broken: Broken[] } {
   const broken: Broken[] = [];
   const within = (value: bigint, name: string, min: number, max: number) => {
-    if (value < min || value > max) broken.push({ path: `${path}.${name}`, rule: `must be ${min} to ${max}` });
+    if (value < min || value > max)
+      broken.push({ path: `${path}.${name}`, rule: `must be ${min} to ${max}`, id: FieldRule.RANGE });
     return Number(value);
   };
   const startMs = within(schedule.start, "start", 0, START_MS_MAX);
   const durationMs = within(schedule.duration, "duration", 1, DURATION_MS_MAX);
   const timeZone = schedule.timeZone || "UTC";
   if (!isTimeZone(timeZone)) {
-    broken.push({ path: `${path}.timeZone`, rule: "must be the IANA name of a time zone, such as Europe/Berlin" });
+    broken.push({
+      path: `${path}.timeZone`,
+      rule: "must be the IANA name of a time zone, such as Europe/Berlin",
+      id: FieldRule.SCHEDULE,
+    });
   }
   const recurrence = schedule.recurrence && readRecurrence(schedule.recurrence, `${path}.recurrence`, broken);
   if (broken.length > 0) return { broken };
   const plan = { startMs, durationMs, timeZone, recurrence };
   if (nextStartMs(plan, startMs) === undefined) {
     return {
-      broken: [{ path: `${path}.recurrence`, rule: "must have a run: no date at or after start is like this" }],
+      broken: [
+        {
+          path: `${path}.recurrence`,
+          rule: "must have a run: no date at or after start is like this",
+          id: FieldRule.SCHEDULE,
+        },
+      ],
     };
   }
   return { plan };
@@ -68,11 +80,18 @@ function isTimeZone(name: string): boolean {
 
 function readRecurrence(message: RecurrenceMessage, path: string, broken: Broken[]): Recurrence | undefined {
   const long = longFields(message);
-  broken.push(...long.map((name) => ({ path: `${path}.${name}`, rule: `must be at most ${cronBytesMax} bytes` })));
+  broken.push(
+    ...long.map((name) => ({
+      path: `${path}.${name}`,
+      rule: `must be at most ${cronBytesMax} bytes`,
+      id: FieldRule.SIZE,
+    })),
+  );
   const type = Number(message.type);
   if (type === 0 || long.length > 0) return undefined;
   if (type === 7) return { unit: "cron", cron: readCron(message, path, broken) };
-  const refuse = (name: string, rule: string) => void broken.push({ path: `${path}.${name}`, rule });
+  const refuse = (name: string, rule: string) =>
+    void broken.push({ path: `${path}.${name}`, rule, id: FieldRule.SCHEDULE });
   const interval = Number(message.interval);
   if (interval < 1 || interval > INTERVAL_MAX) refuse("interval", `must be 1 to ${INTERVAL_MAX} for type ${type}`);
   const unit = UNITS[type - 1] as (typeof UNITS)[number];
@@ -139,14 +158,14 @@ function readCron(message: RecurrenceMessage, path: string, broken: Broken[]): C
   const read = (name: CronName) => {
     const text = textIn(message, name);
     if (text === "" && name === "cronMinutes") {
-      broken.push({ path: `${path}.cronMinutes`, rule: "is required for type 7" });
+      broken.push({ path: `${path}.cronMinutes`, rule: "is required for type 7", id: FieldRule.REQUIRED });
     }
     const field: CronField = cronFields[name];
     const values = text === "" ? undefined : readCronField(text, field);
     if (values !== "broken") return values;
     const last = name === "dayOfMonth" ? ", or -1 for the last" : "";
     const rule = `must be *, values from ${field.min} to ${field.max}${last}, ranges, steps or a list of them, as in cron`;
-    broken.push({ path: `${path}.${name}`, rule });
+    broken.push({ path: `${path}.${name}`, rule, id: FieldRule.SCHEDULE });
     return undefined;
   };
   return {

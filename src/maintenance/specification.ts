@@ -1,3 +1,4 @@
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { type MaintenanceWindow, RunMode, type Schedule } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { checkClause } from "../clause/check.ts";
 import { invalidFields } from "../errors.ts";
@@ -26,7 +27,8 @@ export function checkSpecification(
   stored?: Pick<WindowRow, "schedule">,
 ): CheckedSpecification {
   const broken: Broken[] = [];
-  const refuse = (field: string, rule: string) => void broken.push({ path: `${path}.${field}`, rule });
+  const refuse = (field: string, rule: string) =>
+    void broken.push({ path: `${path}.${field}`, rule, id: FieldRule.SCHEDULE });
   if (window.overrideExitState && window.exitState === 0) refuse("exitState", "is required with overrideExitState");
   const { target } = window;
   if (target.case === "withIds" && target.value.ids.length > IDS_MAX) {
@@ -49,5 +51,5 @@ export function checkSpecification(
 /** @throws code 3 when a window that shall run by itself has no run that is not over */
 export function checkFuture({ window, plan }: CheckedSpecification, nowMs: number): void {
   if (window.runMode !== RunMode.AUTO || nextStartMs(plan, nowMs - plan.durationMs + 1) !== undefined) return;
-  throw invalidFields([{ path: `${path}.schedule`, rule: "must not lie wholly in the past" }]);
+  throw invalidFields([{ path: `${path}.schedule`, rule: "must not lie wholly in the past", id: FieldRule.SCHEDULE }]);
 }

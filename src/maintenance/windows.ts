@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import { and, eq } from "drizzle-orm";
+import { ErrorReason, FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import {
   type MaintenanceWindow,
   MaintenanceWindowSchema,
@@ -110,7 +111,7 @@ export async function replaceWindow(
   }
   const { window } = checked;
   await checkNotification(tx, tenant.id, sent, row);
-  if (window.name !== row.name) throw invalidField("specification.name", "cannot be changed");
+  if (window.name !== row.name) throw invalidField("specification.name", "cannot be changed", FieldRule.IMMUTABLE);
   const values = specificationValues(window);
   // A window that is over may still get another description.
   if (!isStoredSchedule(window.schedule as Schedule, row)) checkFuture(checked, nowMs);
@@ -153,8 +154,9 @@ export async function startWindow(tx: Db, id: string, { tenant, nowMs, hooks }: 
   const row = await lockWindow(tx, tenant.id, id);
   const rules = rulesOf(row);
   if (rules.plan.outdated !== undefined)
-    throw failedPrecondition(`${kind} "${id}" is disabled: ${rules.plan.outdated}`);
-  if (rules.status === WindowStatus.DISABLED) throw failedPrecondition(`${kind} "${id}" is disabled`);
+    throw failedPrecondition(`${kind} "${id}" is disabled: ${rules.plan.outdated}`, ErrorReason.DISABLED);
+  if (rules.status === WindowStatus.DISABLED)
+    throw failedPrecondition(`${kind} "${id}" is disabled`, ErrorReason.DISABLED);
   if (row.runState === RunState.IN_PROGRESS) throw failedPrecondition(`${kind} "${id}" is running already`);
   const moved = { row, ...startNow(toProgress(row), rules, nowMs) };
   return { id, dueMs: await storeMoved(tx, tenant.id, moved, nowMs, hooks) };

@@ -1,4 +1,5 @@
 import { type Clause, Operation, OperationSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { checkClause } from "../clause/check.ts";
 import { askedOf, type Checked } from "../clause/checked.ts";
 import type { FieldValue, Values } from "../clause/field.ts";
@@ -102,7 +103,8 @@ export function labelsPredicate(clause: Clause, path: string): (labels: Labels |
   checkOperations(clause, path);
   const checked = checkClause(clause, path);
   for (const asked of askedOf(checked)) {
-    if (!asked.field.startsWith(ofLabels)) throw invalidField(asked.path, "must be labels. and a key");
+    if (!asked.field.startsWith(ofLabels))
+      throw invalidField(asked.path, "must be labels. and a key", FieldRule.UNKNOWN_VALUE);
   }
   const values: Values<Pick<SeriesFacts, "labels">> = {
     field: (key) => ({ get: labelReader(key.slice(ofLabels.length)) }),

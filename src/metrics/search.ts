@@ -1,5 +1,6 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import {
   Aggregator,
   type SearchMetricsRequest,
@@ -49,7 +50,11 @@ function downsampling({ timeRange, downsample: wanted }: SearchMetricsRequest): 
   };
   checkEnd(BigInt(how.endMs), "timeRange.end");
   if (how.aggregator !== Aggregator.NONE && bucketsIn({ ...how, isRate: false }) > valuesMax) {
-    throw invalidField("downsample.period", `must not make more than ${valuesMax} buckets of timeRange`);
+    throw invalidField(
+      "downsample.period",
+      `must not make more than ${valuesMax} buckets of timeRange`,
+      FieldRule.SIZE,
+    );
   }
   return how;
 }
@@ -76,6 +81,7 @@ function groupsOf(facts: readonly Named[], counts: ReadonlyMap<number, number>):
       throw invalidField(
         "timeRange",
         `holds ${points} points of ${each.metric}; at most ${seriesPointsMax} are looked at`,
+        FieldRule.SIZE,
       );
     }
     if (points > room || groups.length === 0) {
@@ -94,6 +100,7 @@ function valuesOf(facts: Facts, points: Points, how: Omit<Downsampling, "isRate"
     throw invalidField(
       "timeRange",
       `holds ${made.times.length} points of ${facts.metric}; NONE answers at most ${valuesMax}`,
+      FieldRule.SIZE,
     );
   }
   return made;
@@ -110,7 +117,7 @@ export async function searchMetrics(
   signal: AbortSignal,
 ): Promise<SearchMetricsResponse> {
   const { entityClause, metricClause } = request;
-  if (entityClause === undefined) throw invalidField("entityClause", "is required");
+  if (entityClause === undefined) throw invalidField("entityClause", "is required", FieldRule.REQUIRED);
   checkClause(entityClause, "entityClause");
   const wanted = metricClause === undefined ? allSeries : metricPredicate(metricClause, "metricClause");
   const how = downsampling(request);

@@ -2,6 +2,7 @@ import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { and, eq, exists, gt, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import {
   BreakerState,
   type Destination,
@@ -95,7 +96,9 @@ export async function checkedParts(type: DestinationType, tenantId: string): Pro
   const broken = await checkDestination(withSecrets(parted.masked, parted.fresh), tenantId);
   const refused = broken.filter(({ path }) => !parted.kept.includes(path));
   if (refused.length > 0)
-    throw invalidFields(refused.map(({ path, rule }) => ({ path: fieldPath(typePath, path), rule })));
+    throw invalidFields(
+      refused.map(({ path, rule }) => ({ path: fieldPath(typePath, path), rule, id: FieldRule.DESTINATION })),
+    );
   return parted;
 }
 

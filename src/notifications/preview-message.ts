@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import {
   type PreviewMessageRequest,
@@ -49,7 +50,7 @@ export function messagePreviews(
     async previewMessage(request, context) {
       const { tenantId, tenantName } = principalOf(context);
       const broken = brokenTemplate(request.message);
-      if (broken !== undefined) throw invalidField("message", broken);
+      if (broken !== undefined) throw invalidField("message", broken, FieldRule.TEMPLATE);
       const pace = paced(() => context.signal.throwIfAborted(), tenantId);
       const { triggers, destinations } = await namedBy(db, tenantId, request);
       const row =
@@ -73,6 +74,7 @@ export function messagePreviews(
           invalidField(
             "destinationNames",
             `have previews of more than ${pageBytesMax} bytes together: name fewer destinations, or take a smaller event`,
+            FieldRule.SIZE,
           ),
         ),
         matches: first >= 0,
@@ -166,7 +168,13 @@ function inOrder<T extends { name: string }>(names: readonly string[], found: re
   const missing = names.flatMap((name, at) =>
     byName.has(name)
       ? []
-      : [{ path: `${kind}Names[${at}]`, rule: `there is no ${kind} named ${JSON.stringify(name)}` }],
+      : [
+          {
+            path: `${kind}Names[${at}]`,
+            rule: `there is no ${kind} named ${JSON.stringify(name)}`,
+            id: FieldRule.UNKNOWN_NAME,
+          },
+        ],
   );
   if (missing.length > 0) throw invalidFields(missing);
   return [...new Set(names)].flatMap((name) => byName.get(name) ?? []);

@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import type { ConnectError, ServiceImpl } from "@connectrpc/connect";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { ExplanationStep } from "#gen/belfry/notifications/v1/explanation_pb.ts";
 import { PreviewRuleResponseSchema, type RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
@@ -125,6 +126,7 @@ export function rulePreviews(db: Db, world: SendEnvironment): Pick<ServiceImpl<t
           invalidField(
             "name",
             `names a rule whose previews hold more than ${pageBytesMax} bytes together: take a smaller event, or fewer destinations`,
+            FieldRule.SIZE,
           ),
         ),
       });

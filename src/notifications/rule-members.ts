@@ -1,4 +1,5 @@
 import { and, eq, sql } from "drizzle-orm";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
@@ -64,7 +65,15 @@ async function holdAll(
     .for("key share");
   const found = new Set(held.map(({ name }) => name));
   const missing = names.flatMap((name, i) =>
-    found.has(name) ? [] : [{ path: `${path}[${i}]`, rule: `there is no ${kind} named ${JSON.stringify(name)}` }],
+    found.has(name)
+      ? []
+      : [
+          {
+            path: `${path}[${i}]`,
+            rule: `there is no ${kind} named ${JSON.stringify(name)}`,
+            id: FieldRule.UNKNOWN_NAME,
+          },
+        ],
   );
   if (missing.length > 0) throw invalidFields(missing);
 }

@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { and, eq, exists, gt, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { RepeatWhile, type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import {
   CreateRuleResponseSchema,
@@ -123,14 +124,15 @@ function checkRule(rule: Rule): void {
 /** @throws code 3 when the message is no template */
 function checkMessage({ message }: Rule): void {
   const broken = brokenTemplate(message);
-  if (broken !== undefined) throw invalidField("rule.message", broken);
+  if (broken !== undefined) throw invalidField("rule.message", broken, FieldRule.TEMPLATE);
 }
 
 /** @throws code 3 when the rule repeats by the clock without an interval */
 function checkRepetition({ repeat, repeatInterval, repeatWhile }: Rule): void {
   if (repeatWhile === RepeatWhile.UNSPECIFIED) return;
-  if (!repeat) throw invalidField("rule.repeatWhile", "needs repeat");
-  if (repeatInterval === 0n) throw invalidField("rule.repeatInterval", "must be at least 1 beside repeatWhile");
+  if (!repeat) throw invalidField("rule.repeatWhile", "needs repeat", FieldRule.REQUIRED);
+  if (repeatInterval === 0n)
+    throw invalidField("rule.repeatInterval", "must be at least 1 beside repeatWhile", FieldRule.RANGE);
 }
 
 /** A trigger shows the names of its rules, too: a pair counts with both names. */

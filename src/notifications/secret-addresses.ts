@@ -1,3 +1,4 @@
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { DestinationType } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { hostOf } from "../credentials/allowed-hosts.ts";
 import { invalidFields } from "../errors.ts";
@@ -66,5 +67,6 @@ export function checkSecretAddresses(parted: Parted, stored: DestinationType | u
     ...unfixedAddress(parted, stored),
     ...(moved.length === 0 ? [] : parted.kept.map((path) => ({ path, rule }))),
   ];
-  if (broken.length > 0) throw invalidFields(broken.map((each) => ({ ...each, path: fieldPath(at, each.path) })));
+  if (broken.length > 0)
+    throw invalidFields(broken.map((each) => ({ ...each, path: fieldPath(at, each.path), id: FieldRule.SECRET })));
 }

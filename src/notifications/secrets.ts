@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { clone, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { invalidFields } from "../errors.ts";
 import { fieldPath } from "../rpc/constraint-rules.ts";
@@ -85,6 +86,7 @@ export function keptOf<T>(
 ): Record<string, T> {
   const missing = paths.filter((path) => !Object.hasOwn(stored, path));
   const rule = `must be the secret itself: none is stored that ${hidden} could keep`;
-  if (missing.length > 0) throw invalidFields(missing.map((path) => ({ path: fieldPath(at, path), rule })));
+  if (missing.length > 0)
+    throw invalidFields(missing.map((path) => ({ path: fieldPath(at, path), rule, id: FieldRule.SECRET })));
   return Object.fromEntries(paths.map((path) => [path, stored[path] as T]));
 }

@@ -1,4 +1,5 @@
 import { clone, create } from "@bufbuild/protobuf";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import {
   BasicAuthorizationSchema,
   type DestinationType,
@@ -37,17 +38,21 @@ export function checkCredential(
   const wanted = types[kind] ?? [];
   if (credentialType !== undefined && !wanted.includes(credentialType)) {
     const rule = `must be the id of a credential of type ${wanted.join(" or ")}, not ${credentialType}`;
-    throw invalidField(`${path}.${kind}.credentialId`, rule);
+    throw invalidField(`${path}.${kind}.credentialId`, rule, FieldRule.SECRET);
   }
   if (type.case === "itsm") checkItsm(type.value, credentialType, `${path}.itsm`);
 }
 
 function checkItsm({ authorization }: ItsmDestination, credentialType: string | undefined, path: string): void {
   if (credentialType === "usernamePassword" && authorization.case !== undefined) {
-    throw invalidField(`${path}.${authorization.case}`, "must be left out beside credentialId of a usernamePassword");
+    throw invalidField(
+      `${path}.${authorization.case}`,
+      "must be left out beside credentialId of a usernamePassword",
+      FieldRule.EXCLUDED,
+    );
   }
   if (credentialType === "itsmOAuth" && authorization.case !== "oauth") {
-    throw invalidField(`${path}.oauth`, "is required beside credentialId of an itsmOAuth");
+    throw invalidField(`${path}.oauth`, "is required beside credentialId of an itsmOAuth", FieldRule.REQUIRED);
   }
   if (authorization.case !== "oauth") return;
   const { clientId, clientSecret } = authorization.value;
@@ -55,7 +60,8 @@ function checkItsm({ authorization }: ItsmDestination, credentialType: string | 
   const broken = Object.entries({ clientId, clientSecret }).filter(
     ([, value]) => (value === "") === (credentialType === undefined),
   );
-  if (broken.length > 0) throw invalidFields(broken.map(([name]) => ({ path: `${path}.oauth.${name}`, rule })));
+  if (broken.length > 0)
+    throw invalidFields(broken.map(([name]) => ({ path: `${path}.oauth.${name}`, rule, id: FieldRule.SECRET })));
 }
 
 /** Where the products are that the operator gives the addresses of. */
@@ -107,7 +113,7 @@ export function checkCredentialHosts(
   at: string,
 ): void {
   const refused = refusedHost(type, allowedHosts, products);
-  if (refused !== undefined) throw invalidField(fieldPath(at, refused.path), refused.rule);
+  if (refused !== undefined) throw invalidField(fieldPath(at, refused.path), refused.rule, FieldRule.SECRET);
 }
 
 /** The type with the secrets of the stored credential that it names. */

@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import {
   type Destination,
@@ -120,7 +121,10 @@ export function destinationTests(
         world,
       );
       if (outcome.result === "failed") {
-        throw failedPrecondition(`the test notification was not taken (${outcome.reason}): ${outcome.answer}`);
+        throw failedPrecondition(
+          `the test notification was not taken (${outcome.reason}): ${outcome.answer}`,
+          ErrorReason.TEST_NOT_TAKEN,
+        );
       }
       await transaction(db, (tx) => audited(tx, context, name));
       return create(TestDestinationResponseSchema, {

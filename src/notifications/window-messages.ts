@@ -1,4 +1,5 @@
 import { and, eq, sql } from "drizzle-orm";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
@@ -24,7 +25,15 @@ export async function brokenWindowMessage(
     .where(and(eq(rules.tenantId, tenantId), sql`${rules.name} = any(${textArray(names)}::text[])`));
   const known = new Set([...kept, ...found.map(({ name }) => name)]);
   const missing = names.flatMap((name, i) =>
-    known.has(name) ? [] : [{ path: `${path}.rules[${i}]`, rule: `there is no rule named ${JSON.stringify(name)}` }],
+    known.has(name)
+      ? []
+      : [
+          {
+            path: `${path}.rules[${i}]`,
+            rule: `there is no rule named ${JSON.stringify(name)}`,
+            id: FieldRule.UNKNOWN_NAME,
+          },
+        ],
   );
   return [...(rule === undefined ? [] : [{ path: `${path}.message`, rule }]), ...missing];
 }

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import {
   type CustomPropertyService,
   DeleteCustomPropertiesResponseSchema,
@@ -108,7 +109,8 @@ export function customPropertyUpdaterService(
   }
 
   const checkCount = (items: readonly unknown[]) => {
-    if (items.length > itemsMax) throw invalidField("updaters", `must contain no more than ${itemsMax} items`);
+    if (items.length > itemsMax)
+      throw invalidField("updaters", `must contain no more than ${itemsMax} items`, FieldRule.SIZE);
   };
 
   return {

@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { reasoned } from "../error-reasons.ts";
 import { type Pace, paced } from "../event-loop.ts";
 import { type RequestRecord, recordOf, tenantOf } from "../rpc/context.ts";
 import { internalError } from "../rpc/errors.ts";
@@ -173,7 +174,7 @@ export function rpcEngine<R extends Rpc>({ admit, deadlineMsMax, stopping, repor
         const error = foreseen ? thrown : internalError();
         // The pipeline has noted what its function failed with.
         if (record !== undefined) record.code = foreseen ? (record.code ?? error.code) : error.code;
-        return error;
+        return reasoned(error);
       },
     },
     bodies,

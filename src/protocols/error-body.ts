@@ -1,6 +1,8 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import { createRegistry } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
+import type { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
+import { infoOfCode, reasoned } from "../error-reasons.ts";
 import { errorJson, errorText } from "../transcoding/error-text.ts";
 import { jsonWriter } from "../transcoding/json/write-json.ts";
 import type { Request } from "../wire/body-reader.ts";
@@ -21,12 +23,12 @@ const writer = jsonWriter(registry);
 
 /** An error as /v1 words it, wherever no protocol prescribes another form. */
 export function connectErrorBody(error: ConnectError): Buffer {
-  return Buffer.from(`${errorText(error, registry, writer)}\n`);
+  return Buffer.from(`${errorText(reasoned(error), registry, writer)}\n`);
 }
 
-/** The same for an error without details. */
-export function errorBody(code: number, message: string): Buffer {
-  return Buffer.from(`${errorJson(code, message)}\n`);
+/** The same for an error that has no other detail than its reason. */
+export function errorBody(code: number, message: string, reason?: ErrorReason): Buffer {
+  return Buffer.from(`${errorJson(code, message, [infoOfCode(code, reason)])}\n`);
 }
 
 /** Answers with an error in our form, whole and at once. */

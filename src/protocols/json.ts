@@ -1,9 +1,12 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
 import { Code, type ConnectError, createContextValues, type ServiceImpl } from "@connectrpc/connect";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
+import { reasoned } from "../error-reasons.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import type { RequestMemory } from "../rpc/request-memory.ts";
 import { checkContentType, checkEncoding, headEndsRequest, refuseBody } from "../transcoding/body.ts";
+import { didYouMean } from "../transcoding/did-you-mean.ts";
 import { errorText } from "../transcoding/error-text.ts";
 import { httpBodyParts } from "../transcoding/http-body.ts";
 import { shortened } from "../transcoding/json/scan.ts";
@@ -156,11 +159,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       const framing = framingOf(plan, request, first);
       const headers = headersOf(call);
       await sendStream(response, headers, request.method === "HEAD", framing, first, next, (thrown) =>
-        errorText(
-          asConnectError(thrown, (error) => report(error, request)),
-          registry,
-          writer,
-        ),
+        errorText(reasoned(asConnectError(thrown, (error) => report(error, request))), registry, writer),
       );
     } finally {
       // Not awaited: a handler that does not listen to its signal may never come to its end.
@@ -195,10 +194,22 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       writeResponseHead(response, 204, { allow });
       return endResponse(response);
     }
+    const path = url.slice(0, match.pathEnd());
+    const near = () => pathsLike(path, options.routes);
     const error =
       allow === ""
-        ? refusalOf(Code.NotFound, 404, `there is nothing at ${shortened(url.slice(0, match.pathEnd()))}`)
-        : refusalOf(Code.Unimplemented, 501, `this path takes ${allow}, not ${request.method}`);
+        ? refusalOf(
+            Code.NotFound,
+            404,
+            `there is nothing at ${shortened(path)}${didYouMean(path, near())}`,
+            ErrorReason.PATH_NOT_FOUND,
+          )
+        : refusalOf(
+            Code.Unimplemented,
+            501,
+            `this path takes ${allow}, not ${request.method}`,
+            ErrorReason.METHOD_NOT_ALLOWED,
+          );
     if (allow !== "") error.metadata.set("allow", allow);
     await sendError({ request, response }, error, noOverrides, undefined);
   }
@@ -212,9 +223,19 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const headers = headersOf(call);
     copyHeaders(error.metadata, headers as Record<string, string | string[]>);
     headers["content-type"] = "application/json";
-    const text = `${errorText(error, registry, writer)}\n`;
+    const text = `${errorText(reasoned(error), registry, writer)}\n`;
     return sendWhole(response, errorStatus(error, overrides), headers, text, clientOf(request));
   }
+}
+
+/** The paths of routes with as many segments, whose variables take what stands in their places. */
+function pathsLike(path: string, routes: readonly Route[]): string[] {
+  const given = path.split("/").slice(1);
+  const alike = routes.filter(({ segments }) => segments.length === given.length);
+  return alike.map(({ segments, custom }) => {
+    const shown = segments.map((segment, i) => (typeof segment === "string" ? segment : given[i]?.split(":")[0]));
+    return `/${shown.join("/")}${custom === "" ? "" : `:${custom}`}`;
+  });
 }
 
 function headersOf(call: Call | undefined): OutgoingHttpHeaders {

@@ -5,6 +5,8 @@ import { Code } from "@connectrpc/connect";
 import { parseContentType as connectType } from "@connectrpc/connect/protocol-connect";
 import { parseContentType as grpcType } from "@connectrpc/connect/protocol-grpc";
 import { parseContentType as webType } from "@connectrpc/connect/protocol-grpc-web";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
+import { reasoned } from "../error-reasons.ts";
 import { recordOf } from "../rpc/context.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
 import type { RequestMemory } from "../rpc/request-memory.ts";
@@ -158,14 +160,20 @@ export function refuseMethod(methods: readonly string[], request: Request, respo
   if (request.method === "OPTIONS") {
     writeResponseHead(response, 204, { allow });
     endResponse(response);
-  } else sendBody(response, 405, errorBody(12, `this path takes ${allow}, not ${request.method}`), { allow });
+  } else
+    sendBody(
+      response,
+      405,
+      errorBody(12, `this path takes ${allow}, not ${request.method}`, ErrorReason.METHOD_NOT_ALLOWED),
+      { allow },
+    );
 }
 
 /** Answers a call of gRPC or gRPC-Web at a path where there is nothing, in its form. Returns whether it is one. */
 export function answerMissingRpc(path: string, request: Request, response: Response): boolean {
   const protocol = request.method === "POST" ? protocolOf(request) : undefined;
   if (protocol === undefined || protocol.name === "connect") return false;
-  const error = refusalOf(Code.Unimplemented, 404, `there is nothing at ${path}`);
+  const error = reasoned(refusalOf(Code.Unimplemented, 404, `there is nothing at ${path}`, ErrorReason.PATH_NOT_FOUND));
   const record = recordOf(request);
   if (record !== undefined) record.code = error.code;
   void protocol.refuse({} as WiredRpc, error, { request, response } as Exchange, undefined);

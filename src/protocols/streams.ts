@@ -14,6 +14,7 @@ import { parseContentType as grpcType } from "@connectrpc/connect/protocol-grpc"
 import { parseContentType as webType } from "@connectrpc/connect/protocol-grpc-web";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { reasoned } from "../error-reasons.ts";
 import { paced } from "../event-loop.ts";
 import { recordOf, tenantOf } from "../rpc/context.ts";
 import { writable } from "../rpc/errors.ts";
@@ -74,7 +75,7 @@ export async function serveStreams(app: FastifyInstance, options: RpcOptions): P
         if (form === undefined) return sendRefusal(error, { response: reply.hijack().raw });
         const record = recordOf(raw);
         if (record !== undefined) record.code ??= error.code;
-        begin.values.set(denialKey, writable(error));
+        begin.values.set(denialKey, writable(reasoned(error)));
       }
       opened.set(request, begin);
     });

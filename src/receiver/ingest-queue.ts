@@ -1,3 +1,4 @@
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Db, Sql } from "../db/connect.ts";
 import { noHolder, withHolder } from "../db/request-scope.ts";
 import { exhausted, unavailable } from "../errors.ts";
@@ -140,7 +141,7 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
   const waitMs = (lane: Lane) => expectedWaitMs(lane, waiting.size / batchesMax);
 
   function refuse(lane: Lane) {
-    if (stopping) throw unavailable("the server is stopping; send the request again");
+    if (stopping) throw unavailable("the server is stopping; send the request again", ErrorReason.SERVER_STOPPING);
     const ms = waitMs(lane);
     if (ms <= waitMsMax) return;
     counted.of(lane.kindName).refused += 1;
@@ -239,7 +240,7 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
       start();
       await late.promise;
       clearTimeout(timer);
-      const stopped = unavailable("the server is stopping; send the request again");
+      const stopped = unavailable("the server is stopping; send the request again", ErrorReason.SERVER_STOPPING);
       for (const { queue } of allLanes()) for (const part of queue.splice(0)) part.fail(stopped);
     },
   };

@@ -1,12 +1,10 @@
 import { type DescField, type DescMessage, isFieldSet, type Message } from "@bufbuild/protobuf";
 import type { Path } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation } from "@bufbuild/protovalidate";
+import type { BrokenRule } from "../errors.ts";
 
-/** A rule that a value breaks; the path is made of JSON names, `rule` reads on after it. */
-export interface Broken {
-  path: string;
-  rule: string;
-}
+/** A rule that a value breaks; the path is made of JSON names. */
+export type Broken = BrokenRule;
 
 const patterns = new Map<string, RegExp>();
 
@@ -37,6 +35,7 @@ function brokenHere(schema: DescMessage, message: Message, path: string): Broken
   return result.violations.map((violation) => ({
     path: fieldPath(path, jsonPath(violation.field)),
     rule: ruleText(violation, schema),
+    id: `FIELD_RULE_${violation.ruleId.replaceAll(".", "_").toUpperCase()}`,
   }));
 }
 

@@ -1,5 +1,6 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
+import { file_belfry_errors_v1_reasons } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { Health } from "#gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
@@ -31,7 +32,7 @@ export function discovery({ services, serving, implement }: Options): Discovery 
     serving,
   );
   // Errors carry messages that no RPC names.
-  const answers = reflection([...services, ...own], [file_google_rpc_error_details]);
+  const answers = reflection([...services, ...own], [file_google_rpc_error_details, file_belfry_errors_v1_reasons]);
   const serverReflectionInfo = answers as ServiceImpl<typeof ServerReflection>["serverReflectionInfo"];
   const alpha = answers as unknown as ServiceImpl<typeof ServerReflectionAlpha>["serverReflectionInfo"];
   return {

@@ -1,6 +1,8 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { causes, isConnectionLost } from "../db/driver/connection-errors.ts";
+import { moreMistakes, type Violation } from "../error-reasons.ts";
 import { invalidFields, unavailable } from "../errors.ts";
 
 /** Code 1: the caller has left. */
@@ -36,11 +38,6 @@ export function writable(error: ConnectError): ConnectError {
   return told;
 }
 
-interface Violation {
-  field: string;
-  description: string;
-}
-
 /** The violations that an error lists, and how many there are of them in all. */
 function violationsOf(error: ConnectError): { violations: Violation[]; count: number } {
   const all = error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
@@ -58,7 +55,7 @@ export function briefError(error: ConnectError): ConnectError {
   const { violations, count } = violationsOf(error);
   if (violations.length <= headerListedMax + 1) return error;
   const first = violations.slice(0, headerListedMax);
-  const rest = { field: "", description: `has ${count - headerListedMax} more mistakes` };
+  const rest = moreMistakes(count - headerListedMax);
   return new ConnectError(error.rawMessage, error.code, error.metadata, [
     { desc: BadRequestSchema, value: { fieldViolations: [...first, rest] } },
   ]);
@@ -70,9 +67,10 @@ export function pathsWithin(field: string, error: ConnectError): ConnectError {
   const { violations, count } = violationsOf(error);
   if (!violations.some(({ field: path }) => path.startsWith(`${field}.`))) return error;
   return invalidFields(
-    violations.map(({ field: path, description }) => ({
+    violations.map(({ field: path, description, reason }) => ({
       path: path.startsWith(`${field}.`) ? path.slice(field.length + 1) : path,
       rule: description,
+      id: reason,
     })),
     count,
   );
@@ -128,7 +126,10 @@ export function toAnswer(
     return { answer: invalidFields([{ path: "", rule: "a regular expression is too complex" }]), unexpected: false };
   if (causes(error).some(isConnectionLost) || (state !== undefined && overloaded.test(state)))
     return {
-      answer: unavailable("the database cannot be reached at the moment; send the request again"),
+      answer: unavailable(
+        "the database cannot be reached at the moment; send the request again",
+        ErrorReason.DATABASE_UNAVAILABLE,
+      ),
       unexpected: false,
     };
   return {

@@ -1,4 +1,5 @@
 import type { ServiceImpl } from "@connectrpc/connect";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { type Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.ts";
 import { notFound, unavailable } from "../errors.ts";
 
@@ -48,7 +49,7 @@ export function healthOf(services: readonly string[], serving: () => boolean): H
           const status = statusOf(service);
           if (status !== told) yield { status };
           told = status;
-          if (stopping) throw unavailable("the server is stopping; ask again");
+          if (stopping) throw unavailable("the server is stopping; ask again", ErrorReason.SERVER_STOPPING);
           await looked();
         }
       },

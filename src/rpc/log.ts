@@ -1,18 +1,34 @@
+import { isatty } from "node:tty";
 import { Code } from "@connectrpc/connect";
 import { type DestinationStream, type Logger, pino, symbols } from "pino";
 import type { Principal } from "../auth/principal.ts";
 import type { RequestRecord } from "./context.ts";
 import { type LogWriter, logWriter } from "./log-writer.ts";
+import { readableLine } from "./readable-line.ts";
 
 /**
- * Opens the log, on standard output when no stream is given: one JSON object a line, never with a body, a key or a secret.
+ * Opens the log, on standard output when no stream is given: one JSON object a line, never with a body, a key or a secret. A terminal
+ * is shown lines that people read.
  * Lines are gathered and written at the latest after 100 ms; no call waits for them. Where several processes write to one output, each
  * line names its `process`.
  */
 export function openLog(level: string, stream?: DestinationStream, process?: number | "owner"): Logger {
   const options = { level, base: process === undefined ? null : { process }, timestamp: true } as const;
   if (stream !== undefined) return pino(options, stream);
-  return pino(options, level === "silent" ? { write() {} } : logWriter(1, { shared: process !== undefined }));
+  if (level === "silent") return pino(options, { write() {} });
+  const writer = logWriter(1, { shared: process !== undefined });
+  return pino(options, isatty(1) ? readable(writer) : writer);
+}
+
+/** Writes the same lines for people. */
+function readable(writer: LogWriter): LogWriter {
+  return {
+    write: (line) => writer.write(readableLine(line)),
+    flush: writer.flush,
+    get lost() {
+      return writer.lost;
+    },
+  };
 }
 
 /** How many lines of a log were lost because they could not be written. */

@@ -1,5 +1,6 @@
 import { type DescField, type DescMethod, type Message, ScalarType } from "@bufbuild/protobuf";
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { permissionOf } from "../auth/permission.ts";
 import type { Broken } from "./constraint-rules.ts";
 
@@ -71,5 +72,5 @@ function normalise(values: Values, { localName }: DescField): void {
 }
 
 function brokenName(name: string, path: string): Broken[] {
-  return rules.flatMap(([wrong, rule]) => (wrong.test(name) ? [{ path, rule }] : []));
+  return rules.flatMap(([wrong, rule]) => (wrong.test(name) ? [{ path, rule, id: FieldRule.NAME }] : []));
 }

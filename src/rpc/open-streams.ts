@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Callers } from "../auth/callers.ts";
 import { permissionOf, permits } from "../auth/permission.ts";
 import { unauthenticated, unavailable } from "../errors.ts";
@@ -41,7 +42,7 @@ export function openStreams(verify: Callers["verify"], max: number): OpenStreams
   const open = new Set<Ending>();
   let stopping = false;
   let checking = false;
-  const stopped = () => unavailable("the server is stopping; send again");
+  const stopped = () => unavailable("the server is stopping; send again", ErrorReason.SERVER_STOPPING);
 
   function checkLater() {
     if (checking) return;
@@ -61,7 +62,7 @@ export function openStreams(verify: Callers["verify"], max: number): OpenStreams
       const principal = await verify(key);
       for (const { method, end } of streams) {
         if (!permits(permissionOf(method), principal))
-          end(unauthenticated(`the API key may no longer call ${method.name}`));
+          end(unauthenticated(`the API key may no longer call ${method.name}`, ErrorReason.KEY_INVALID));
       }
     } catch (error) {
       if (!(error instanceof ConnectError) || error.code !== Code.Unauthenticated) return; // the database is away

@@ -2,6 +2,7 @@ import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { withHolder } from "../db/request-scope.ts";
+import { reasoned } from "../error-reasons.ts";
 import { Call, untilAborted } from "../wire/call.ts";
 import { isAudited } from "./audit.ts";
 import { callRecord, holderOf, type RecordedRequest, type RequestRecord } from "./context.ts";
@@ -94,7 +95,7 @@ function clientStream(method: DescMethod, handler: Handler, passage: Passage): H
       record.code = 0;
       return answer;
     } catch (error) {
-      throw briefError(passage.fail(error, record, context.signal));
+      throw reasoned(briefError(passage.fail(error, record, context.signal)));
     } finally {
       stream?.close();
     }
@@ -116,7 +117,7 @@ function answeringStream(method: DescMethod, handler: Handler, passage: Passage)
         yield next.value;
       record.code = 0;
     } catch (error) {
-      throw briefError(passage.fail(error, record, (stream?.context ?? context).signal));
+      throw reasoned(briefError(passage.fail(error, record, (stream?.context ?? context).signal)));
     } finally {
       stream?.close();
       // Not awaited: a handler that does not listen to its signal may never come to its end.

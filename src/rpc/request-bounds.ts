@@ -1,5 +1,6 @@
 import { type DescField, type DescMessage, getOption, isFieldSet, isMessage, type Message } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { json_bytes_max, text_bytes_max, text_kept_when_unchanged } from "#gen/belfry/limits/v1/limits_pb.ts";
 import { checkedApart, type FieldBounds, type MessageBounds, messageBoundsOf } from "../wire/message-limits.ts";
 import { type Broken, fieldPath, memberOf, messagesIn } from "./constraint-rules.ts";
@@ -46,15 +47,15 @@ function walkBytes(desc: DescMessage, message: Message, path: string, broken: Br
 
 function brokenValue(field: DescField, value: unknown, path: string): Broken[] {
   if (isMessage(value, ValueSchema) && value.kind.case === "stringValue" && value.kind.value.includes("\0")) {
-    return [{ path, rule: "must not contain NUL" }];
+    return [{ path, rule: "must not contain NUL", id: FieldRule.STRING_NOT_CONTAINS }];
   }
   const textBytesMax = getOption(field, text_kept_when_unchanged) ? 0 : getOption(field, text_bytes_max);
   if (textBytesMax > 0 && hasLongText(value, textBytesMax)) {
-    return [{ path, rule: `must hold texts of at most ${textBytesMax} bytes` }];
+    return [{ path, rule: `must hold texts of at most ${textBytesMax} bytes`, id: FieldRule.SIZE }];
   }
   const jsonBytesMax = getOption(field, json_bytes_max);
   if (jsonBytesMax > 0 && Buffer.byteLength(JSON.stringify(value)) > jsonBytesMax) {
-    return [{ path, rule: `must take at most ${jsonBytesMax} bytes as JSON` }];
+    return [{ path, rule: `must take at most ${jsonBytesMax} bytes as JSON`, id: FieldRule.SIZE }];
   }
   return [];
 }
@@ -88,8 +89,10 @@ function countIn(bounds: MessageBounds, message: Message, path: string, around: 
   const { tree } = bounds;
   if (tree !== undefined) {
     around.count += 1;
-    if (around.depth >= tree.depthMax) return { path, rule: `must not lie deeper than ${tree.depthMax} clauses` };
-    if (around.count > tree.nodesMax) return { path, rule: `must not be more than the ${tree.nodesMax}th clause` };
+    if (around.depth >= tree.depthMax)
+      return { path, rule: `must not lie deeper than ${tree.depthMax} clauses`, id: FieldRule.SIZE };
+    if (around.count > tree.nodesMax)
+      return { path, rule: `must not be more than the ${tree.nodesMax}th clause`, id: FieldRule.SIZE };
     around.depth += 1;
   }
   const broken = countFields(bounds, message, path, around);

@@ -1,3 +1,4 @@
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidFields } from "../errors.ts";
 import type { Broken } from "./constraint-rules.ts";
 
@@ -9,7 +10,7 @@ const hint = "lies before 1973: times are milliseconds since the epoch, not seco
 
 /** What is wrong with a time that was given in seconds; undefined when nothing is. */
 export function brokenMs(ms: bigint, path: string): Broken | undefined {
-  return ms < plausibleMs ? { path, rule: hint } : undefined;
+  return ms < plausibleMs ? { path, rule: hint, id: FieldRule.RANGE } : undefined;
 }
 
 /** @throws code 3 for the end of a time range that was given in seconds: nothing would be found, and nothing said why */

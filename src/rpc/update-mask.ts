@@ -1,5 +1,6 @@
 import { type DescField, type DescMessage, getOption, isFieldSet, type MessageShape } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { invalidField } from "../errors.ts";
 
@@ -21,9 +22,14 @@ export function changedFields<S extends DescMessage>(
 
   function fieldOf(path: string): DescField {
     const field = schema.fields.find(({ name, jsonName }) => name === path || jsonName === path);
-    if (field === undefined) throw invalidField("updateMask", `names ${JSON.stringify(path)}, which is no field here`);
+    if (field === undefined)
+      throw invalidField(
+        "updateMask",
+        `names ${JSON.stringify(path)}, which is no field here`,
+        FieldRule.UNKNOWN_VALUE,
+      );
     if (marked(field, FieldBehavior.IMMUTABLE)) {
-      throw invalidField("updateMask", `names ${field.jsonName}, which cannot be changed`);
+      throw invalidField("updateMask", `names ${field.jsonName}, which cannot be changed`, FieldRule.IMMUTABLE);
     }
     return field;
   }

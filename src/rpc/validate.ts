@@ -8,6 +8,7 @@ import {
   isFieldSet,
   type Message,
 } from "@bufbuild/protobuf";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
@@ -111,7 +112,7 @@ function applyBehaviour(
     const own = fieldPath(path, field.jsonName);
     const ownProto = fieldPath(protoPath, field.name);
     if (!isFieldSet(message, field)) {
-      if (required && wanted(ownProto)) broken.push({ path: own, rule: "is required" });
+      if (required && wanted(ownProto)) broken.push({ path: own, rule: "is required", id: FieldRule.REQUIRED });
       continue;
     }
     if (outputOnly) {

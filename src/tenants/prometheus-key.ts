@@ -11,6 +11,7 @@ import { transaction } from "../db/transaction.ts";
 import { resourceText } from "../rpc/audit.ts";
 import { auditedAction } from "./audit.ts";
 import { writeSecret } from "./first-key.ts";
+import { onlyTenant } from "./only-tenant.ts";
 
 const keyName = "prometheus";
 const actor = { id: "serve-prometheus", name: "serve --prometheus" };
@@ -53,17 +54,10 @@ export async function prometheusKey(sql: Sql, dataDir: string, tenantName: strin
 }
 
 async function meantTenant(tx: Db, name: string | undefined): Promise<string> {
-  const [only, other] =
-    name === undefined
-      ? await tx<{ id: string }[]>`select id from tenants limit 2`
-      : await tx<{ id: string }[]>`select id from tenants where name = ${name}`;
-  if (only !== undefined && other === undefined) return only.id;
-  if (name !== undefined) throw new StartError(`--tenant: there is no tenant ${JSON.stringify(name)}`);
-  throw new StartError(
-    only === undefined
-      ? "--prometheus needs a tenant: make one with `tenants create <name>` first"
-      : "--prometheus needs --tenant <name>, since there are several tenants",
-  );
+  if (name === undefined) return (await onlyTenant(tx, "--prometheus")).id;
+  const [named] = await tx<{ id: string }[]>`select id from tenants where name = ${name}`;
+  if (named === undefined) throw new StartError(`--tenant: there is no tenant ${JSON.stringify(name)}`);
+  return named.id;
 }
 
 /** Returns the client `prometheus` that may only send; makes it where it is missing. */

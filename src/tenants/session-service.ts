@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { ApiClientType } from "#gen/belfry/tenants/v1/api_client_pb.ts";
 import {
   type CreateSessionRequest,
@@ -38,7 +39,11 @@ export function sessionService(db: Db, options: Options): Partial<ServiceImpl<ty
   async function ofLink(tx: Db, token: string): Promise<Principal> {
     const owner = await redeemLink(tx, token);
     const row = await readKey(tx, owner);
-    if (row === undefined) throw unauthenticated("the API key of the link was revoked or has expired; use another key");
+    if (row === undefined)
+      throw unauthenticated(
+        "the API key of the link was revoked or has expired; use another key",
+        ErrorReason.KEY_INVALID,
+      );
     const { digest: _, ...client } = row;
     return { ...client, ...owner };
   }
@@ -66,7 +71,7 @@ export function sessionService(db: Db, options: Options): Partial<ServiceImpl<ty
       callRecord(context).principal = { ...principal, sessionId: id };
       await audited(tx, context, id);
       const row = await readSession(tx, { tenantId: principal.tenantId, id }, bounds);
-      if (row === undefined) throw unauthenticated("the API key has expired");
+      if (row === undefined) throw unauthenticated("the API key has expired", ErrorReason.KEY_INVALID);
       return { session: toSession(id, row), text, pageProof, before };
     });
   }

@@ -6,8 +6,9 @@ export function didYouMean(name: string, candidates: readonly string[]): string 
   let bestDistance = Math.min(4, Math.floor(name.length / 2) + 1);
   for (const candidate of candidates.slice(0, 500)) {
     const known = plain(candidate);
-    // A name without its prefix (RED for COLOR_RED) or its end is as good as a slip of one letter.
-    const part = wanted.length > 2 && (known.endsWith(wanted) || known.startsWith(wanted));
+    // A name without its prefix (RED for COLOR_RED) or its end, also in the plural (rules for ruleNames), is as good as a slip
+    // of one letter.
+    const part = wanted.length > 2 && (known.endsWith(wanted) || known.startsWith(wanted.replace(/(?<=..)s$/, "")));
     const distance = part ? 1 : editDistance(wanted, known, bestDistance);
     if (distance < bestDistance) {
       best = candidate;

@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { and, eq, exists, ne, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { UserAccountFilter } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
@@ -135,7 +136,7 @@ export async function changeAccount(
   if (changed.size === 0) return row;
   for (const name of ["firstName", "lastName"] as const) {
     if (changed.has(name) && row[name] !== "" && row[name] !== account[name]) {
-      throw invalidField(path(name), "cannot be changed once it is set");
+      throw invalidField(path(name), "cannot be changed once it is set", FieldRule.IMMUTABLE);
     }
   }
   if (changed.has("email")) await refuseTaken(tx, tenantId, account.email, id);

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { type UserAccount, UserAccountSchema } from "#gen/belfry/users/v1/user_account_pb.ts";
 import type { UpdateUserAccountRequest } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { invalidField } from "../errors.ts";
@@ -27,7 +28,11 @@ export function accountUpdate(request: UpdateUserAccountRequest): AccountUpdate 
   const { email, password, firstName, lastName, groups } = request;
   const beside = email !== "" || password !== undefined || firstName !== "" || lastName !== "" || groups.length > 0;
   if (nested && (beside || (named.length > 0 && named.length < paths.length))) {
-    throw invalidField("user", "must not stand beside fields of the account: send them either in it or without it");
+    throw invalidField(
+      "user",
+      "must not stand beside fields of the account: send them either in it or without it",
+      FieldRule.EXCLUDED,
+    );
   }
   const account = nested
     ? (request.user ?? create(UserAccountSchema))
@@ -35,7 +40,9 @@ export function accountUpdate(request: UpdateUserAccountRequest): AccountUpdate 
   const bare = paths.map((path) => (path.startsWith(inUser) ? path.slice(inUser.length) : path));
   const changed = changedFields(UserAccountSchema, account, create(FieldMaskSchema, { paths: bare }));
   const path = (field: string) => (nested ? inUser + field : field);
-  if (changed.has("email") && account.email === "") throw invalidField(path("email"), "is required");
-  if (changed.has("password") && account.password === undefined) throw invalidField(path("password"), "is required");
+  if (changed.has("email") && account.email === "")
+    throw invalidField(path("email"), "is required", FieldRule.REQUIRED);
+  if (changed.has("password") && account.password === undefined)
+    throw invalidField(path("password"), "is required", FieldRule.REQUIRED);
   return { account, changed, path };
 }

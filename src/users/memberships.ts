@@ -1,4 +1,5 @@
 import { and, eq, sql } from "drizzle-orm";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
@@ -39,7 +40,15 @@ async function holdGroups(tx: Db, tenantId: string, names: readonly string[], pa
     .for("key share");
   const found = new Set(held.map(({ name }) => name));
   const missing = names.flatMap((name, i) =>
-    found.has(name) ? [] : [{ path: `${path}[${i}]`, rule: `there is no group named ${JSON.stringify(name)}` }],
+    found.has(name)
+      ? []
+      : [
+          {
+            path: `${path}[${i}]`,
+            rule: `there is no group named ${JSON.stringify(name)}`,
+            id: FieldRule.UNKNOWN_NAME,
+          },
+        ],
   );
   if (missing.length > 0) throw invalidFields(missing);
 }

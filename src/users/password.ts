@@ -1,6 +1,7 @@
 import { argon2, randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { promisify } from "node:util";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
 import { type Holder, limiter } from "../limiter.ts";
 
@@ -16,7 +17,7 @@ const tagBytes = 32;
 /** @throws code 3 at `path` when a character stands more than twice in a row. The other rules are in the proto file. */
 export function checkPassword(password: string, path: string): void {
   if (/(.)\1\1/su.test(password)) {
-    throw invalidField(path, "must not have more than two identical characters in a row");
+    throw invalidField(path, "must not have more than two identical characters in a row", FieldRule.FORMAT);
   }
 }
 

@@ -1,5 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorReason, FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { ruleId, withReason } from "../error-reasons.ts";
 
 /** HTTP status by gRPC code. */
 const statuses = [200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401];
@@ -12,8 +14,9 @@ export function httpStatus(code: number): number {
 const fixedStatus = new WeakMap<object, number>();
 
 /** An error whose HTTP status no option of an RPC changes, such as 413 and 415. */
-export function refusalOf(code: Code, status: number, message: string): ConnectError {
-  const error = new ConnectError(message, code);
+export function refusalOf(code: Code, status: number, message: string, reason?: ErrorReason): ConnectError {
+  const byStatus = status === 413 ? ErrorReason.REQUEST_TOO_LARGE : undefined;
+  const error = withReason(new ConnectError(message, code), reason ?? byStatus);
   fixedStatus.set(error, status);
   return error;
 }
@@ -31,7 +34,10 @@ export function streamTooLarge(bytesMax: number): ConnectError {
 /** Code 3 about one field; `path` is its JSON path, `rule` reads on after it. `note` ends the message alone. */
 export function invalidValue(path: string, rule: string, note = ""): ConnectError {
   return new ConnectError(`${path === "" ? rule : `${path}: ${rule}`}${note}`, Code.InvalidArgument, undefined, [
-    { desc: BadRequestSchema, value: { fieldViolations: [{ field: path, description: rule }] } },
+    {
+      desc: BadRequestSchema,
+      value: { fieldViolations: [{ field: path, description: rule, reason: ruleId(FieldRule.MALFORMED) }] },
+    },
   ]);
 }
 

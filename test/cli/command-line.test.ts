@@ -15,6 +15,7 @@ test.each([
   [[], "which command?", 5],
   [["kyes", "list"], 'there is no command "kyes"; did you mean "keys"?', 0],
   [["something"], 'there is no command "something"', 0],
+  [["upgrade"], 'there is no command "upgrade"; did you mean "migrate"?', 0],
   [["keys"], "keys needs one of create, list, revoke", 4],
   [["keys", "crate", "a"], 'keys has no "crate"; did you mean "create"?', 4],
   [["keys", "create"], "keys create lacks <tenant> <client id>", 1],

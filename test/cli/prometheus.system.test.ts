@@ -42,7 +42,7 @@ describe("serve --prometheus", () => {
   test("needs the name of a tenant where there are several, and keeps a key for each", async () => {
     await command("tenants", "create", "other");
     expect(await command("serve", "--prometheus")).toMatch(
-      /^belfry: --prometheus needs --tenant <name>, since there are several tenants$/m,
+      /^belfry: --prometheus needs --tenant <name>, since there are several tenants: default, other$/m,
     );
     expect(await command("serve", "--prometheus", "--tenant", "missing")).toMatch(
       /^belfry: --tenant: there is no tenant "missing"$/m,

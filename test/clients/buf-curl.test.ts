@@ -191,7 +191,10 @@ describe.each(["grpc", "grpcweb", "connect"])("buf curl over TLS, --protocol %s"
       const put = await curl(protocol, `${receiver}/PutEvents`, [{ events: [event] }], tenant.headers, way);
       expect(put).toMatchObject({ code: 0, answer: { succeeded: 1 } });
       const { code, error } = await curl(protocol, searchEvents, [{}], tenant.headers, way);
-      expect([code, error]).toMatchObject([3, { details: [{ type: "google.rpc.BadRequest" }] }]);
+      expect([code, error]).toMatchObject([
+        3,
+        { details: [{ type: "google.rpc.BadRequest" }, { type: "google.rpc.ErrorInfo" }] },
+      ]);
     }
     const health = await curl(protocol, "grpc.health.v1.Health/Check", [{}], {}, []);
     expect(health).toMatchObject({ code: 0, answer: { status: "SERVING" } });

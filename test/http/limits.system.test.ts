@@ -121,7 +121,10 @@ describe.each(httpVersions)("HTTP/%s", (version) => {
     const answer = await raw(port, version, { path: events, headers: large }).catch((error: Error) => error);
     if (version === "1.1") {
       expect(answer).toMatchObject({ status: 431, headers: { "content-type": "application/json" } });
-      expect(JSON.parse(String("body" in answer && answer.body))).toMatchObject({ code: 8, details: [] });
+      expect(JSON.parse(String("body" in answer && answer.body))).toMatchObject({
+        code: 8,
+        details: [{ domain: "belfry" }],
+      });
     } else {
       expect(answer).not.toMatchObject({ status: 200 });
     }

@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { httpVersions, raw, slowly } from "../support/clients.ts";
 import { served, testPort } from "../support/port.ts";
+import { reasonDetail } from "../support/reasons.ts";
 
 const service = served(DataReceiverService, { putEvents: ({ events }) => ({ succeeded: events.length }) });
 const plain = await testPort([service]);
@@ -41,7 +42,7 @@ describe("a request in plain text to a port that speaks TLS", () => {
     expect(JSON.parse(body)).toEqual({
       code: 3,
       message: "this port speaks TLS: use an address that begins with https",
-      details: [],
+      details: [reasonDetail("MALFORMED_REQUEST")],
     });
   });
 
@@ -89,7 +90,7 @@ describe("a path that no one serves", () => {
       expect(JSON.parse(answer.body.toString()), path).toEqual({
         code: 5,
         message: `there is nothing at ${path}`,
-        details: [],
+        details: [reasonDetail("PATH_NOT_FOUND")],
       });
     }
   });

@@ -8,6 +8,7 @@ import { certificate } from "../../src/http/certificate.ts";
 import { testBrowser } from "../support/browser.ts";
 import { httpVersions, raw } from "../support/clients.ts";
 import { temporaryDir } from "../support/database.ts";
+import { reasonDetail } from "../support/reasons.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 
@@ -31,7 +32,7 @@ describe.each(httpVersions)("over HTTP/%s", (http) => {
       const answer = await get("/", headers);
       expect({ status: answer.status, body: JSON.parse(answer.body.toString()) }).toEqual({
         status: 404,
-        body: { code: 5, message: "there is nothing at /", details: [] },
+        body: { code: 5, message: "there is nothing at /", details: [reasonDetail("PATH_NOT_FOUND")] },
       });
     }
   });

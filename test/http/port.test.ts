@@ -13,6 +13,7 @@ import { version } from "../../src/version.ts";
 import { codeOf, envelope, httpVersions, openHttp2, protocols, raw, rawHttp1, transport } from "../support/clients.ts";
 import { temporaryDir, testDatabase } from "../support/database.ts";
 import { served, testPort } from "../support/port.ts";
+import { reasonDetail } from "../support/reasons.ts";
 
 const service = served(DataReceiverService, {
   putEvents: ({ events }) => ({
@@ -101,7 +102,7 @@ describe.each(Object.entries({ plain, TLS: secure }))("%s", (_name, port) => {
         expect(answer.headers["content-type"]).toMatch(/^application\/json/);
         expect({ status: answer.status, body: JSON.parse(answer.body.toString()) }).toEqual({
           status: 404,
-          body: { code: 5, message: "there is nothing at /nothing", details: [] },
+          body: { code: 5, message: "there is nothing at /nothing", details: [reasonDetail("PATH_NOT_FOUND")] },
         });
       }
     });
@@ -109,13 +110,19 @@ describe.each(Object.entries({ plain, TLS: secure }))("%s", (_name, port) => {
     test("a malformed escape is 400 in our form", async () => {
       const answer = await raw(port, version, { method: "GET", path: "/nothing/%zz" });
       expect(answer).toMatchObject({ status: 400, headers: { "content-type": "application/json" } });
-      expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 3, details: [] });
+      expect(JSON.parse(answer.body.toString())).toMatchObject({
+        code: 3,
+        details: [reasonDetail("MALFORMED_REQUEST")],
+      });
     });
 
     test("another method than POST is 405, and says which", async () => {
       const answer = await raw(port, version, { method: "PUT", path });
       expect(answer).toMatchObject({ status: 405, headers: { allow: "POST, OPTIONS" } });
-      expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 12, details: [] });
+      expect(JSON.parse(answer.body.toString())).toMatchObject({
+        code: 12,
+        details: [reasonDetail("METHOD_NOT_ALLOWED")],
+      });
     });
 
     test("OPTIONS says the methods", async () => {
@@ -186,7 +193,11 @@ describe("what is no HTTP", () => {
     const [head = "", body = ""] = answer.split("\r\n\r\n");
     expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(head.toLowerCase()).toContain("content-type: application/json");
-    expect(JSON.parse(body)).toMatchObject({ code: expect.any(Number), message: expect.any(String), details: [] });
+    expect(JSON.parse(body)).toMatchObject({
+      code: expect.any(Number),
+      message: expect.any(String),
+      details: [{ domain: "belfry" }],
+    });
   });
 });
 

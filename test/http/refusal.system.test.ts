@@ -7,6 +7,7 @@ import { DataReceiverService, PutEventsRequestSchema } from "#gen/belfry/receive
 import { newApiKey } from "../../src/auth/key.ts";
 import { codeOf, httpVersions, openHttp2, raw, rawHttp1, slowly, transport } from "../support/clients.ts";
 import { served, testPort } from "../support/port.ts";
+import { reasonDetail } from "../support/reasons.ts";
 
 const service = served(DataReceiverService, {
   putEvents: ({ events }) => ({ succeeded: events.length }),
@@ -85,7 +86,10 @@ describe.each(Object.entries(ports))("%s", (_name, port) => {
       const headers = { "content-type": "text/csv", "service-api-key": (await port.key()).text };
       const answer = await raw(port, version, { path: unary, headers, body: slowly(3 * MiB, 100) });
       expect(answer.status).toBe(415);
-      expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 3, details: [] });
+      expect(JSON.parse(answer.body.toString())).toMatchObject({
+        code: 3,
+        details: [reasonDetail("MALFORMED_REQUEST")],
+      });
     });
   });
 });

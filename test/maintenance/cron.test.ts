@@ -1,6 +1,7 @@
 import { create, fromJson } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { RecurrenceSchema, ScheduleSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { cronBytesMax, cronFields, readCronField } from "../../src/maintenance/cron.ts";
 import { nextStartMs } from "../../src/maintenance/recurrence.ts";
@@ -121,7 +122,7 @@ describe("the text of a cron", () => {
       readSchedule(create(ScheduleSchema, { duration: 1n, recurrence: recurrence(year) }), "schedule");
     expect(read(parts.slice(0, -1))).toHaveProperty("plan");
     expect(read(`${parts}1970`)).toEqual({
-      broken: [{ path: "schedule.recurrence.year", rule: "must be at most 1024 bytes" }],
+      broken: [{ path: "schedule.recurrence.year", rule: "must be at most 1024 bytes", id: FieldRule.SIZE }],
     });
   });
 
@@ -130,7 +131,9 @@ describe("the text of a cron", () => {
     for (const year of ["9".repeat(1025), ["9".repeat(1025)], { a: "9".repeat(1025) }]) {
       const recurrence = fromJson(RecurrenceSchema, { type, ...needed, year });
       const read = readSchedule(create(ScheduleSchema, { duration: 1n, recurrence }), "schedule");
-      expect(read).toEqual({ broken: [{ path: "schedule.recurrence.year", rule: "must be at most 1024 bytes" }] });
+      expect(read).toEqual({
+        broken: [{ path: "schedule.recurrence.year", rule: "must be at most 1024 bytes", id: FieldRule.SIZE }],
+      });
     }
   });
 });

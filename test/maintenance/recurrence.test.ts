@@ -155,7 +155,13 @@ describe("what cannot be run is refused, with its place", () => {
     ["year", { type: 7, cronMinutes: 0, year: "26" }],
   ])("%s of %j", (field, recurrence) => {
     expect(read(0, "UTC", recurrence)).toEqual({
-      broken: [{ path: `schedule.recurrence.${field}`, rule: expect.stringMatching(/^(must be |is required)/) }],
+      broken: [
+        {
+          path: `schedule.recurrence.${field}`,
+          rule: expect.stringMatching(/^(must be |is required)/),
+          id: expect.any(Number),
+        },
+      ],
     });
   });
 

@@ -27,8 +27,8 @@ describe("a rule that is broken", () => {
       expect.stringMatching(/^severity must be one of SEVERITY_DEFAULT \(0\), .*SEVERITY_CRITICAL \(5\)$/),
     ]);
     expect(brokenRules(EventSchema, create(EventSchema, { timestamp: 1n }))).toEqual([
-      { path: "name", rule: "must not be empty" },
-      { path: "dimensions", rule: "must have at least 1 entry" },
+      { path: "name", rule: "must not be empty", id: "FIELD_RULE_STRING_MIN_LEN" },
+      { path: "dimensions", rule: "must have at least 1 entry", id: "FIELD_RULE_MAP_MIN_PAIRS" },
     ]);
   });
 
@@ -37,6 +37,7 @@ describe("a rule that is broken", () => {
       {
         path: "search_input.query.clause",
         rule: "must hold exactly one of and, or, not, filter, in, range, withIds",
+        id: "FIELD_RULE_MESSAGE_ONEOF",
       },
     ]);
   });
@@ -44,9 +45,9 @@ describe("a rule that is broken", () => {
   test("about a clause with two members too, also when another clause holds it", () => {
     const two = create(ClauseSchema, { filter: { field: "a", operation: 1 }, withIds: { ids: ["x"] } });
     const rule = "must hold exactly one of and, or, not, filter, in, range, withIds";
-    expect(brokenIn(two)).toEqual([{ path: "search_input.query.clause", rule }]);
+    expect(brokenIn(two)).toEqual([{ path: "search_input.query.clause", rule, id: "FIELD_RULE_MESSAGE_ONEOF" }]);
     expect(brokenIn(create(ClauseSchema, { allOf: { clauses: [filter(1), two] } }))).toEqual([
-      { path: "search_input.query.clause.and.clauses[1]", rule },
+      { path: "search_input.query.clause.and.clauses[1]", rule, id: "FIELD_RULE_MESSAGE_ONEOF" },
     ]);
   });
 

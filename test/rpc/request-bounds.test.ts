@@ -2,6 +2,7 @@ import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { ClauseSchema, FilterSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { UpdateEntityFieldRequestSchema } from "#gen/belfry/dictionary/v1/entity_field_service_pb.ts";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { ScheduleSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { CustomPropertyUpdaterSchema } from "#gen/belfry/properties/v1/custom_property_updater_pb.ts";
 import { EventSchema, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
@@ -11,7 +12,7 @@ const many = <T>(count: number, value: T): T[] => Array<T>(count).fill(value);
 
 describe("texts in JSON values", () => {
   const filter = (value: JsonValue) => brokenBytes(FilterSchema, fromJson(FilterSchema, { value }));
-  const broken = [{ path: "value", rule: "must hold texts of at most 65536 bytes" }];
+  const broken = [{ path: "value", rule: "must hold texts of at most 65536 bytes", id: FieldRule.SIZE }];
 
   test("have at most this many bytes, however few characters that are, and no NUL", () => {
     expect([...filter("*".repeat(65_536)), ...filter(5), ...filter("é".repeat(32_768))]).toEqual([]);
@@ -19,14 +20,16 @@ describe("texts in JSON values", () => {
     expect(filter("é".repeat(32_769))).toEqual(broken);
     expect(filter(["a", { b: "*".repeat(65_537) }])).toEqual(broken);
     expect(filter({ ["k".repeat(65_537)]: 1 })).toEqual(broken);
-    expect(filter("1\0")).toEqual([{ path: "value", rule: "must not contain NUL" }]);
+    expect(filter("1\0")).toEqual([{ path: "value", rule: "must not contain NUL", id: FieldRule.STRING_NOT_CONTAINS }]);
   });
 
   test("of a field of cron are left to the maintenance service, but for NUL", () => {
     const recurrence = (year: string) =>
       brokenBytes(ScheduleSchema, fromJson(ScheduleSchema, { recurrence: { year } }));
     expect(recurrence("9".repeat(1025))).toEqual([]);
-    expect(recurrence("1\0")).toEqual([{ path: "recurrence.year", rule: "must not contain NUL" }]);
+    expect(recurrence("1\0")).toEqual([
+      { path: "recurrence.year", rule: "must not contain NUL", id: FieldRule.STRING_NOT_CONTAINS },
+    ]);
   });
 
   test("are found wherever they lie, by their path", () => {
@@ -36,14 +39,14 @@ describe("texts in JSON values", () => {
       and: { clauses: [{ filter: { value: "a" } }, { not: { clause: { range: { lt: long } } } }] },
     };
     expect(brokenBytes(ClauseSchema, fromJson(ClauseSchema, clause))).toEqual([
-      { path: "and.clauses[1].not.clause.range.lt", rule },
+      { path: "and.clauses[1].not.clause.range.lt", rule, id: FieldRule.SIZE },
     ]);
     expect(brokenBytes(ClauseSchema, fromJson(ClauseSchema, { in: { values: ["a", long] } }))).toEqual([
-      { path: "in.values", rule },
+      { path: "in.values", rule, id: FieldRule.SIZE },
     ]);
     const masked = create(UpdateEntityFieldRequestSchema, { updateMask: { paths: ["a", "b".repeat(1025)] } });
     expect(brokenBytes(UpdateEntityFieldRequestSchema, masked)).toEqual([
-      { path: "updateMask", rule: "must hold texts of at most 1024 bytes" },
+      { path: "updateMask", rule: "must hold texts of at most 1024 bytes", id: FieldRule.SIZE },
     ]);
   });
 
@@ -51,7 +54,7 @@ describe("texts in JSON values", () => {
     const event = (text: string) => create(EventSchema, { metadataFields: { a: text } });
     expect(brokenBytes(EventSchema, event("x".repeat(65_536 - 8)))).toEqual([]);
     expect(brokenBytes(EventSchema, event("x".repeat(65_536 - 7)))).toEqual([
-      { path: "metadataFields", rule: "must take at most 65536 bytes as JSON" },
+      { path: "metadataFields", rule: "must take at most 65536 bytes as JSON", id: FieldRule.SIZE },
     ]);
   });
 });

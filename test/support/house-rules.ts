@@ -10,7 +10,7 @@ export interface Rule {
 }
 
 /** Packages of `proto/belfry` with messages and options of a mechanism: they have no service. */
-const mechanismPackages = ["auth", "clause", "limits", "paging", "transcoding"];
+const mechanismPackages = ["auth", "clause", "errors", "limits", "paging", "transcoding"];
 
 const drawers = /^(?:utils?|lib|libs|helpers?|types?|common|core|misc|shared|base|managers?|stuff)$/;
 const kebab = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;

@@ -424,7 +424,9 @@ describe("a link", () => {
     const made = (await audit(tenant.headers)).filter(({ rpc }: { rpc: string }) => rpc.includes("CreateConsoleLink"));
     expect(made).toHaveLength(3);
     expect(made[0]).toMatchObject({ client: { id: "command-line" }, resource: expect.stringMatching(/^apiKey\/./) });
-    await expect(consoleCommand(["console", "--key", "none"], config)?.(sql)).rejects.toMatchObject({ code: 5 });
+    await expect(
+      consoleCommand(["console", "--tenant", tenant.name, "--key", "none"], config)?.(sql),
+    ).rejects.toMatchObject({ code: 5 });
     expect(consoleCommand(["console", "--other"], config)).toBeUndefined();
   });
 

@@ -1,4 +1,5 @@
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
+import { reasonDetail } from "../support/reasons.ts";
 
 /** One request to the foreign library and what comes of it. */
 export interface Case {
@@ -717,7 +718,7 @@ export const errors: Rule[] = [
       {
         send: "GET /v1/nothing",
         status: 404,
-        answer: { code: 5, details: [] },
+        answer: { code: 5, details: [reasonDetail("PATH_NOT_FOUND")] },
         answers: { "content-type": "application/json" },
       },
       { send: "OPTIONS /v1/nothing", status: 404 },

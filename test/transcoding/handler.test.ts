@@ -6,6 +6,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BadRequestSchema, RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { reasonDetail } from "../support/reasons.ts";
 import { type Library, type Seen, startLibrary } from "./library.ts";
 import { send } from "./wire.ts";
 
@@ -139,14 +140,20 @@ describe("errors", () => {
     for (const [i, status] of statuses.entries()) {
       const reply = await failing.json("GET", `/v1/things/${i + 1}`);
       expect(reply.status).toBe(status);
-      expect(reply.body).toEqual({ code: i + 1, message: `code ${i + 1}`, details: [] });
+      expect(reply.body).toEqual({
+        code: i + 1,
+        message: `code ${i + 1}`,
+        details: [{ ...reasonDetail(""), reason: expect.any(String) }],
+      });
     }
   });
 
   test("that no one foresaw say nothing of themselves and are reported", async () => {
     const { status, text } = await failing.json("GET", "/v1/things/bug");
     expect(status).toBe(500);
-    expect(text).toBe('{"code":13,"message":"internal error","details":[]}\n');
+    expect(text).toBe(
+      `{"code":13,"message":"internal error","details":[${JSON.stringify(reasonDetail("INTERNAL"))}]}\n`,
+    );
     expect(failing.reported.map(String)).toEqual(["TypeError: password=hunter2"]);
   });
 
@@ -158,7 +165,8 @@ describe("errors", () => {
     expect(text).toBe(
       '{"code":8,"message":"no","details":[{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":' +
         '[{"field":"a.b","description":"must be","reason":"","localizedMessage":null}]},' +
-        '{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}\n',
+        '{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"},' +
+        `${JSON.stringify(reasonDetail("OVERLOADED"))}]}\n`,
     );
   });
 });

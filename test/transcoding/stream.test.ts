@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { reasonDetail } from "../support/reasons.ts";
 import { type Library, startLibrary } from "./library.ts";
 import { send } from "./wire.ts";
 
@@ -46,14 +47,16 @@ describe("a server stream", () => {
     const { status, headers, text } = await get("/v1/books:watch?count=-1");
     expect(status).toBe(404);
     expect(headers["content-type"]).toBe("application/json");
-    expect(JSON.parse(text)).toEqual({ code: 5, message: "none", details: [] });
+    expect(JSON.parse(text)).toEqual({ code: 5, message: "none", details: [reasonDetail("RESOURCE_NOT_FOUND")] });
     expect((await get("/v1/books:watch?count=x")).status).toBe(400);
   });
 
   test("carries an error in mid-stream as its last record", async () => {
     const { status, text } = await get("/v1/books:watch?count=3&failAfter=2");
     expect(status).toBe(200);
-    expect(records(text).at(-1)).toEqual({ error: { code: 10, message: "torn", details: [] } });
+    expect(records(text).at(-1)).toEqual({
+      error: { code: 10, message: "torn", details: [reasonDetail("COLLISION")] },
+    });
     expect(records(text)).toHaveLength(3);
     const sse = await get("/v1/books:watch?count=3&failAfter=1", events);
     expect(sse.text).toMatch(/\n\nevent: error\ndata: \{"error":\{"code":10,.*\}\}\n\n$/);
@@ -128,7 +131,7 @@ describe("a server stream", () => {
       const reply = await send(own.port, "GET /v1/books:watch", { accept });
       expect([reply.status, JSON.parse(reply.text)]).toEqual([
         500,
-        { code: 13, message: "internal error", details: [] },
+        { code: 13, message: "internal error", details: [reasonDetail("INTERNAL")] },
       ]);
     }
     await own.close();

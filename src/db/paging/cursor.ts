@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import type { ConnectError } from "@connectrpc/connect";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../../errors.ts";
 
 const version = 3;
@@ -60,7 +61,7 @@ export function decodeCursor(
   cursor: string,
   path: string,
 ): CursorPlace {
-  const wrong = () => invalidField(path, "must be a cursor that this query has answered, unchanged");
+  const wrong = () => invalidField(path, "must be a cursor that this query has answered, unchanged", FieldRule.CURSOR);
   if (cursor.length > cursorCharsMax) throw wrong();
   const bytes = Buffer.from(cursor, "base64url");
   // Node reads over what is not base64url; a cursor has one spelling.

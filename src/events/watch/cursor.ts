@@ -1,3 +1,4 @@
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { decodeCursor, encodeCursor } from "../../db/paging/cursor.ts";
 import { invalidField } from "../../errors.ts";
 
@@ -33,4 +34,8 @@ export function cursorPlace(tenantId: string, digest: Uint8Array, cursor: string
 
 /** Code 3: changes after the cursor are no longer kept, or the database was restored to a moment before it. */
 export const placeExpired = () =>
-  invalidField("cursor", "is older than the hour for which changes are kept; search, and watch without a cursor");
+  invalidField(
+    "cursor",
+    "is older than the hour for which changes are kept; search, and watch without a cursor",
+    FieldRule.CURSOR,
+  );

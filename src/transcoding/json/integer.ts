@@ -17,7 +17,7 @@ export const uint64Range: Range = { min: 0n, max: 2n ** 64n - 1n };
  */
 export function exactInteger(text: string, range: Range): bigint | string {
   const parts = grammar.exec(text);
-  if (parts === null) return "must be an integer";
+  if (parts === null) return isTime(text) ? inMs : "must be an integer";
   const fraction = parts[3] ?? "";
   const all = ((parts[2] ?? "") + fraction).replace(/^0+/, "");
   const digits = withoutZerosAtEnd(all);
@@ -38,6 +38,12 @@ export function decimalInteger(text: string, range: Range): bigint | string {
   const value = BigInt(digits);
   return value < range.min || value > range.max ? outside(range) : value;
 }
+
+// All integers that stand for times are ms.
+const inMs = "must be an integer: times are ms since the epoch, such as 1767225600000";
+
+/** Tells whether a text begins as a time of RFC 3339 does. */
+const isTime = (text: string) => /^\d{4}-\d\d-\d\d(?:[Tt ]|$)/.test(text);
 
 // Not by /0+$/, which takes quadratic time on many zeros before another digit.
 function withoutZerosAtEnd(digits: string): string {

@@ -13,8 +13,8 @@ import {
   numberBytes,
   stringBytes,
 } from "../../wire/message-limits.ts";
-import { didYouMean } from "../did-you-mean.ts";
 import { zeroMaker } from "./empty-message.ts";
+import { keyHint, objectHint } from "./hints.ts";
 import { fieldsByKey, keyFinder, mapKey } from "./key-finder.ts";
 import { jsonObject, wellKnownReader } from "./read-known.ts";
 import { enumReader, type Read, scalarReader } from "./read-scalar.ts";
@@ -100,7 +100,7 @@ export function jsonReader(options: ReaderOptions): JsonReader {
     return (s, into) => {
       addBytes(s.tally, bounds.bytes);
       const target = into ?? zero();
-      if (s.codes[s.at] !== 123) unexpected(s, "an object");
+      if (s.codes[s.at] !== 123) unexpected(s, `an object${objectHint(desc, s.codes[s.at] as number)}`);
       enter(s);
       let low = 0;
       let high = 0;
@@ -311,13 +311,6 @@ export function twice(s: Scan, keyAt: number): never {
   fail(keyAt, `${quotedKey(string(s))} occurs twice`);
 }
 
-/** What would be right in place of a key: all fields, where one of them is chosen, else the nearest. */
-function knownOf({ fields, oneofs }: DescMessage, key: string): string {
-  const names = fields.map(({ jsonName }) => jsonName);
-  const choice = oneofs.length === 1 && oneofs[0]?.fields.length === fields.length;
-  return choice ? `; must be one of ${names.join(", ")}` : didYouMean(key, names);
-}
-
 /** Passes over the value of a key that no field has, or fails. */
 export function passUnknown(s: Scan, keyAt: number, desc: DescMessage): void {
   const valueAt = s.at;
@@ -328,5 +321,5 @@ export function passUnknown(s: Scan, keyAt: number, desc: DescMessage): void {
     skip(s);
     return;
   }
-  fail(keyAt, `unknown field ${quotedKey(key)}${knownOf(desc, key)}`);
+  fail(keyAt, `unknown field ${quotedKey(key)}${keyHint(desc, key)}`);
 }

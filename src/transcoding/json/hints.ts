@@ -1,0 +1,49 @@
+import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
+import { known_as } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { didYouMean } from "../did-you-mean.ts";
+import { fieldsByKey } from "./key-finder.ts";
+
+/** Says what would be right in place of a key that no field has: the field meant, the place it belongs to, or the choice there is. */
+export function keyHint(desc: DescMessage, key: string): string {
+  const { fields } = desc;
+  const known = fields.find((field) => getOption(field, known_as).includes(key.toLowerCase()));
+  if (known !== undefined) return `; did you mean ${JSON.stringify(known.jsonName)}?`;
+  const [holder, other] = fields.filter((field) => holds(field, key));
+  if (holder !== undefined && other === undefined) return `; did you mean ${within(holder, key)}?`;
+  const names = fields.map(({ jsonName }) => jsonName);
+  return isChoice(desc) ? `; must be one of ${names.join(", ")}` : didYouMean(key, names);
+}
+
+/** Reads on after `an object` with an example, where a bare value stands for a message that names its kind: `{"stringVal":"…"}`. */
+export function objectHint(desc: DescMessage, first: number): string {
+  const kind = kinds.find(({ begins }) => begins.test(String.fromCharCode(first)));
+  if (kind === undefined || !isChoice(desc)) return "";
+  const field = desc.fields.find(({ scalar }) => scalar !== undefined && kind.holds(scalar));
+  return field === undefined ? "" : ` such as {${JSON.stringify(field.jsonName)}:${kind.example}}`;
+}
+
+const isText = (scalar: ScalarType) => scalar === ScalarType.STRING;
+const isTruth = (scalar: ScalarType) => scalar === ScalarType.BOOL;
+
+/** How a bare value begins, and the scalars that it may be meant for. */
+const kinds = [
+  { begins: /"/, holds: isText, example: '"…"' },
+  { begins: /[tf]/, holds: isTruth, example: "true" },
+  { begins: /[-0-9]/, holds: (scalar: ScalarType) => !isText(scalar) && !isTruth(scalar), example: "1" },
+];
+
+/** Tells whether exactly one field of a message is chosen. */
+function isChoice({ fields, oneofs }: DescMessage): boolean {
+  return oneofs.length === 1 && oneofs[0]?.fields.length === fields.length;
+}
+
+function holds(field: DescField, key: string): boolean {
+  const { message, fieldKind } = field;
+  if (message === undefined || fieldKind === "map" || message.typeName.startsWith("google.")) return false;
+  return fieldsByKey(message).has(key);
+}
+
+function within({ jsonName, fieldKind }: DescField, key: string): string {
+  const inner = `{${JSON.stringify(key)}:…}`;
+  return `{${JSON.stringify(jsonName)}:${fieldKind === "list" ? `[${inner}]` : inner}}`;
+}

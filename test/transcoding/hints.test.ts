@@ -1,0 +1,89 @@
+import { expect, test } from "vitest";
+import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+import { v1 } from "../support/v1.ts";
+
+const server = await testServer();
+const { headers } = await testTenant(server.database.sql);
+const call = v1(server.url, headers);
+
+const rule = { name: "r", enabled: false };
+const trigger = (value: unknown) => ({
+  name: "t",
+  type: { event: { query: { clause: { equals: { field: "status", value } } } } },
+});
+const event = { name: "e", dimensions: { source: "a" }, severity: "SEVERITY_INFO" };
+
+test.each<[string, string, string, unknown, string]>([
+  ["a verb with two letters exchanged", "POST", "/v1/events:serach", {}, '; did you mean "/v1/events:search"?'],
+  ["a path in the singular", "GET", "/v1/notification/rule", undefined, '; did you mean "/v1/notification/rules"?'],
+  ["a path of one thing", "GET", "/v1/notification/ruels/on-call", undefined, '"/v1/notification/rules/on-call"?'],
+  ["an item without its list", "POST", "/v1/data-receiver/events", event, '; did you mean {"events":[{"name":…}]}?'],
+  [
+    "a query without its place",
+    "POST",
+    "/v1/events:search",
+    { severities: [] },
+    '; did you mean {"query":{"severities":…}}?',
+  ],
+  [
+    "a list of names without that word",
+    "POST",
+    "/v1/notification/rules",
+    { ...rule, triggers: [] },
+    '; did you mean "triggerNames"?',
+  ],
+  [
+    "another such list",
+    "POST",
+    "/v1/notification/rules",
+    { ...rule, destinations: [] },
+    '; did you mean "destinationNames"?',
+  ],
+  [
+    "a text for a value with its kind",
+    "POST",
+    "/v1/notification/triggers",
+    trigger("X"),
+    'expected an object such as {"stringVal":"…"}, found "X"',
+  ],
+  [
+    "a number for one",
+    "POST",
+    "/v1/notification/triggers",
+    trigger(5),
+    'expected an object such as {"numberVal":1}, found 5',
+  ],
+  [
+    "a boolean for one",
+    "POST",
+    "/v1/notification/triggers",
+    trigger(true),
+    'expected an object such as {"boolVal":true}, found true',
+  ],
+  [
+    "a time as RFC 3339",
+    "POST",
+    "/v1/data-receiver/events",
+    { events: [{ ...event, timestamp: "2026-11-27T04:00:00Z" }] },
+    "events[0].timestamp: must be an integer: times are ms since the epoch, such as 1767225600000",
+  ],
+  [
+    "a destination by the product's name",
+    "POST",
+    "/v1/notification/destinations",
+    { name: "d", type: { slack: {} } },
+    'unknown field "slack"; did you mean "teamChat"?',
+  ],
+  [
+    "another product",
+    "POST",
+    "/v1/notification/destinations",
+    { name: "d", type: { PagerDuty: {} } },
+    '; did you mean "incidentPaging"?',
+  ],
+])("%s is answered with what was meant", async (_, method, path, body, hint) => {
+  const answer = await call(method, path, body);
+  expect(answer.status).toBeGreaterThanOrEqual(400);
+  expect(answer.body.message).toContain(hint);
+});
