@@ -1,7 +1,7 @@
 import { byteaArray, int4Array, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { fromHome, home } from "../db/home-row.ts";
-import { lockJob, runBy } from "../jobs/run-by.ts";
+import { lockJob, runBy } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { newAnnotationId } from "./annotate.ts";
 import type { Change, StoreChanges } from "./changes.ts";
