@@ -2,7 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import type { Fragment } from "postgres";
 import { bigintArray, int4Array, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { transaction } from "../db/transaction.ts";
 
 /** A job to be done. */
@@ -61,7 +61,7 @@ export async function enqueue(
   if (newJobs.length === 0) return;
   const due = newJobs.map(({ dueMs }) => BigInt(dueMs ?? nowMs));
   const first = due.reduce((a, b) => (b < a ? b : a));
-  const store = () => tx`
+  const store = tx`
     insert into jobs as stored
       (tenant_id, kind, id, payload, size, due_ms, created_ms, fence, lease_until_ms, failures)
     select home.tenant_id, ${kind}, id, payload, size, due_ms, ${BigInt(nowMs)}, 0, 0, 0
@@ -74,7 +74,7 @@ export async function enqueue(
     on conflict (tenant_id, kind, id) do update set
       payload = excluded.payload, size = excluded.size, due_ms = excluded.due_ms, created_ms = excluded.created_ms,
       fence = stored.fence + 1, lease_until_ms = 0, failures = 0`;
-  await Promise.all([fromHome(tx, tenantId, store), announce(tx, { tenantId, kind }, first)]);
+  await Promise.all([store.execute(), announce(tx, { tenantId, kind }, first)]);
 }
 
 /**
@@ -82,14 +82,13 @@ export async function enqueue(
  * so that transactions which enqueue do not wait for each other; `settle` cannot take it meanwhile.
  */
 export async function announce(tx: Db, { tenantId, kind }: Lane, dueMs: bigint): Promise<void> {
-  const note = () => tx`
+  await tx`
     insert into due_work (tenant_id, kind, due_ms)
     select home.tenant_id, ${kind}, ${dueMs} from ${home(tx, tenantId)} where not exists (
       select from due_work
       where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${dueMs} for key share
     )
     on conflict (tenant_id, kind) do update set due_ms = least(due_work.due_ms, excluded.due_ms)`;
-  await fromHome(tx, tenantId, note, true);
 }
 
 /**
