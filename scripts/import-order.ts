@@ -63,7 +63,6 @@ export const importOrder: readonly string[] = [
   ...pages,
   ...observers,
   "prepared-database",
-  "owned-parts",
   "server",
   "processes",
   "cli",

@@ -43,20 +43,19 @@ import { eventManagementService, eventQueryService } from "./events/service.ts";
 import { feedNotifications } from "./events/watch/notify-channel.ts";
 import { watchHub } from "./events/watch/watch-hub.ts";
 import { certifiedNames } from "./http/certificate.ts";
-import { liveCertificate } from "./http/live-certificate.ts";
-import { openPort } from "./http/port.ts";
+import { type LiveCertificate, liveCertificate } from "./http/live-certificate.ts";
+import { type Incoming, openPort } from "./http/port.ts";
 import { unreadResponses } from "./http/unread-responses.ts";
 import { startIntegrations } from "./integrations/start.ts";
 import { startJobs } from "./jobs/start.ts";
-import { windowKinds } from "./maintenance/jobs.ts";
-import { openWindows } from "./maintenance/open-windows.ts";
+import { windowKinds } from "./maintenance/run.ts";
 import { maintenanceWindowService } from "./maintenance/service.ts";
+import { openWindows } from "./maintenance/windows.ts";
 import { metricQueryService } from "./metrics/service.ts";
 import { startMetrics } from "./metrics/start.ts";
 import { ruleEngine } from "./notifications/deciding/engine.ts";
 import { startNotifications } from "./notifications/start.ts";
-import type { How } from "./owned-parts.ts";
-import { preparedDatabase } from "./prepared-database.ts";
+import { type PreparedDatabase, preparedDatabase } from "./prepared-database.ts";
 import { customPropertyService, customPropertyUpdaterService } from "./properties/service.ts";
 import { changedEntities, updaterKinds } from "./properties/updater-job.ts";
 import { ingestQueue } from "./receiver/ingest-queue.ts";
@@ -72,7 +71,7 @@ import { requestMemory } from "./rpc/request-memory.ts";
 import { startTelemetry } from "./telemetry/start.ts";
 import { auditQueue } from "./tenants/audit-queue.ts";
 import type { FirstKey } from "./tenants/first-key.ts";
-import { tenantServices } from "./tenants/services.ts";
+import { tenantServices } from "./tenants/service.ts";
 import { userAccountService } from "./users/accounts.ts";
 import { userGroupService } from "./users/groups.ts";
 import { passwordHasher } from "./users/password.ts";
@@ -328,4 +327,24 @@ export async function startServer(
       return stopped;
     },
   };
+}
+
+/** What a server is given by the process that owns its port. */
+export interface OwnedParts {
+  /** Its number. */
+  readonly process: number;
+  readonly database: PreparedDatabase;
+  readonly tls: LiveCertificate | undefined;
+  readonly incoming: Incoming;
+  /** The descriptor of the file in which it notes its requests, for the line that reports its death; undefined: it does not. */
+  readonly requestsFd: number | undefined;
+  /** Whether any of the processes is ready. */
+  machineReady(): boolean;
+}
+
+/** How a server is started. */
+export interface How {
+  readonly given?: OwnedParts;
+  /** Its page is built again when its sources change. */
+  readonly followSources?: boolean;
 }

@@ -9,14 +9,22 @@ import type {
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
 import { namedField, refuseNul } from "./check.ts";
-import { askedOf, beyondBounds, type Checked, type Counting, not } from "./checked.ts";
-import { checkNames } from "./enumeration.ts";
+import { type Asked, askedOf, beyondBounds, type Checked, type Counting, not } from "./checked.ts";
+import { checkNames, withNumbers } from "./enumeration.ts";
 import type { Comparison, Literal, Values } from "./field.ts";
 import { fold } from "./fold.ts";
-import type { FoldedRow } from "./folded-row.ts";
-import { operationRules } from "./operations.ts";
-import { type Equality, type Needle, needlesOf, needsOf, textComparisons, withFoldedNames } from "./trigger-needs.ts";
-import { triggerPredicate } from "./trigger-predicate.ts";
+import { contains, type FoldedField, type FoldedRow, fieldOf } from "./folded-row.ts";
+import { numericText } from "./numeric-text.ts";
+import { holds, operationRules } from "./operations.ts";
+import {
+  type Equality,
+  type FoldedNames,
+  type Needle,
+  needlesOf,
+  needsOf,
+  textComparisons,
+  withFoldedNames,
+} from "./trigger-needs.ts";
 
 const jsonNames: Partial<Record<string, string>> = { allOf: "and", anyOf: "or", noneOf: "not", oneOf: "in" };
 
@@ -185,4 +193,62 @@ function readValue(value: TriggerValue | undefined, operation: keyof typeof oper
 function textOf(text: string, path: string): string {
   refuseNul(text, path);
   return fold(text.toWellFormed());
+}
+
+type Matches = (row: FoldedRow) => boolean;
+
+/** A trigger's clause, whose texts are in lower case, as a function of rows. */
+export function triggerPredicate(clause: Checked, names: FoldedNames): Matches {
+  switch (clause.kind) {
+    case "and": {
+      const all = clause.parts.map((part) => triggerPredicate(part, names));
+      return (row) => all.every((matches) => matches(row));
+    }
+    case "or": {
+      const any = clause.parts.map((part) => triggerPredicate(part, names));
+      return (row) => any.some((matches) => matches(row));
+    }
+    case "not": {
+      const matches = triggerPredicate(clause.part, names);
+      return (row) => !matches(row);
+    }
+    case "field":
+      return comparing(clause, names);
+    case "ids":
+      throw new RangeError("triggers name no ids");
+  }
+}
+
+function comparing({ field: name, asks }: Asked, names: FoldedNames): Matches {
+  const known = names.field(name);
+  if (known === undefined) return () => false;
+  if (asks === "exists") throw new RangeError("triggers do not ask whether a field exists");
+  const condition = withNumbers(known, asks);
+  const [only, ...others] = condition;
+  const some = (test: (field: FoldedField) => boolean) => (row: FoldedRow) => {
+    const field = fieldOf(row, name);
+    return field !== undefined && test(field);
+  };
+  if (only !== undefined && others.length === 0) {
+    if (only.operation === Operation.OP_CONTAINS) return some((field) => contains(field, only.value));
+    if (only.operation === Operation.OP_IN) {
+      const among = amongst(only.value);
+      return some(({ elements }) => elements.some(among));
+    }
+  }
+  return some(({ elements }) => elements.some((element) => holds(element, condition)));
+}
+
+/** Whether an element equals one of these values, without comparing it with each. */
+function amongst(values: readonly Literal[]): (element: Literal) => boolean {
+  const exact = new Set(values);
+  const numbers = values.some((value) => typeof value === "number");
+  const readAsNumbers = new Set(values.map((value) => (typeof value === "string" ? numericText(value) : undefined)));
+  return (element) => {
+    if (exact.has(element)) return true;
+    if (typeof element === "number") return readAsNumbers.has(element);
+    if (typeof element !== "string" || !numbers) return false;
+    const number = numericText(element);
+    return number !== undefined && exact.has(number);
+  };
 }

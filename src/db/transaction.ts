@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { failpoint } from "../failpoint.ts";
 import type { Db, Sql } from "./connect.ts";
-import type { Mendable } from "./home-row.ts";
 
 const usualAttempts = 6;
 /** A serialization failure, a deadlock; or what the connection has prepared is out of date, after a migration. */
@@ -30,7 +29,6 @@ export async function transaction<T>(
   { attemptsMax = usualAttempts }: { attemptsMax?: number } = {},
 ): Promise<T> {
   if (!canBegin(db)) return await fn(db);
-  const mended = new Set<string>();
   for (let attempt = 1; ; attempt++) {
     const then: (() => void)[] = [];
     try {
@@ -45,13 +43,6 @@ export async function transaction<T>(
       for (const each of then) each();
       return answer;
     } catch (error) {
-      const { mend, message } = error as Error & Partial<Mendable>;
-      if (mend !== undefined && !mended.has(message)) {
-        await mend(db);
-        mended.add(message);
-        attempt -= 1;
-        continue;
-      }
       if (attempt === attemptsMax || !asksAgain(error as object)) throw error;
       await sleep(Math.random() * 5 * 2 ** attempt);
     }

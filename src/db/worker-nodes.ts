@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Fragment } from "postgres";
 import type { Db, Sql } from "./connect.ts";
+import { sqlJoin } from "./sql-join.ts";
 
 /** What lies on one worker of a cluster: its parts of one table. */
 interface Placement {
@@ -99,4 +101,21 @@ function atNode(url: string, host: string, port: number): string {
   node.hostname = host.includes(":") ? `[${host}]` : host;
   node.port = String(port);
   return node.href;
+}
+
+/**
+ * Asks for rows of all tenants in a table. Where tables lie distributed each worker is asked for its own, so that one that is away keeps
+ * back its own tenants' rows alone. @param ask is given what to read from, by the table's name; with several workers it is called for each
+ */
+export async function ofAllTenants<T>(
+  workers: WorkerNodes | undefined,
+  db: Db,
+  table: string,
+  ask: (db: Db, from: Fragment) => Promise<readonly T[]>,
+): Promise<readonly T[]> {
+  if (workers === undefined) return await ask(db, db`${db(table)}` as Fragment);
+  return await workers.all(db, table, (node, shards) => {
+    const parts = shards.map((shard) => node`select * from ${node(shard)}`);
+    return ask(node, node`(${sqlJoin(node, parts, "union all")}) as ${node(table)}` as Fragment);
+  });
 }

@@ -1,6 +1,8 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { and, eq, gt, sql } from "drizzle-orm";
+import type { EntityField } from "#gen/belfry/dictionary/v1/entity_field_pb.ts";
+import type { MetricEntry } from "#gen/belfry/dictionary/v1/metric_entry_pb.ts";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
@@ -9,7 +11,7 @@ import { textsOf } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { changedFields } from "../rpc/update-mask.ts";
-import type { EntryKind } from "./kinds.ts";
+import { type EntryKind, entityFields, metrics } from "./kinds.ts";
 import { effective, type Layering, mergeLayers } from "./layers.ts";
 import { dictionaryEntries } from "./tables.ts";
 
@@ -162,4 +164,19 @@ function saidIn<E extends Entry>(
 ): Record<string, unknown> {
   const changed = [...changedFields(schema, entry, mask)] as (keyof E)[];
   return Object.fromEntries(changed.map((member) => [member, entry[member]]));
+}
+
+/** The entries of entity fields that are in effect for a tenant, by name. Names are spelled as in clauses. */
+export function effectiveEntityFields(db: Db, tenantId: string): Promise<EntityField[]> {
+  return allEntries(db, tenantId, entityFields, "TENANT");
+}
+
+/** The entries of these metrics that are in effect for a tenant, by their names; the layer of its own ones is TENANT. */
+export async function effectiveMetrics(
+  db: Db,
+  tenantId: string,
+  names: readonly string[],
+): Promise<Map<string, MetricEntry>> {
+  const entries = await getEntries(db, tenantId, metrics, "TENANT", names);
+  return new Map(entries.map((entry) => [entry.name, entry]));
 }

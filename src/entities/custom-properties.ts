@@ -3,7 +3,7 @@ import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { invalidField } from "../errors.ts";
 import { type BatchedWrite, inPortions, matchingIds, portionMax, splitIds } from "./batched-writes.ts";
 import { noteKeys } from "./field-keys.ts";
@@ -142,10 +142,7 @@ export async function writeCustomProperties(
   nowMs: number,
 ): Promise<void> {
   if (changes.length === 0) return;
-  await fromHome(
-    tx,
-    tenantId,
-    () => tx`
+  await tx`
     insert into entities (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms, custom_properties)
     select home.tenant_id, sent.id, name, dimensions, metadata, created_ms, ${BigInt(nowMs)}, 0, properties
     from ${home(tx, tenantId)}, unnest(
@@ -153,6 +150,5 @@ export async function writeCustomProperties(
       ${jsonArray(changes.map(({ properties }) => properties))}::jsonb[]
     ) as sent (id, properties)
       ${storedRow(tx, tenantId)}
-    ${replacing(tx)}`,
-  );
+    ${replacing(tx)}`;
 }

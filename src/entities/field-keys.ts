@@ -1,7 +1,7 @@
 import type { Fragment } from "postgres";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { afterCommit } from "../db/transaction.ts";
 import { addToCount, leftOutRow, noteLeftOut, readCount } from "../tenants/usage-counters.ts";
 import type { EntityCache } from "./entity-cache.ts";
@@ -56,10 +56,7 @@ export async function noteKeys(tx: Db, tenantId: string, seen: SeenKeys, fieldsM
   const room = Math.max(0, fieldsMax - (await readCount(tx, tenantId, "fields")));
   const left = unknown.splice(room);
   if (unknown.length > 0) {
-    const made = await fromHome(
-      tx,
-      tenantId,
-      () => tx`
+    const made = await tx`
       insert into entity_keys (tenant_id, source, key)
       select home.tenant_id, source, key
       from ${home(tx, tenantId)}, unnest(
@@ -67,8 +64,7 @@ export async function noteKeys(tx: Db, tenantId: string, seen: SeenKeys, fieldsM
         ${textArray(unknown.map(({ key }) => key))}::text[]
       ) as seen (source, key)
       order by source, key
-      on conflict do nothing`,
-    );
+      on conflict do nothing`;
     await addToCount(tx, tenantId, "fields", made.count, fieldsMax);
   }
   if (left.length > 0) await noteLeftOut(tx, tenantId);

@@ -6,7 +6,7 @@ import {
   ListDefaultFieldsResponseSchema,
 } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import type { Db } from "../db/connect.ts";
-import { effectiveEntityFields } from "../dictionary/effective.ts";
+import { effectiveEntityFields } from "../dictionary/entries.ts";
 import { columnNames } from "./columns.ts";
 import { isCoreKey } from "./core-properties.ts";
 import { type KeySource, readKeys } from "./field-keys.ts";

@@ -1,6 +1,6 @@
 import { bigintArray, byteaArray } from "../db/batch.ts";
 import type { Sql } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { every } from "../every.ts";
 import { type EntityCache, entityCache } from "./entity-cache.ts";
 import { storedRow } from "./stored-row.ts";
@@ -75,7 +75,7 @@ export function liveness(sql: Sql, periodMs = MINUTE_MS, known: EntityCache = en
 
 async function write(sql: Sql, tenantId: string, seen: readonly Seen[]) {
   const times = seen.map(({ timeMs }) => BigInt(timeMs - (timeMs % MINUTE_MS)));
-  const insert = () => sql<{ id: Buffer; liveness_ms: bigint }[]>`
+  return await sql<{ id: Buffer; liveness_ms: bigint }[]>`
     insert into entities as stored (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
     select home.tenant_id, sent.id, name, dimensions, metadata, created_ms, updated_ms, sent.liveness_ms
     from ${home(sql, tenantId)}, unnest(${byteaArray(seen.map(({ id }) => id))}::bytea[], ${bigintArray(times)}::bigint[]) as sent (id, liveness_ms)
@@ -83,5 +83,4 @@ async function write(sql: Sql, tenantId: string, seen: readonly Seen[]) {
     on conflict (tenant_id, id) do update set liveness_ms = excluded.liveness_ms, deleted_ms = null, idle = null
       where stored.liveness_ms < excluded.liveness_ms and (stored.deleted_ms is null or stored.idle)
     returning id, liveness_ms`;
-  return await fromHome(sql, tenantId, insert);
 }

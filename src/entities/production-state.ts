@@ -1,7 +1,7 @@
 import type { Fragment } from "postgres";
 import { bigintArray, byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import type { EntityRow } from "./messages.ts";
 import { storedRow } from "./stored-row.ts";
 
@@ -80,10 +80,7 @@ export async function setWindowStates(
   states: readonly WindowState[],
   nowMs: number,
 ): Promise<Buffer[]> {
-  const rows = await fromHome(
-    tx,
-    tenantId,
-    () => tx<{ id: Buffer }[]>`
+  const rows = await tx<{ id: Buffer }[]>`
     insert into entities as stored (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms,
       window_production_state, model_production_state)
     select home.tenant_id, sent.id, name, dimensions, metadata, created_ms, ${BigInt(nowMs)}, 0, window_state, model_state
@@ -99,7 +96,6 @@ export async function setWindowStates(
       updated_ms = excluded.updated_ms
       where (stored.window_production_state, stored.model_production_state) is distinct from
         (excluded.window_production_state, coalesce(excluded.model_production_state, stored.model_production_state))
-    returning id`,
-  );
+    returning id`;
   return rows.map(({ id }) => id);
 }

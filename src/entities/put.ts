@@ -1,7 +1,7 @@
 import type { Fragment } from "postgres";
 import { bigintArray, byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
 import { addToCount, readCount } from "../tenants/usage-counters.ts";
@@ -161,10 +161,7 @@ const lock = (tx: Db, tenantId: string, changes: readonly Change[]) =>
 
 /** As an insert, whose conflicts only the key's index can find (design/statements), of rows that are there: it makes none. */
 const moveTimes = (tx: Db, tenantId: string, changes: readonly Change[]) =>
-  fromHome(
-    tx,
-    tenantId,
-    () => tx<{ id: Buffer }[]>`
+  tx<{ id: Buffer }[]>`
     insert into entities as stored
       (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, content_hash, liveness_ms, model_ms)
     select home.tenant_id, sent.id, name, dimensions, metadata, created_ms, updated_ms, sent.content_hash, minute_ms, sent.model_ms
@@ -179,8 +176,7 @@ const moveTimes = (tx: Db, tenantId: string, changes: readonly Change[]) =>
       set liveness_ms = greatest(stored.liveness_ms, excluded.liveness_ms), model_ms = excluded.model_ms
       where stored.deleted_ms is null and stored.model_ms < excluded.model_ms
         and stored.content_hash = excluded.content_hash
-    returning id`,
-  );
+    returning id`.execute();
 
 interface Written {
   id: Buffer;
@@ -193,7 +189,7 @@ interface Written {
 /** Writes one change of each entity. */
 async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs: number): Promise<Written[]> {
   const now = BigInt(nowMs);
-  const insert = () => db<Written[]>`
+  return await db<Written[]>`
       insert into entities as stored
         (tenant_id, id, name, dimensions, metadata, core_properties, model_production_state, priority, content_hash, model_ms,
           created_ms, updated_ms, liveness_ms, deleted_ms)
@@ -233,7 +229,6 @@ async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs
         idle = null
       where ${differs(db, db`stored`, db`excluded`)}
       returning id, stored.xmax::text = '0' as made, updated_ms = ${now} and deleted_ms is null as changed`;
-  return await fromHome(db, tenantId, insert);
 }
 
 const keysOf = (models: readonly ModelItem[]) => ({

@@ -1,6 +1,6 @@
 import { bigintArray, byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { afterCommit, transaction } from "../db/transaction.ts";
 import { addToCount, readCount } from "../tenants/usage-counters.ts";
 import { type EntityBounds, unbounded } from "./bounds.ts";
@@ -97,10 +97,7 @@ interface Alive {
  * update would be joined with the tenant's rows where PostgreSQL takes these for few (design/statements).
  */
 const write = (tx: Db, tenantId: string, seen: readonly Seen[], nowMs: number) =>
-  fromHome(
-    tx,
-    tenantId,
-    () => tx<Alive[]>`
+  tx<Alive[]>`
     insert into entities as stored (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, liveness_ms)
     select home.tenant_id, id, name, dimensions, '{}', ${BigInt(nowMs)}, ${BigInt(nowMs)}, minute_ms
     from ${home(tx, tenantId)}, unnest(
@@ -112,5 +109,4 @@ const write = (tx: Db, tenantId: string, seen: readonly Seen[], nowMs: number) =
     order by id
     on conflict (tenant_id, id) do update set liveness_ms = excluded.liveness_ms, deleted_ms = null, idle = null
       where stored.liveness_ms < excluded.liveness_ms and (stored.deleted_ms is null or stored.idle)
-    returning id, liveness_ms, stored.xmax::text = '0' as made`,
-  );
+    returning id, liveness_ms, stored.xmax::text = '0' as made`.execute();

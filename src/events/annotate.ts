@@ -8,7 +8,7 @@ import {
 } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { bigintArray, byteaArray, int4Array, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { itemError } from "../rpc/validate.ts";
 import { lockEvents } from "./lock.ts";
@@ -128,25 +128,17 @@ async function writeNotes(
       ${bigintArray(notes.map((_, i) => BigInt(i)))}::bigint[]
     ) as note (event_id, number, id, text, place)`;
   if (added.length > 0) {
-    await fromHome(
-      tx,
-      tenantId,
-      () => tx`
+    await tx`
       insert into annotations (tenant_id, event_id, number, id, text, created_by, created_ms, updated_ms, place)
       select home.tenant_id, event_id, number, id, text, ${author}, ${nowMs}::bigint, ${nowMs}::bigint, place
-      from ${home(tx, tenantId)}, ${columns(added)}`,
-    );
+      from ${home(tx, tenantId)}, ${columns(added)}`;
   }
   if (changed.length > 0) {
     // They are there, under the locks of their events.
-    await fromHome(
-      tx,
-      tenantId,
-      () => tx`
+    await tx`
       insert into annotations (tenant_id, event_id, number, id, text, created_by, created_ms, updated_ms, place)
       select home.tenant_id, event_id, number, id, text, '', 0, ${nowMs}::bigint, 0 from ${home(tx, tenantId)}, ${columns(changed)}
       on conflict (tenant_id, event_id, number, id) do update set
-        text = excluded.text, updated_ms = excluded.updated_ms`,
-    );
+        text = excluded.text, updated_ms = excluded.updated_ms`;
   }
 }

@@ -1,5 +1,4 @@
 import type { Db } from "../db/connect.ts";
-import { lacksHome } from "../db/home-row.ts";
 import { afterCommit } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
 import { announceExpiry } from "./expiry.ts";
@@ -91,7 +90,7 @@ export function storingChanges({ onChanges, onKeptOpen, onStored }: ChangeHooks)
     }
     if (changes.length === 0) return;
     // What follows is not waited for: it must not store nothing in silence.
-    if (rulesVersion === undefined) throw lacksHome(tenantId);
+    if (rulesVersion === undefined) throw new Error(`the tenant ${tenantId} has no row in tenant_state`);
     const written = [...writeOccurrences(tx, tenantId, changes), ...writeInstances(tx, tenantId, changes)];
     Promise.all(written).catch(() => undefined); // the transaction fails with it
     const expiresMs = firstExpiry(changes);

@@ -1,7 +1,7 @@
 import { byteaArray, int4Array, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
-import { lockJob, runBy } from "../jobs/run-by.ts";
+import { home } from "../db/home-row.ts";
+import { lockJob, runBy } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { newAnnotationId } from "./annotate.ts";
 import type { Change, StoreChanges } from "./changes.ts";
@@ -98,18 +98,14 @@ export async function expireOccurrences(
 }
 
 async function writeNotes(tx: Db, tenantId: string, keys: readonly OccurrenceKey[], nowMs: bigint): Promise<void> {
-  await fromHome(
-    tx,
-    tenantId,
-    () => tx`
+  await tx`
     insert into annotations (tenant_id, event_id, number, id, text, created_by, created_ms, updated_ms, place)
     select home.tenant_id, event_id, number, id, ${note}, ${author}, ${nowMs}::bigint, ${nowMs}::bigint, 0
     from ${home(tx, tenantId)}, unnest(
       ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[],
       ${int4Array(keys.map(({ number }) => number))}::int4[],
       ${textArray(keys.map(() => newAnnotationId()))}::text[]
-    ) as note (event_id, number, id)`,
-  );
+    ) as note (event_id, number, id)`;
 }
 
 /** The jobs that close what has expired, for the worker. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Db, Sql } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import type { Change } from "./changes.ts";
 import { CLOSED, type Occurrence } from "./lifecycle.ts";
 
@@ -208,19 +208,17 @@ export function appendFeed(tx: Db, tenantId: string, changes: readonly Change[],
   const statements = [
     tx`select from tenant_state where tenant_id = ${tenantId} for no key update`.execute(),
     // A statement of its own: it must see what was committed while the lock waited.
-    fromHome(
-      tx,
-      tenantId,
-      () => tx<{ position: bigint }[]>`
+    tx<{ position: bigint }[]>`
         insert into feed (tenant_id, position, created_ms, changes, earlier)
         select home.tenant_id,
           coalesce((select position from feed where tenant_id = ${tenantId} order by position desc limit 1), 0) + 1,
           ${row.createdMs}::bigint, ${encodeChanges(row.changes)}::bytea, ${encodeEarlier(row.changes)}::bytea
         from ${home(tx, tenantId)}
-        returning position`,
-    ).then(([made]) => {
-      row.position = made?.position ?? 0n;
-    }),
+        returning position`
+      .execute()
+      .then(([made]) => {
+        row.position = made?.position ?? 0n;
+      }),
   ];
   Promise.all(statements).catch(() => undefined); // the transaction fails with it
   return () => row;

@@ -1,7 +1,7 @@
 import type { Config } from "../config/settings.ts";
 import { bigintArray, byteaArray, int4Array, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { again, transaction } from "../db/transaction.ts";
 import { type EntityBounds, tooManyEntities, unbounded } from "../entities/bounds.ts";
 import type { EntityCache } from "../entities/entity-cache.ts";
@@ -136,7 +136,7 @@ async function lockAndRead(
 
 /** Makes events that were not there when those that are were locked; returns the version of the rules. */
 async function makeEvents(tx: Db, tenantId: string, missing: readonly Subject[]) {
-  const insert = () => tx`
+  const insert = tx`
     insert into events (tenant_id, id, entity_id, name, dedup_key, alert_labels)
     select home.tenant_id, id, entity_id, name, nullif(dedup_key, ''), alert_labels
     from ${home(tx, tenantId)}, unnest(
@@ -150,7 +150,7 @@ async function makeEvents(tx: Db, tenantId: string, missing: readonly Subject[])
     on conflict do nothing`;
   const [[state], made] = await Promise.all([
     tx<{ rules_version: bigint }[]>`select rules_version from tenant_state where tenant_id = ${tenantId}`.execute(),
-    fromHome(tx, tenantId, insert),
+    insert.execute(),
   ]);
   // To lock them now would leave the order of locks.
   if (made.count < missing.length) throw again("another has made some of these events since");

@@ -1,6 +1,6 @@
 import { bigintArray, boolArray, byteaArray, int4Array, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { failpoint } from "../failpoint.ts";
 import type { Change, KeptOpen } from "./changes.ts";
 import type { Occurrence } from "./lifecycle.ts";
@@ -66,10 +66,7 @@ const keys = (written: readonly Written[]) => ({
 /** What no occurrence has: none is made, since those that are seen once more are there, under the locks of their events. */
 async function writeSeen(tx: Db, tenantId: string, written: readonly Written[]): Promise<void> {
   const { ids, numbers } = keys(written);
-  const rows = await fromHome(
-    tx,
-    tenantId,
-    () => tx<{ made: boolean }[]>`
+  const rows = await tx<{ made: boolean }[]>`
     insert into occurrences as o (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
       start_ms, last_seen_ms, instance_count, expires_ms, kept_open_ms)
     select home.tenant_id, event_id, number, 0, 0, false, '', '', '', '{}', 0, last_seen_ms, instance_count, expires_ms, kept_open_ms
@@ -84,8 +81,7 @@ async function writeSeen(tx: Db, tenantId: string, written: readonly Written[]):
     on conflict (tenant_id, event_id, number) do update set
       last_seen_ms = excluded.last_seen_ms, instance_count = excluded.instance_count, expires_ms = excluded.expires_ms,
       kept_open_ms = excluded.kept_open_ms
-    returning o.xmax::text = '0' as made`,
-  );
+    returning o.xmax::text = '0' as made`;
   if (rows.some(({ made }) => made)) throw new Error("an occurrence that was read under its event's lock is not there");
 }
 
@@ -113,10 +109,7 @@ function columns(tx: Db, written: readonly Written[]) {
 }
 
 async function writeWhole(tx: Db, tenantId: string, written: readonly Written[]): Promise<void> {
-  await fromHome(
-    tx,
-    tenantId,
-    () => tx`
+  await tx`
     insert into occurrences (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
       start_ms, last_seen_ms, end_ms, instance_count, expires_ms, kept_open_ms)
     select home.tenant_id, made.* from ${home(tx, tenantId)}, ${columns(tx, written)}
@@ -124,8 +117,7 @@ async function writeWhole(tx: Db, tenantId: string, written: readonly Written[])
       severity = excluded.severity, status = excluded.status, acknowledged = excluded.acknowledged, type = excluded.type,
       summary = excluded.summary, body = excluded.body, metadata = excluded.metadata, start_ms = excluded.start_ms,
       last_seen_ms = excluded.last_seen_ms, end_ms = excluded.end_ms, instance_count = excluded.instance_count,
-      expires_ms = excluded.expires_ms, kept_open_ms = excluded.kept_open_ms`,
-  );
+      expires_ms = excluded.expires_ms, kept_open_ms = excluded.kept_open_ms`;
   failpoint("ingest:occurrences-written");
 }
 
@@ -138,10 +130,7 @@ export function writeInstances(tx: Db, tenantId: string, changes: readonly Chang
   // In the order of the key, so that those of one page are added together.
   rows.sort((a, b) => Number(a.instance.timeMs - b.instance.timeMs) || Buffer.compare(a.eventId, b.eventId));
   return [
-    fromHome(
-      tx,
-      tenantId,
-      () => tx`
+    tx`
       insert into instances (tenant_id, event_id, time_ms, severity, status, number)
       select home.tenant_id, event_id, time_ms, severity, status, number
       from ${home(tx, tenantId)}, unnest(
@@ -150,8 +139,7 @@ export function writeInstances(tx: Db, tenantId: string, changes: readonly Chang
         ${int4Array(rows.map(({ instance }) => instance.severity))}::int4[],
         ${int4Array(rows.map(({ instance }) => instance.status))}::int4[],
         ${int4Array(rows.map(({ number }) => number))}::int4[]
-      ) as counted (event_id, time_ms, severity, status, number)`,
-    ),
+      ) as counted (event_id, time_ms, severity, status, number)`.execute(),
   ];
 }
 
@@ -172,10 +160,7 @@ const keptKeys = (kept: readonly Pick<KeptOpen, "event" | "number">[]) => ({
 
 function writeKeptTimes(tx: Db, tenantId: string, kept: readonly KeptOpen[]): Promise<unknown> {
   const { ids, numbers } = keptKeys(kept);
-  return fromHome(
-    tx,
-    tenantId,
-    () => tx`
+  return tx`
     insert into occurrences as o (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
       start_ms, last_seen_ms, instance_count, expires_ms, kept_open_ms)
     select home.tenant_id, event_id, number, 0, 0, false, '', '', '', '{}', 0, 0, 0, expires_ms, kept_open_ms
@@ -186,18 +171,14 @@ function writeKeptTimes(tx: Db, tenantId: string, kept: readonly KeptOpen[]): Pr
       ${bigintArray(kept.map(({ keptOpenMs }) => keptOpenMs))}::bigint[]
     ) as kept (event_id, number, expires_ms, kept_open_ms)
     on conflict (tenant_id, event_id, number) do update set
-      expires_ms = excluded.expires_ms, kept_open_ms = excluded.kept_open_ms`,
-  );
+      expires_ms = excluded.expires_ms, kept_open_ms = excluded.kept_open_ms`.execute();
 }
 
 type Shown = Required<Pick<KeptOpen, "event" | "number" | "texts">>;
 
 function writeTexts(tx: Db, tenantId: string, shown: readonly Shown[]): Promise<unknown> {
   const { ids, numbers } = keptKeys(shown);
-  return fromHome(
-    tx,
-    tenantId,
-    () => tx`
+  return tx`
     insert into occurrences as o (tenant_id, event_id, number, severity, status, acknowledged, type, summary, body, metadata,
       start_ms, last_seen_ms, instance_count)
     select home.tenant_id, event_id, number, 0, 0, false, '', summary, body, metadata, 0, 0, 0
@@ -209,6 +190,5 @@ function writeTexts(tx: Db, tenantId: string, shown: readonly Shown[]): Promise<
       ${jsonArray(shown.map(({ texts }) => texts.metadata))}::jsonb[]
     ) as shown (event_id, number, summary, body, metadata)
     on conflict (tenant_id, event_id, number) do update set
-      summary = excluded.summary, body = excluded.body, metadata = excluded.metadata`,
-  );
+      summary = excluded.summary, body = excluded.body, metadata = excluded.metadata`.execute();
 }

@@ -1,26 +1,13 @@
 import type { Fragment } from "postgres";
 import { textArray } from "../db/batch.ts";
 import type { Db, Pool } from "../db/connect.ts";
-import { sqlJoin } from "../db/sql-join.ts";
+import { ofAllTenants } from "../db/worker-nodes.ts";
 import type { Lane } from "./queue.ts";
-
-/*
- * What is asked over all tenants. Where tables lie distributed each worker is asked for its own (src/db/worker-nodes.ts), so that one that
- * is away keeps back its own tenants' work alone.
- */
 
 /** How many tenants with work of one kind one look finds. */
 const lanesMax = 10_000;
 
 type DueLane = Lane & { dueMs: number };
-
-/** A worker's parts of a table as one. */
-const together = (db: Db, shards: readonly string[]) =>
-  sqlJoin(
-    db,
-    shards.map((shard) => db`select * from ${db(shard)}`),
-    "union all",
-  );
 
 /**
  * The lanes with work that is due by then, the first due first, with the time that stands there: of each kind enough that
@@ -39,11 +26,8 @@ export async function dueLanes(
       order by due_ms, tenant_id limit ${lanesMax}
     ) as due
     order by due_ms`;
-  if (workers === undefined) return await due(system, system`due_work`);
-  const found = await workers.all(system, "due_work", (db, shards) =>
-    due(db, db`(${together(db, shards)}) as due_work` as Fragment),
-  );
-  return found.sort((a, b) => a.dueMs - b.dueMs);
+  const found = await ofAllTenants(workers, system, "due_work", due);
+  return [...found].sort((a, b) => a.dueMs - b.dueMs);
 }
 
 /** How much work of a kind there is, over all tenants. */
@@ -72,10 +56,7 @@ export async function backlogs(
       coalesce(${now} - min(case when failures > 0 then created_ms else greatest(created_ms, due_ms) end)
         filter (where due_ms <= ${now} or failures > 0), 0)::float8 as "oldestMs"
     from ${from} group by kind order by kind`;
-  if (workers === undefined) return await read(background, background`jobs`);
-  const found = await workers.all(background, "jobs", (db, shards) =>
-    read(db, db`(${together(db, shards)}) as jobs` as Fragment),
-  );
+  const found = await ofAllTenants(workers, background, "jobs", read);
   const byKind = Map.groupBy(found, ({ kind }) => kind);
   return [...byKind].sort(([a], [b]) => (a < b ? -1 : 1)).map(([kind, parts]) => sumOf(kind, parts));
 }

@@ -2,7 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import type { Fragment } from "postgres";
 import { bigintArray, int4Array, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { transaction } from "../db/transaction.ts";
 
 /** A job to be done. */
@@ -61,7 +61,7 @@ export async function enqueue(
   if (newJobs.length === 0) return;
   const due = newJobs.map(({ dueMs }) => BigInt(dueMs ?? nowMs));
   const first = due.reduce((a, b) => (b < a ? b : a));
-  const store = () => tx`
+  const store = tx`
     insert into jobs as stored
       (tenant_id, kind, id, payload, size, due_ms, created_ms, fence, lease_until_ms, failures)
     select home.tenant_id, ${kind}, id, payload, size, due_ms, ${BigInt(nowMs)}, 0, 0, 0
@@ -74,7 +74,7 @@ export async function enqueue(
     on conflict (tenant_id, kind, id) do update set
       payload = excluded.payload, size = excluded.size, due_ms = excluded.due_ms, created_ms = excluded.created_ms,
       fence = stored.fence + 1, lease_until_ms = 0, failures = 0`;
-  await Promise.all([fromHome(tx, tenantId, store), announce(tx, { tenantId, kind }, first)]);
+  await Promise.all([store.execute(), announce(tx, { tenantId, kind }, first)]);
 }
 
 /**
@@ -82,14 +82,13 @@ export async function enqueue(
  * so that transactions which enqueue do not wait for each other; `settle` cannot take it meanwhile.
  */
 export async function announce(tx: Db, { tenantId, kind }: Lane, dueMs: bigint): Promise<void> {
-  const note = () => tx`
+  await tx`
     insert into due_work (tenant_id, kind, due_ms)
     select home.tenant_id, ${kind}, ${dueMs} from ${home(tx, tenantId)} where not exists (
       select from due_work
       where tenant_id = ${tenantId} and kind = ${kind} and due_ms <= ${dueMs} for key share
     )
     on conflict (tenant_id, kind) do update set due_ms = least(due_work.due_ms, excluded.due_ms)`;
-  await fromHome(tx, tenantId, note, true);
 }
 
 /**
@@ -248,4 +247,44 @@ export async function settleJobs(db: Db, { tenantId, kind }: Lane, nowMs: number
     else if (row.due > now)
       await tx`update due_work set due_ms = ${row.due} where tenant_id = ${tenantId} and kind = ${kind}`;
   });
+}
+
+/** What a job that is still to be done holds; undefined: there is none of this id. */
+export async function payloadOf(db: Db, { tenantId, kind }: Lane, id: string): Promise<unknown> {
+  const [job] = await db<{ payload: unknown }[]>`
+    select payload from jobs where tenant_id = ${tenantId} and kind = ${kind} and id = ${id}`;
+  return job?.payload;
+}
+
+/** Whether at least this many jobs of a lane are still to be done. By the key. */
+export async function hasWaiting(tx: Db, { tenantId, kind }: Lane, count: number): Promise<boolean> {
+  const [row] = await tx<[{ waiting: number }]>`
+    select count(*)::int4 as waiting from (
+      select from jobs where tenant_id = ${tenantId} and kind = ${kind} limit ${count}
+    ) as waiting_jobs`;
+  return row.waiting === count;
+}
+
+/**
+ * Sees to it that a job of this id runs by `dueMs`, in the caller's transaction: one that is there keeps its payload. Where
+ * one is due by then its row is only locked as sharers do, so that callers do not wait for each other, and a run that holds
+ * `lockJob` is waited for.
+ */
+export async function runBy(tx: Db, { tenantId, kind }: Lane, id: string, dueMs: number, nowMs: number): Promise<void> {
+  const due = BigInt(dueMs);
+  const there = await tx`
+    select from jobs
+    where tenant_id = ${tenantId} and kind = ${kind} and id = ${id} and due_ms <= ${due} for key share`;
+  if (there.count > 0) return;
+  await tx`
+    insert into jobs as stored
+      (tenant_id, kind, id, payload, size, due_ms, created_ms, fence, lease_until_ms, failures)
+    values (${tenantId}, ${kind}, ${id}, '{}', 1, ${due}, ${BigInt(nowMs)}, 0, 0, 0)
+    on conflict (tenant_id, kind, id) do update set due_ms = least(stored.due_ms, excluded.due_ms)`;
+  await announce(tx, { tenantId, kind }, due);
+}
+
+/** Locks a job until the transaction ends: what `runBy` has seen before is committed, and it waits for what follows. */
+export async function lockJob(tx: Db, { tenantId, kind }: Lane, id: string): Promise<void> {
+  await tx`select from jobs where tenant_id = ${tenantId} and kind = ${kind} and id = ${id} for update`;
 }

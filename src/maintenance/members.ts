@@ -3,7 +3,7 @@ import type { Columns } from "../clause/field.ts";
 import { toSql } from "../clause/to-sql.ts";
 import { bigintArray, byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { matchingIds, splitIds } from "../entities/batched-writes.ts";
 import { childIds } from "../entities/children.ts";
 import { entityResolver } from "../entities/fields.ts";
@@ -115,16 +115,12 @@ function portionsOf(ids: readonly Buffer[]): Buffer[] {
 
 async function addTargets(tx: Db, tenantId: string, windowId: string, from: bigint, portions: readonly Buffer[]) {
   if (portions.length === 0) return;
-  await fromHome(
-    tx,
-    tenantId,
-    () => tx`
+  await tx`
     insert into maintenance_targets (tenant_id, window_id, place, ids)
     select home.tenant_id, ${windowId}::text, place, ids
     from ${home(tx, tenantId)}, unnest(
       ${bigintArray(portions.map((_, i) => from + BigInt(i)))}::bigint[], ${byteaArray(portions)}::bytea[]
-    ) as target (place, ids)`,
-  );
+    ) as target (place, ids)`;
 }
 
 /** Takes the next portion of entities into a run; "last": there is no other after it, "none": there was none. */
@@ -169,18 +165,14 @@ async function enterPortion(
 
 async function enter(tx: Db, tenantId: string, window: WindowRow, ids: readonly Buffer[]): Promise<void> {
   const exit = window.overrideExitState ? window.exitState : null;
-  await fromHome(
-    tx,
-    tenantId,
-    () => tx`
+  await tx`
     insert into maintenance_members (tenant_id, entity_id, window_id, run_start_ms, version, state, exit_state)
     select home.tenant_id, id, ${window.id}, ${window.runStartMs}, ${window.version}, ${window.maintenanceState},
       ${exit}::int4
     from ${home(tx, tenantId)}, unnest(${byteaArray(ids)}::bytea[]) as member (id)
     on conflict (tenant_id, entity_id, window_id) do update set
       run_start_ms = excluded.run_start_ms, version = excluded.version, state = excluded.state,
-      exit_state = excluded.exit_state`,
-  );
+      exit_state = excluded.exit_state`;
 }
 
 /** The state that windows give each of these entities, whose rows are locked: that of the latest started; null: none. */

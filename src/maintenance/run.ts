@@ -6,7 +6,7 @@ import { cancel, enqueue, type Job } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import type { Log } from "../log.ts";
 import type { RunNotice, WindowHooks } from "./hooks.ts";
-import { membersKind } from "./members.ts";
+import { membersJob, membersKind } from "./members.ts";
 import { progressValues, toProgress } from "./messages.ts";
 import { advance, nextChangeMs, type Progress, replan, type Step } from "./progress.ts";
 import { lockWindows, type RunRow, rulesOf } from "./rows.ts";
@@ -145,4 +145,9 @@ export function runsJob(hooks: WindowHooks, wake: () => void, log?: Pick<Log, "w
     });
   }
   return { name: runsKind, sizeMax: windowsMax, timed: true, run };
+}
+
+/** The background work of windows. `wake` informs the worker that something is due at once. */
+export function windowKinds(hooks: WindowHooks, wake: () => void, log?: Pick<Log, "warn">): JobKind[] {
+  return [runsJob(hooks, wake, log), membersJob(hooks)];
 }

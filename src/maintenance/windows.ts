@@ -20,7 +20,7 @@ import { notRun, replan, type Step, startNow, stopNow } from "./progress.ts";
 import { lockWindows, type RunRow, rulesOf, rulesWith, runColumns } from "./rows.ts";
 import { cancelRuns, changeMembers, planNext, storeMoved } from "./run.ts";
 import { type CheckedSpecification, checkFuture, checkSpecification } from "./specification.ts";
-import { maintenanceWindows as table } from "./tables.ts";
+import { maintenanceMembers as members, maintenanceWindows as table, maintenanceWindows as windows } from "./tables.ts";
 
 const kind = "maintenance window";
 
@@ -168,4 +168,28 @@ export async function stopWindow(tx: Db, id: string, { tenant, nowMs, hooks }: W
   if (row.runState !== RunState.IN_PROGRESS) throw failedPrecondition(`${kind} "${id}" is not running`);
   const moved = { row, ...stopNow(toProgress(row), rulesOf(row), nowMs) };
   return { id, dueMs: await storeMoved(tx, tenant.id, moved, nowMs, hooks) };
+}
+
+/** A window that an entity is in, and when its run ends, ms; null: by hand. */
+export interface OpenWindow {
+  readonly name: string;
+  readonly untilMs: bigint | null;
+}
+
+/** The open windows that an entity is in. */
+export async function openWindows(db: Db, tenantId: string, entityId: Buffer): Promise<OpenWindow[]> {
+  const entered = await orm(db)
+    .select({ id: members.windowId })
+    .from(members)
+    .where(and(eq(members.tenantId, tenantId), eq(members.entityId, entityId)));
+  // One id at a time: of several, what PostgreSQL reads depends on what it knows of the windows.
+  const found = await Promise.all(
+    entered.map(({ id }) =>
+      orm(db)
+        .select({ name: windows.name, untilMs: windows.runEndMs })
+        .from(windows)
+        .where(and(eq(windows.tenantId, tenantId), eq(windows.id, id))),
+    ),
+  );
+  return found.flat().sort((one, other) => (one.name < other.name ? -1 : 1));
 }

@@ -1,6 +1,6 @@
 import { bigintArray, byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { decodeChunk, encodeChunk, type Points } from "./codec/chunk.ts";
 import { mergedPoints } from "./merged-points.ts";
 
@@ -111,10 +111,7 @@ async function replace(
       where tenant_id = ${tenantId} and series = any(${series}::bigint[]) and first_ms = any(${firstMs}::bigint[])
         and ${pairs}::jsonb ? (series || ' ' || first_ms)`;
   }
-  await fromHome(
-    tx,
-    tenantId,
-    () => tx`
+  await tx`
     insert into metric_chunks (tenant_id, series, first_ms, last_ms, points, chunk)
     select home.tenant_id, series, first_ms, last_ms, points, chunk from ${home(tx, tenantId)}, unnest(
       ${bigintArray(made.map(({ series }) => BigInt(series)))}::bigint[],
@@ -124,6 +121,5 @@ async function replace(
       ${byteaArray(made.map(({ points }) => encodeChunk(points)))}::bytea[]
     ) as made (series, first_ms, last_ms, points, chunk)
     on conflict (tenant_id, series, first_ms) do update
-      set last_ms = excluded.last_ms, points = excluded.points, chunk = excluded.chunk`,
-  );
+      set last_ms = excluded.last_ms, points = excluded.points, chunk = excluded.chunk`;
 }

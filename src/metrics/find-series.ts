@@ -2,7 +2,7 @@ import type { Fragment } from "postgres";
 import { compareCodePoints } from "../clause/code-point-order.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
-import { effectiveMetrics } from "../dictionary/effective.ts";
+import { effectiveMetrics } from "../dictionary/entries.ts";
 import { metadataKeysOf, metadataKeysQuery } from "../entities/field-keys.ts";
 import type { FirstEntity } from "../entities/first-match.ts";
 import { seriesId } from "./identity.ts";

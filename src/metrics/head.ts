@@ -1,7 +1,7 @@
 import type { Fragment } from "postgres";
 import { bigintArray, byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { encodeHeadBlock, type HeadPoints } from "./codec/head-block.ts";
 
 /** The head of a tenant lies in this many parts: those of series whose numbers leave the same rest. */
@@ -116,7 +116,7 @@ export async function writeGathered(
 async function writeRows(tx: Db, tenantId: string, rows: readonly HeadRow[], level: number, written: Fragment) {
   if (rows.length === 0) return;
   const spans = rows.map(({ points }) => bounds(points.times));
-  const insert = () => tx`
+  await tx`
     insert into metric_heads
       (tenant_id, bucket, written_us, part, level, first_series, last_series, first_ms, last_ms, points, block)
     select home.tenant_id, bucket, ${written}, part, ${level}::smallint, first_series, last_series, first_ms, last_ms,
@@ -131,5 +131,4 @@ async function writeRows(tx: Db, tenantId: string, rows: readonly HeadRow[], lev
       ${int4Array(rows.map(({ points }) => points.times.length))}::int4[],
       ${byteaArray(rows.map(({ points }) => encodeHeadBlock(points)))}::bytea[]
     ) as sent (bucket, part, first_series, last_series, first_ms, last_ms, points, block)`;
-  await fromHome(tx, tenantId, insert);
 }

@@ -1,5 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Db } from "../db/connect.ts";
+import type { Db, Sql } from "../db/connect.ts";
+import { transaction } from "../db/transaction.ts";
+import { every } from "../every.ts";
 import { enqueue, hasten } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { firstAtOrAfter } from "./aggregate.ts";
@@ -281,6 +283,36 @@ export function mergingKind(retentionSec: number): JobKind & { stats(): { points
     async run(tx, tenantId, jobs, nowMs) {
       const dueMs = await mergeHead(tx, tenantId, nowMs, false, merging);
       return jobs.map(({ id }) => ({ id, dueMs, payload: {} }));
+    },
+  };
+}
+
+/** Informs the jobs that merge of new points, so that tenants without any have no job to run. */
+export interface MergeCandidates {
+  /** Points of a tenant were stored. */
+  note(tenantId: string): void;
+  /** Reports what was noted, and no more afterwards. */
+  stop(): Promise<void>;
+}
+
+/** Starts to report, once in `periodMs` a tenant. A hint that is lost delays merging by an hour at most, and no search. */
+export function mergeCandidates(sql: Sql, nowMs: () => number, periodMs = 10_000): MergeCandidates {
+  let noted = new Set<string>();
+
+  async function tell() {
+    const tenants = noted;
+    noted = new Set();
+    for (const tenantId of tenants) {
+      await transaction(sql, (tx) => hastenMerging(tx, tenantId, nowMs())).catch(() => undefined);
+    }
+  }
+
+  const rounds = every(periodMs, tell);
+  return {
+    note: (tenantId) => void noted.add(tenantId),
+    async stop() {
+      await rounds.stop();
+      await tell();
     },
   };
 }

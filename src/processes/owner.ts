@@ -13,9 +13,9 @@ import { mergedMetrics } from "../telemetry/merged-metrics.ts";
 import { type MetricsPort, metricsPort, metricsText } from "../telemetry/metrics-port.ts";
 import { version } from "../version.ts";
 import { type Fleet, type Options, startFleet } from "./fleet.ts";
-import { grantedMemory, heapLimit, isHeapLimit } from "./heap-limit.ts";
 import type { Assignment } from "./messages.ts";
 import { openDispatch } from "./port-dispatch.ts";
+import { grantedMemory, heapLimit, isHeapLimit } from "./process-count.ts";
 
 /** What serving processes serve. */
 export type Machine = Omit<Server, "connections" | "notReady" | "metrics">;

@@ -1,9 +1,8 @@
 import cluster from "node:cluster";
-import { availableParallelism } from "node:os";
+import { availableParallelism, totalmem } from "node:os";
 import type { Config } from "../config/settings.ts";
 import { checkServer, connectOnce, type Db } from "../db/connect.ts";
 import { extraConnections } from "../prepared-database.ts";
-import { grantedMemory } from "./heap-limit.ts";
 
 /** How many processes serve, and what has decided it. */
 export interface ProcessCount {
@@ -81,3 +80,45 @@ export async function freeConnections(db: Db): Promise<number> {
     )::int4 as free`;
   return Math.max(0, row.free);
 }
+
+const MiB = 1024 * 1024;
+
+/** Twice the largest message, and connections that read slowly beside others: less would refuse what one server takes. */
+const [bodyBytesMin, answerBytesMin] = [32 * MiB, 64 * MiB];
+
+/**
+ * Bounds of a machine, divided between the processes that serve its port. The pool stays that of a process, and so do lookups of sessions,
+ * which take of it; sessions of a key are counted in the database.
+ */
+export function limitShares(config: Config, processes: number): Config {
+  const share = (bound: number) => Math.ceil(bound / processes);
+  return {
+    ...config,
+    waitingCallsMax: share(config.waitingCallsMax),
+    bodyBytesMax: Math.max(share(config.bodyBytesMax), Math.min(bodyBytesMin, config.bodyBytesMax)),
+    answerBytesMax: Math.max(share(config.answerBytesMax), Math.min(answerBytesMin, config.answerBytesMax)),
+    streamsMax: share(config.streamsMax),
+    connectionsMax: share(config.connectionsMax),
+  };
+}
+
+const [leastMiB, mostMiB] = [256, 1024];
+/** The rest is for what V8 does not count (bodies, answers, sockets), and for the embedded PostgreSQL. */
+const heapShare = 0.4;
+
+/** Memory that the machine, or the cgroup of this process, grants, bytes. */
+export function grantedMemory(): number {
+  return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+}
+
+/**
+ * Returns the argument of Node that bounds the heap of each of `processes`: one that runs away dies in seconds, where V8's own bound of up to
+ * 4 GiB has a server stand still for long, or the kernel end PostgreSQL first. `granted`: bytes.
+ */
+export function heapLimit(granted: number, processes: number): string {
+  const share = Math.floor((granted * heapShare) / MiB / processes);
+  return `--max-old-space-size=${Math.min(Math.max(share, leastMiB), mostMiB)}`;
+}
+
+/** Returns whether arguments of Node, as one text, bound its heap. */
+export const isHeapLimit = (args: string): boolean => /--max[-_]old[-_]space[-_]size/.test(args);

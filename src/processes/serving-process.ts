@@ -7,8 +7,8 @@ import { type HandedCertificate, handedCertificate } from "../http/live-certific
 import type { Incoming } from "../http/port.ts";
 import { openLog } from "../rpc/log.ts";
 import { type Server, startServer } from "../server.ts";
-import { limitShares } from "./limit-shares.ts";
 import type { Assignment, Load, Order, Report } from "./messages.ts";
+import { limitShares } from "./process-count.ts";
 
 const reportMs = 200;
 /** A report that says nothing new shows that the process lives. */

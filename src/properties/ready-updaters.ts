@@ -5,7 +5,7 @@ import type { Db } from "../db/connect.ts";
 import type { CustomProperties, LockedEntity } from "../entities/custom-properties.ts";
 import { type Pace, paced } from "../event-loop.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
-import type { ReadyUpdater } from "./apply-to-entities.ts";
+import type { ReadyUpdater } from "./evaluate.ts";
 import { toQuery, type UpdaterRow } from "./messages.ts";
 import { updaterResolver } from "./updater-fields.ts";
 import { setVersion } from "./updater-set.ts";

@@ -9,14 +9,15 @@ import {
 } from "#gen/belfry/properties/v1/custom_property_updater_pb.ts";
 import { checkClause } from "../clause/check.ts";
 import { type QuotaBounds, tooLarge, tooMany } from "../db/admission-quota.ts";
+import { jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { alreadyExists, notFound } from "../errors.ts";
 import { paced } from "../event-loop.ts";
 import type { Broken } from "../rpc/constraint-rules.ts";
 import { textOf, validateItem } from "../rpc/validate.ts";
+import type { UpdaterRow } from "./messages.ts";
 import { propertyUpdaters } from "./tables.ts";
-import { bytesOf, heldUpdaters } from "./updater-bytes.ts";
 import { brokenKeys } from "./updater-fields.ts";
 import { startUpdaters } from "./updater-job.ts";
 import { changeSet, lockSet } from "./updater-set.ts";
@@ -242,4 +243,28 @@ export async function switchUpdaters(
   await changeSet(tx, tenantId);
   if (enabled) await startUpdaters(tx, tenantId, [...found], nowMs);
   return ids.map((id) => (found.has(id) ? good(id) : unknown(id)));
+}
+
+/** What counts of an updater for the bound of bytes. */
+type Counted = Pick<UpdaterRow, "name" | "description" | "tags" | "entityInput" | "properties">;
+
+/** The bytes that an updater takes when it is read: the same before it is stored as afterwards. */
+const bytesSql = (db: Db) => db`octet_length(name) + octet_length(description) + octet_length(tags::text)
+  + octet_length(entity_input::text) + octet_length(properties::text)`;
+
+/** The bytes that each of these will hold; 0 for undefined. */
+export async function bytesOf(db: Db, updaters: readonly (Counted | undefined)[]): Promise<number[]> {
+  const column = <K extends keyof Counted>(name: K) => updaters.map((each) => each?.[name] ?? null);
+  const rows = await db<{ bytes: number }[]>`
+    select coalesce(${bytesSql(db)}, 0) as bytes from unnest(
+      ${textArray(column("name"))}::text[], ${textArray(column("description"))}::text[], ${jsonArray(column("tags"))}::jsonb[],
+      ${jsonArray(column("entityInput"))}::jsonb[], ${jsonArray(column("properties"))}::jsonb[]
+    ) with ordinality as sent (name, description, tags, entity_input, properties, place)
+    order by place`;
+  return rows.map(({ bytes }) => bytes);
+}
+
+/** A tenant's updaters, each with its name and the bytes that it holds. */
+export function heldUpdaters(db: Db, tenantId: string): Promise<{ id: string; name: string; bytes: number }[]> {
+  return db`select id, name, ${bytesSql(db)} as bytes from property_updaters where tenant_id = ${tenantId}`;
 }

@@ -1,14 +1,16 @@
 import { randomUUIDv7 } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConnectError } from "@connectrpc/connect";
-import type { Pool } from "../db/connect.ts";
+import type { Db, Pool } from "../db/connect.ts";
 import { isConnectionLost } from "../db/driver/connection-errors.ts";
 import { isContent } from "../db/refused-content.ts";
+import type { Rounds } from "../every.ts";
+import { everyAsLeader } from "../jobs/leader.ts";
+import { inTurns } from "../jobs/round-robin.ts";
 import { type Hold, limiter } from "../limiter.ts";
 import type { Log } from "../log.ts";
 import type { RecordAudit } from "../rpc/audit.ts";
 import { insertAuditRows, type TimedAuditRow } from "./audit.ts";
-import { auditRetention } from "./audit-retention.ts";
 
 /** Writes the rows of calls that were refused or have failed, after their answer is known. */
 export interface AuditQueue {
@@ -153,4 +155,36 @@ async function within(done: Promise<unknown> | undefined, ms: number): Promise<v
   const end = new AbortController();
   await Promise.race([done, sleep(ms, undefined, { signal: end.signal }).catch(() => {})]);
   end.abort();
+}
+
+const lookMs = 3_600_000;
+/** Rows a statement: some milliseconds. */
+const portion = 1000;
+
+/** Removes rows of a tenant's audit log from before this time, the oldest first, at most a portion; returns how many went. */
+export async function dropAuditRows(db: Db, tenantId: string, beforeMs: number): Promise<number> {
+  const gone = await db`
+    delete from audit_entries where tenant_id = ${tenantId} and (time_ms, id) in (
+      select time_ms, id from audit_entries
+      where tenant_id = ${tenantId} and time_ms < ${BigInt(Math.floor(beforeMs))}
+      order by time_ms, id limit ${portion}
+    )`;
+  return gone.count;
+}
+
+/**
+ * Removes what is older than `keepSec` from the audit log of all tenants, in turns and once an hour, where this process leads;
+ * 0 keeps it for ever.
+ */
+export function auditRetention(db: Db, keepSec: number, nowMs: () => number, log: Pick<Log, "warn">): Rounds {
+  if (keepSec === 0) return { stop: () => Promise.resolve() };
+  return everyAsLeader({ db, name: "audit.retention", ms: lookMs, firstMs: 5000 }, async (going) => {
+    const ids = (await db<{ id: string }[]>`select id from tenants`).map(({ id }) => id);
+    await inTurns(
+      ids,
+      going,
+      async (id) => (await dropAuditRows(db, id, nowMs() - keepSec * 1000)) === portion,
+      (failed) => log.warn(failed, "old rows of the audit log were not removed"),
+    );
+  });
 }

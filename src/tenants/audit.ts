@@ -2,7 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import type { HandlerContext } from "@connectrpc/connect";
 import { bigintArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { resourceText, resourceType } from "../rpc/audit.ts";
 import { callRecord, principalOf } from "../rpc/context.ts";
 import { codeName } from "../rpc/log.ts";
@@ -72,10 +72,7 @@ async function insertNow(tx: Db, tenantId: string, row: AuditRow) {
 
 /** Writes rows of one tenant. May be repeated. */
 export async function insertAuditRows(db: Db, tenantId: string, rows: readonly TimedAuditRow[]): Promise<void> {
-  await fromHome(
-    db,
-    tenantId,
-    () => db`
+  await db`
     insert into audit_entries
       (tenant_id, id, time_ms, client_id, client_name, rpc, method, resource, outcome, request_id, key_prefix,
         session_id)
@@ -93,6 +90,5 @@ export async function insertAuditRows(db: Db, tenantId: string, rows: readonly T
       ${textArray(rows.map(({ keyPrefix }) => keyPrefix ?? null))}::text[],
       ${textArray(rows.map(({ sessionId }) => sessionId ?? null))}::text[]
     ) as entry
-    on conflict (tenant_id, id) do nothing`,
-  );
+    on conflict (tenant_id, id) do nothing`;
 }

@@ -1,8 +1,8 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ApiClientSchema, ApiClientType } from "#gen/belfry/tenants/v1/api_client_pb.ts";
 import {
-  type ApiClientService,
+  ApiClientService,
   CreateApiClientResponseSchema,
   CreateApiKeyResponseSchema,
   DeleteApiClientResponseSchema,
@@ -11,11 +11,14 @@ import {
   ListApiClientsResponseSchema,
   ListApiKeysResponseSchema,
 } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
-import type { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
+import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
+import { SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { issueKey, listKeys, revokeKey } from "../auth/api-keys.ts";
+import type { startCallers } from "../auth/callers.ts";
 import { deleteClient, getClient, listClients, roleOf } from "../auth/clients.ts";
 import { createClient } from "../auth/issue-key.ts";
 import type { ClientType } from "../auth/principal.ts";
+import type { Config } from "../config/settings.ts";
 import { checkQuota, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
@@ -23,7 +26,9 @@ import { principalOf } from "../rpc/context.ts";
 import { timestampMs } from "../rpc/timestamp.ts";
 import { audited } from "./audit.ts";
 import { listAuditEntries } from "./audit-log.ts";
+import type { AuditQueue } from "./audit-queue.ts";
 import { toApiClient, toApiKey } from "./messages.ts";
+import { sessionService } from "./session-service.ts";
 
 const clientTypes: Readonly<Record<number, ClientType>> = {
   [ApiClientType.DATA_INGEST]: "DATA_INGEST",
@@ -102,4 +107,18 @@ export function auditLogService(
       return await listAuditEntries(db, principalOf(context).tenantId, request, context.signal);
     },
   };
+}
+
+/** The services of this package. */
+export function tenantServices(
+  db: Db,
+  config: Config,
+  callers: ReturnType<typeof startCallers>,
+  audit: AuditQueue,
+): readonly [DescService, Partial<ServiceImpl<DescService>>][] {
+  return [
+    [ApiClientService, apiClientService(db, config)],
+    [AuditLogService, auditLogService(db, audit.settled)],
+    [SessionService, sessionService(db, { ...callers, bounds: config })],
+  ];
 }

@@ -1,6 +1,6 @@
 import type { Fragment } from "postgres";
 import type { Db } from "../db/connect.ts";
-import { fromHome, home } from "../db/home-row.ts";
+import { home } from "../db/home-row.ts";
 import { again } from "../db/transaction.ts";
 
 /** What of a tenant's is counted: rows that data make and that have a bound. */
@@ -46,7 +46,7 @@ export async function holdCount(tx: Db, tenantId: string, what: Counted): Promis
  * snapshot holds the rows and their count, so that nothing is locked meanwhile; of two at once one would be too much.
  */
 export async function correctCount(tx: Db, tenantId: string, what: Counted, rows: Fragment): Promise<void> {
-  const correct = () => tx`
+  await tx`
     insert into tenant_counts (tenant_id, what, count)
     select home.tenant_id, ${what}::text, missing from ${home(tx, tenantId)}, (
       select (select count(*) from ${rows})
@@ -54,7 +54,6 @@ export async function correctCount(tx: Db, tenantId: string, what: Counted, rows
     ) as compared
     where missing <> 0
     on conflict (tenant_id, what) do update set count = tenant_counts.count + excluded.count`;
-  await fromHome(tx, tenantId, correct);
 }
 
 const leftOut = "left-out-fields";

@@ -1,18 +1,22 @@
 import { randomUUIDv7 } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { and, eq, exists, ne, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
-import type { UserAccountFilter } from "#gen/belfry/users/v1/user_account_service_pb.ts";
+import { type UserAccount, UserAccountSchema } from "#gen/belfry/users/v1/user_account_pb.ts";
+import type { UpdateUserAccountRequest, UserAccountFilter } from "#gen/belfry/users/v1/user_account_service_pb.ts";
+import { textArray } from "../db/batch.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { textsOf } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
-import { alreadyExists, invalidField, notFound } from "../errors.ts";
-import type { AccountUpdate } from "./account-update.ts";
-import { setGroups } from "./memberships.ts";
+import { alreadyExists, invalidField, invalidFields, notFound } from "../errors.ts";
+import { normalizedName } from "../rpc/name-rules.ts";
+import { changedFields } from "../rpc/update-mask.ts";
 import type { AccountRow } from "./messages.ts";
-import { userAccountGroups, userAccounts } from "./tables.ts";
+import { userAccountGroups, userAccounts, userGroups } from "./tables.ts";
 
 const groupNames = (tenantId: string) =>
   new QueryBuilder()
@@ -180,4 +184,91 @@ export async function searchIds(
     .where(matching)
     .orderBy(userAccounts.id);
   return rows.map(({ id }) => id);
+}
+
+/** An update of an account, in whichever form it came. */
+export interface AccountUpdate {
+  /** Holds the new values of the fields in `changed`; the others mean nothing. */
+  account: UserAccount;
+  changed: ReadonlySet<keyof UserAccount>;
+  /** Where a field of the account is in the request. */
+  path(field: "email" | "password" | "firstName" | "lastName" | "groups"): string;
+}
+
+const inUser = "user.";
+
+/**
+ * Reads an update, whose fields are in `user` or beside it. Its mask may name them either way.
+ * @throws code 3 for both forms at once, a mask that names what is no field, a required field that is cleared
+ */
+export function accountUpdate(request: UpdateUserAccountRequest): AccountUpdate {
+  const paths = request.updateMask?.paths ?? [];
+  const named = paths.filter((path) => path.startsWith(inUser));
+  const nested = request.user !== undefined || named.length > 0;
+  const { email, password, firstName, lastName, groups } = request;
+  const beside = email !== "" || password !== undefined || firstName !== "" || lastName !== "" || groups.length > 0;
+  if (nested && (beside || (named.length > 0 && named.length < paths.length))) {
+    throw invalidField(
+      "user",
+      "must not stand beside fields of the account: send them either in it or without it",
+      FieldRule.EXCLUDED,
+    );
+  }
+  const account = nested
+    ? (request.user ?? create(UserAccountSchema))
+    : create(UserAccountSchema, { email, firstName, lastName, groups, ...(password !== undefined && { password }) });
+  const bare = paths.map((path) => (path.startsWith(inUser) ? path.slice(inUser.length) : path));
+  const changed = changedFields(UserAccountSchema, account, create(FieldMaskSchema, { paths: bare }));
+  const path = (field: string) => (nested ? inUser + field : field);
+  if (changed.has("email") && account.email === "")
+    throw invalidField(path("email"), "is required", FieldRule.REQUIRED);
+  if (changed.has("password") && account.password === undefined)
+    throw invalidField(path("password"), "is required", FieldRule.REQUIRED);
+  return { account, changed, path };
+}
+
+/**
+ * Puts an account into exactly these groups, in the caller's transaction, and answers them; a name that stands twice counts
+ * once. The account's row is locked or new, so that no other transaction does this to it meanwhile.
+ * @throws code 3 below `path` that names each group which does not exist
+ */
+export async function setGroups(
+  tx: Db,
+  tenantId: string,
+  accountId: string,
+  names: readonly string[],
+  path: string,
+): Promise<string[]> {
+  const asked = names.map(normalizedName);
+  const wanted = [...new Set(asked)];
+  if (wanted.length > 0) await holdGroups(tx, tenantId, asked, path);
+  const own = and(eq(userAccountGroups.tenantId, tenantId), eq(userAccountGroups.accountId, accountId));
+  await orm(tx).delete(userAccountGroups).where(own);
+  const rows = wanted.map((groupName, place) => ({ tenantId, accountId, groupName, place }));
+  if (rows.length > 0) await orm(tx).insert(userAccountGroups).values(rows);
+  return wanted;
+}
+
+/** Keeps groups from being deleted until the transaction ends: a deletion at the same time waits, or has been first. */
+async function holdGroups(tx: Db, tenantId: string, names: readonly string[], path: string) {
+  // In order, and before any of their rows is locked, so that no deadlock is possible.
+  const held = await orm(tx)
+    .select({ name: userGroups.name })
+    .from(userGroups)
+    .where(and(eq(userGroups.tenantId, tenantId), sql`${userGroups.name} = any(${textArray(names)}::text[])`))
+    .orderBy(userGroups.name)
+    .for("key share");
+  const found = new Set(held.map(({ name }) => name));
+  const missing = names.flatMap((name, i) =>
+    found.has(name)
+      ? []
+      : [
+          {
+            path: `${path}[${i}]`,
+            rule: `there is no group named ${JSON.stringify(name)}`,
+            id: FieldRule.UNKNOWN_NAME,
+          },
+        ],
+  );
+  if (missing.length > 0) throw invalidFields(missing);
 }

@@ -16,6 +16,7 @@ import { transaction } from "../db/transaction.ts";
 import { holderOf, principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
 import {
+  accountUpdate,
   changeAccount,
   deleteAccount,
   insertAccount,
@@ -24,7 +25,6 @@ import {
   refuseTaken,
   searchIds,
 } from "./account-rows.ts";
-import { accountUpdate } from "./account-update.ts";
 import { toUserAccount } from "./messages.ts";
 import { checkPassword, type HashPassword } from "./password.ts";
 

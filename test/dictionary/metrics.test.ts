@@ -1,7 +1,7 @@
 import { createClient } from "@connectrpc/connect";
 import { beforeAll, describe, expect, test } from "vitest";
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
-import { effectiveEntityFields, effectiveMetrics } from "../../src/dictionary/effective.ts";
+import { effectiveEntityFields, effectiveMetrics } from "../../src/dictionary/entries.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";

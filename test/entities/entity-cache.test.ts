@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
 import { type EntityCache, entityCache } from "../../src/entities/entity-cache.ts";
@@ -8,6 +7,7 @@ import { touchEntities } from "../../src/entities/touch.ts";
 import { storingChanges } from "../../src/events/changes.ts";
 import { ingestEvents } from "../../src/events/ingest.ts";
 import { testDatabase } from "../support/database.ts";
+import { bareTenant } from "../support/tenant.ts";
 
 const sent: string[] = [];
 const { sql } = await testDatabase({
@@ -35,7 +35,7 @@ const livenessOf = async (tenant: string) => {
 };
 
 test("what is known takes no statement; a new minute moves liveness, without the indexes", async () => {
-  const [tenant, known] = [randomUUID(), entityCache()];
+  const [tenant, known] = [await bareTenant(sql), entityCache()];
   await see(tenant, known, 10);
   sent.length = 0;
   await see(tenant, known, 10);
@@ -47,7 +47,7 @@ test("what is known takes no statement; a new minute moves liveness, without the
 });
 
 test("what was not committed is not known", async () => {
-  const [tenant, known] = [randomUUID(), entityCache()];
+  const [tenant, known] = [await bareTenant(sql), entityCache()];
   const aborted = transaction(sql, async (tx) => {
     const sighting = { id: entityId(tenant, dimensions), dimensions, timestampMs: BigInt(10 * minuteMs) };
     await touchEntities(tx, tenant, [sighting], 1, known);
@@ -60,7 +60,7 @@ test("what was not committed is not known", async () => {
 });
 
 test("an entity that is deleted and revived elsewhere keeps its liveness", async () => {
-  const [tenant, here, there] = [randomUUID(), entityCache(), entityCache()];
+  const [tenant, here, there] = [await bareTenant(sql), entityCache(), entityCache()];
   await see(tenant, here, 10);
   await putModels(sql, tenant, [model(11 * minuteMs, { _svc_deleted_entity: true })], 1, undefined, there);
   // Of a deleted one nothing is remembered, whatever was known before.
@@ -71,7 +71,7 @@ test("an entity that is deleted and revived elsewhere keeps its liveness", async
 });
 
 test("an event whose entity was known and is not there is stored all the same", async () => {
-  const [tenant, known] = [randomUUID(), entityCache()];
+  const [tenant, known] = [await bareTenant(sql), entityCache()];
   known.noteEntity(eventIds(tenant, dimensions, "e").entityId, 99 * minuteMs);
   const texts = { type: "", summary: "", body: "", metadata: {} };
   const item = { name: "e", dimensions, timeMs: 5n, severity: 1, status: 1, acknowledged: undefined, ...texts };
@@ -80,7 +80,7 @@ test("an event whose entity was known and is not there is stored all the same", 
 });
 
 test("the same model again takes one read, whatever the order of its keys; a newer one that says the same is a plain update", async () => {
-  const [tenant, known] = [randomUUID(), entityCache()];
+  const [tenant, known] = [await bareTenant(sql), entityCache()];
   await putModels(sql, tenant, [model(5, { name: "a", tags: { x: 1, y: [2, { p: 3, q: 4 }] } })], 1, undefined, known);
   sent.length = 0;
   await putModels(sql, tenant, [model(5, { tags: { y: [2, { q: 4, p: 3 }], x: 1 }, name: "a" })], 2, undefined, known);

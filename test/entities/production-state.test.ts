@@ -9,13 +9,14 @@ import { lockProductionStates, setWindowStates } from "../../src/entities/produc
 import { putModels } from "../../src/entities/put.ts";
 import { searchEntities } from "../../src/entities/search.ts";
 import { testDatabase } from "../support/database.ts";
+import { bareTenant } from "../support/tenant.ts";
 
 const { sql } = await testDatabase();
 const nowMs = 1_000_000;
 
 /** Three hosts: `a` without a state, `b` in test, `c` decommissioned. */
 async function hosts() {
-  const tenant = { id: randomUUID(), name: "north" };
+  const tenant = { id: await bareTenant(sql), name: "north" };
   const idOf = (source: string) => entityId(tenant.id, { source });
   const put = (source: string, metadata: Record<string, unknown>, timeMs = nowMs) =>
     putModels(sql, tenant.id, [{ timestampMs: BigInt(timeMs), dimensions: { source }, metadata }], timeMs);

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -13,6 +12,7 @@ import { touchEntities } from "../../src/entities/touch.ts";
 import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
+import { bareTenant } from "../support/tenant.ts";
 
 const { sql } = await testDatabase();
 const minute = 60_000;
@@ -36,7 +36,7 @@ async function waiting() {
 }
 
 async function after(...batches: ModelItem[][]) {
-  const tenant = randomUUID();
+  const tenant = await bareTenant(sql);
   for (const batch of batches) await putModels(sql, tenant, batch, 1_000_000);
   return entity(tenant);
 }
@@ -67,7 +67,7 @@ describe("a model", () => {
   );
 
   test("describes an entity that so far was only seen in events, whatever its time", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     const dimensions = { source: "web-1" };
     await touchEntities(sql, tenant, [{ id: entityId(tenant, dimensions), dimensions, timestampMs: 9n * 60_000n }], 1);
     expect(await entity(tenant)).toMatchObject({ name: "source=web-1", model_ms: null });
@@ -76,7 +76,7 @@ describe("a model", () => {
   });
 
   test("sent again writes no new row version; a newer one that says the same moves the times alone", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     await putModels(sql, tenant, [model(10, { name: "a", rack: 1 })], 100);
     const first = await entity(tenant);
     // The order of its keys is none of its content.
@@ -102,7 +102,7 @@ describe("of models out of order", () => {
   });
 
   test("a repeat counts as newest where points have moved the liveness on before it", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     const dimensions = { source: "web-1" };
     await putModels(sql, tenant, [model(10, { name: "a" })], 1);
     const timestampMs = BigInt(3 * minute);
@@ -113,7 +113,7 @@ describe("of models out of order", () => {
   });
 
   test("a repeat that was read before another name came wins over it by its time", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     await putModels(sql, tenant, [model(10, { name: "a" })], 1);
     let repeated: Promise<unknown> = Promise.resolve();
     await transaction(sql, async (tx) => {
@@ -143,7 +143,7 @@ describe("deletion by the reserved key", () => {
   });
 
   test("is not undone by data that merely name the entity", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     const dimensions = { source: "web-1" };
     await putModels(sql, tenant, [model(10), deletion(20)], 100);
     await touchEntities(sql, tenant, [{ id: entityId(tenant, dimensions), dimensions, timestampMs: 999_999n }], 100);
@@ -166,7 +166,7 @@ describe("a batch of models", () => {
   });
 
   test("reports which living entities it created, described again or revived, in its transaction; repeats tell none", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     const heard: string[][] = [];
     let now = 1_000_000;
     async function put(...models: ModelItem[]) {
@@ -191,7 +191,7 @@ describe("a batch of models", () => {
   });
 
   test("whose hearer fails is not stored", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     const failing = putModels(sql, tenant, [model(10)], 100, () => Promise.reject(new Error("no")));
     await expect(failing).rejects.toThrow("no");
     expect(await entity(tenant)).toBeUndefined();
@@ -213,7 +213,7 @@ describe("a batch of models", () => {
   });
 
   test("of a thousand, sent at once by many clients in different orders, neither deadlocks nor loses one", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     let begun = 0;
     const counting = new Proxy(sql, {
       get(target, name) {
@@ -259,7 +259,7 @@ describe("the bound on a tenant's entities", () => {
   };
 
   test("refuses models of further ones by themselves; those that are there are described all the same", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     expect(await put(tenant, ["a", "b"])).toEqual(new Map());
     const refused = await put(tenant, ["a", "c", "d", "b", "d"], 20);
     expect([...refused.values()]).toEqual([...refused].map(() => reason));
@@ -270,7 +270,7 @@ describe("the bound on a tenant's entities", () => {
   });
 
   test("is not passed by several at once, nor by what is only seen", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     const see = (source: string) =>
       touchEntities(
         sql,
@@ -289,7 +289,7 @@ describe("the bound on a tenant's entities", () => {
   });
 
   test("leaves further names of fields out; a search that asks for them finds what has them", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     const few = { ...unbounded, fieldsMax: 3 };
     await putModels(sql, tenant, [model(10, { a: 1, b: 1, c: 1 })], 1, undefined, undefined, few);
     await putModels(sql, tenant, [model(20, { a: 1, d: 1 }, "other")], 1, undefined, undefined, few);
@@ -304,7 +304,7 @@ describe("retention", () => {
   const day = 86_400_000;
   const now = 1000 * day;
   const world = async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     const used = new Set<string>();
     const id = (source: string) => entityId(tenant, { source });
     const retention = {

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
@@ -17,6 +16,7 @@ import {
 } from "../../src/events/feed.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { testDatabase } from "../support/database.ts";
+import { bareTenant } from "../support/tenant.ts";
 
 const { sql } = await testDatabase();
 const CLOSED = 3;
@@ -41,7 +41,7 @@ async function feedOf(tenant: string) {
 }
 
 test("changes are told within the transaction, in their order, each after the other's state; and the feed's row after its commit", async () => {
-  const tenant = randomUUID();
+  const tenant = await bareTenant(sql);
   const changes: Change[] = [];
   const rows: FeedRow[] = [];
   const hooks: ChangeHooks = {
@@ -89,7 +89,7 @@ test("changes are told within the transaction, in their order, each after the ot
 });
 
 test("what a hook throws leaves nothing, and tells no one", async () => {
-  const tenant = randomUUID();
+  const tenant = await bareTenant(sql);
   const hooks: ChangeHooks = {
     onChanges: () => Promise.reject(new Error("no")),
     onStored: () => expect.unreachable(),
@@ -100,7 +100,7 @@ test("what a hook throws leaves nothing, and tells no one", async () => {
 });
 
 test("positions have no gap and are never seen out of order, whatever is committed, aborted and written at once", async () => {
-  const tenant = randomUUID();
+  const tenant = await bareTenant(sql);
   let seen = 0n;
   let going = true;
   async function watch() {
@@ -179,7 +179,7 @@ test("a change reads as it was written", () => {
 });
 
 test("a row keeps what its changes replaced, as far as it may grow", async () => {
-  const tenant = randomUUID();
+  const tenant = await bareTenant(sql);
   const rows: FeedRow[] = [];
   const batch = (time: number, x: string) =>
     Array.from({ length: 12 }, (_, i) =>
@@ -201,7 +201,7 @@ test("a row keeps what its changes replaced, as far as it may grow", async () =>
 });
 
 test("old rows are removed, but never the newest", async () => {
-  const tenant = randomUUID();
+  const tenant = await bareTenant(sql);
   for (let i = 1; i <= 3; i++) await put(tenant, [item(i)], {}, 1000 * i);
   await pruneFeed(sql, tenant, Number(feedMs) + 2500);
   expect((await feedOf(tenant)).map(({ position }) => position)).toEqual([3n]);

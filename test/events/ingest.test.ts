@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
@@ -10,6 +9,7 @@ import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { cases } from "../support/cases.ts";
 import { onCitus } from "../support/citus.ts";
 import { testDatabase } from "../support/database.ts";
+import { bareTenant } from "../support/tenant.ts";
 import { EventModel, eventKey, type ModelOccurrence } from "./model.ts";
 
 const { sql } = await testDatabase();
@@ -92,7 +92,7 @@ describe("a batch of events", () => {
           },
         ),
         async (requests) => {
-          const tenant = randomUUID();
+          const tenant = await bareTenant(sql);
           const model = new EventModel();
           for (const [i, { batch, again, expire }] of requests.entries()) {
             const nowMs = 5 + 4 * i;
@@ -115,7 +115,7 @@ describe("a batch of events", () => {
   }, 60_000);
 
   test("sent at once from many clients, overlapping, counts each instance once and numbers occurrences without gaps", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     const batches = Array.from({ length: 20 }, (_, client) =>
       Array.from({ length: 30 }, (_, i) =>
         item(1000 + ((client * 7 + i) % 40), { name: `e${i % 3}`, status: i % 5 === 0 ? 3 : 1 }),
@@ -135,7 +135,7 @@ describe("a batch of events", () => {
   });
 
   test("makes the entity known, named after its dimensions, alive to the minute", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     await put(tenant, [item(125_000, { dimensions: { zone: "b", host: "a" } })], 200_000);
     const [row] = await sql`select id, name, liveness_ms, model_ms from entities where tenant_id = ${tenant}`;
     const ids = eventIds(tenant, { host: "a", zone: "b" }, "disk full");
@@ -145,7 +145,7 @@ describe("a batch of events", () => {
   });
 
   test("of one tenant touches nothing of another", async () => {
-    const [one, two] = [randomUUID(), randomUUID()];
+    const [one, two] = [await bareTenant(sql), await bareTenant(sql)];
     await put(one, [item(10)], 100);
     await put(two, [item(10), item(11, { status: 3 })], 100);
     expect([...(await stored(one)).values()]).toMatchObject([[{ status: 1, instances: 1 }]]);
@@ -153,7 +153,7 @@ describe("a batch of events", () => {
   });
 
   test("keeps every text as it was sent", async () => {
-    const tenant = randomUUID();
+    const tenant = await bareTenant(sql);
     const text = `quote " back \\ slash {}, NULL ${"\u{1F600}"} \n end`;
     const dimensions = { [text]: text };
     await put(tenant, [item(10, { name: "n", dimensions, summary: text, metadata: { [text]: [text, 1, null] } })], 100);

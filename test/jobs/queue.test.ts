@@ -15,12 +15,13 @@ import {
   settleJobs,
 } from "../../src/jobs/queue.ts";
 import { testDatabase } from "../support/database.ts";
+import { bareTenant } from "../support/tenant.ts";
 
 const { pool, sql } = await testDatabase();
 const now = 1_000_000;
 const lease = 10_000;
 
-const newLane = (kind = "test"): Lane => ({ tenantId: randomUUID(), kind });
+const newLane = async (kind = "test"): Promise<Lane> => ({ tenantId: await bareTenant(sql), kind });
 const put = (lane: Lane, jobs: NewJob[], nowMs = now) => transaction(sql, (tx) => enqueue(tx, lane, jobs, nowMs));
 const take = (lane: Lane, nowMs = now, sizeMax = 100) => claim(sql, lane, { sizeMax, leaseMs: lease, nowMs });
 const end = (lane: Lane, jobs: Awaited<ReturnType<typeof take>>) =>
@@ -31,7 +32,7 @@ const ids = (jobs: { id: string }[]) => jobs.map(({ id }) => id).sort();
 
 describe("a job", () => {
   test("is there when the transaction that enqueued it commits, and not when it does not", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await transaction(sql, async (tx) => {
       await enqueue(tx, lane, [{ payload: { n: 1 } }], now);
       expect(await take(lane)).toEqual([]);
@@ -45,7 +46,7 @@ describe("a job", () => {
   });
 
   test("is claimed when it is due, and not before", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(lane, [
       { payload: 1, id: "later", dueMs: now + 500 },
       { payload: 1, id: "now" },
@@ -56,7 +57,7 @@ describe("a job", () => {
   });
 
   test("is claimed by one of many workers that claim at once", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(
       lane,
       Array.from({ length: 200 }, (_, i) => ({ payload: i, id: String(i).padStart(3, "0") })),
@@ -71,7 +72,7 @@ describe("a job", () => {
   });
 
   test("goes when it is done; its work and its end are one", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(lane, [{ payload: 1 }]);
     const jobs = await take(lane);
     await transaction(sql, async (tx) => {
@@ -83,7 +84,7 @@ describe("a job", () => {
   });
 
   test("of an id replaces the one that waits, and makes a run of it void", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(lane, [{ payload: "old", id: "a" }]);
     const old = await take(lane);
     await put(lane, [{ payload: "new", id: "a", dueMs: now + 10 }]);
@@ -93,7 +94,7 @@ describe("a job", () => {
   });
 
   test("that is cancelled is not done, and a run of it is void", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(lane, [{ payload: 1, id: "a" }]);
     const jobs = await take(lane);
     await cancel(sql, lane, "a");
@@ -102,7 +103,7 @@ describe("a job", () => {
   });
 
   test("that is to be done again is no longer its holder's: a late renewal or failure has no effect", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(lane, [{ id: "a", payload: {} }]);
     const jobs = await take(lane);
     await transaction(sql, (tx) => finishJobs(tx, lane, jobs, [{ id: "a", payload: {}, dueMs: now + 100 }]));
@@ -112,7 +113,7 @@ describe("a job", () => {
   });
 
   test("that is to be done again waits for its next time, with what it has been given", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(lane, [
       { payload: 1, id: "a" },
       { payload: 1, id: "b" },
@@ -128,7 +129,7 @@ describe("a job", () => {
 
 describe("a lease", () => {
   test("keeps a job from others until it ends; then what its holder does has no effect", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(lane, [{ payload: 1 }]);
     const first = await take(lane);
     expect(await take(lane, now + lease - 1)).toEqual([]);
@@ -141,7 +142,7 @@ describe("a lease", () => {
   });
 
   test("is renewed by its holder", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(lane, [{ payload: 1 }]);
     const jobs = await take(lane);
     await renew(sql, lane, jobs, { leaseMs: lease, nowMs: now + lease - 1 });
@@ -150,7 +151,7 @@ describe("a lease", () => {
   });
 
   test("does not come back for what was given back: a renewal that was under way has no effect", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(lane, [{ payload: 1, id: "a" }]);
     const jobs = await take(lane);
     await giveBackJobs(sql, lane, jobs, now, false);
@@ -159,7 +160,7 @@ describe("a lease", () => {
   });
 
   test("lost by one of several jobs undoes the work of all", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(lane, [
       { payload: 1, id: "a" },
       { payload: 1, id: "b" },
@@ -173,7 +174,7 @@ describe("a lease", () => {
 
 describe("a claim", () => {
   test("takes the first due first, as much as fits, and at least one job", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     const sizes = [40, 40, 40, 500, 1];
     await put(
       lane,
@@ -185,7 +186,7 @@ describe("a claim", () => {
   });
 
   test("takes one that has failed alone", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(
       lane,
       ["a", "b", "c"].map((id) => ({ payload: 1, id })),
@@ -196,7 +197,7 @@ describe("a claim", () => {
   });
 
   test("sees one lane only", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(lane, [{ payload: 1 }]);
     expect(await take({ ...lane, kind: "other" })).toEqual([]);
     expect(await take({ ...lane, tenantId: randomUUID() })).toEqual([]);
@@ -205,7 +206,7 @@ describe("a claim", () => {
 
 describe("the table of due work", () => {
   test("follows the earliest job, and forgets a lane without any", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(lane, [{ payload: 1, id: "a", dueMs: now + 300 }]);
     await put(lane, [{ payload: 1, id: "b", dueMs: now + 100 }]);
     await put(lane, [{ payload: 1, id: "c", dueMs: now + 200 }]);
@@ -222,7 +223,7 @@ describe("the table of due work", () => {
   });
 
   test("does not forget a lane while a transaction enqueues there, which delays no other one", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     await put(lane, [{ payload: 1, id: "a" }]);
     await end(lane, await take(lane));
     const added = Promise.withResolvers<void>();
@@ -242,7 +243,7 @@ describe("the table of due work", () => {
   });
 
   test("loses no lane while jobs are enqueued, done and settled at once", async () => {
-    const lane = newLane();
+    const lane = await newLane();
     let adding = 4;
     const add = async () => {
       for (let i = 0; i < 40; i++) await put(lane, [{ payload: 1 }]);
@@ -267,9 +268,9 @@ describe("the table of due work", () => {
 });
 
 test("the depth and the age of the queue can be read, kind by kind", async () => {
-  const lane = newLane("measured");
+  const lane = await newLane("measured");
   await put(lane, [{ payload: 1 }, { payload: 1, id: "fails" }, { payload: 1, dueMs: now + 50_000 }]);
-  await put(newLane("measured"), [{ payload: 1 }], now + 3000);
+  await put(await newLane("measured"), [{ payload: 1 }], now + 3000);
   await giveBackJobs(sql, lane, (await take(lane, now, 1)).slice(0, 1), now + 9000, true);
   const [found] = (await backlogs(pool, now + 5000)).filter(({ kind }) => kind === "measured");
   expect(found).toEqual({ kind: "measured", due: 2, later: 2, failing: 1, oldestMs: 5000 });

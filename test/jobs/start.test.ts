@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { uuidArray } from "../../src/db/batch.ts";
@@ -8,6 +7,7 @@ import { enqueue } from "../../src/jobs/queue.ts";
 import { startJobs } from "../../src/jobs/start.ts";
 import type { JobKind } from "../../src/jobs/worker.ts";
 import { testDatabase } from "../support/database.ts";
+import { bareTenant } from "../support/tenant.ts";
 
 const database = await testDatabase({ poolConnectionsMax: 16 });
 const { sql, pool } = database;
@@ -37,7 +37,7 @@ test("a process that has more to do than it takes on is helped by the others at 
   const listening = () => sql`
     select from pg_stat_activity where datname = current_database() and query like 'listen %'`;
   await expect.poll(async () => (await listening()).count, { timeout: 10_000 }).toBe(2);
-  const tenants = Array.from({ length: 8 }, () => randomUUID());
+  const tenants = await Promise.all(Array.from({ length: 8 }, () => bareTenant(sql)));
   await transaction(sql, async (tx) => {
     for (const tenantId of tenants) await enqueue(tx, { tenantId, kind: "slow" }, [{ payload: 1 }], nowMs());
   });

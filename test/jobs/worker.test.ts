@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Db } from "../../src/db/connect.ts";
+import { makeHome } from "../../src/db/home-row.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { enqueue, type Job, type NewJob } from "../../src/jobs/queue.ts";
 import { type JobKind, type WorkerOptions, worker } from "../../src/jobs/worker.ts";
@@ -15,8 +16,10 @@ const nowMs = () => Math.floor(performance.timeOrigin + performance.now());
 
 let kindsMade = 0;
 const newKind = () => `kind ${++kindsMade}`;
-const put = (tenantId: string, kind: string, jobs: NewJob[]) =>
-  transaction(sql, (tx) => enqueue(tx, { tenantId, kind }, jobs, nowMs()));
+async function put(tenantId: string, kind: string, jobs: NewJob[]) {
+  await makeHome(sql, tenantId);
+  await transaction(sql, (tx) => enqueue(tx, { tenantId, kind }, jobs, nowMs()));
+}
 
 /** A kind that notes each job that it has done. */
 function noting(

@@ -4,7 +4,7 @@ import { putModels } from "../../src/entities/put.ts";
 import { claim, finishJobs } from "../../src/jobs/queue.ts";
 import type { JobKind } from "../../src/jobs/worker.ts";
 import type { WindowHooks } from "../../src/maintenance/hooks.ts";
-import { windowKinds } from "../../src/maintenance/jobs.ts";
+import { windowKinds } from "../../src/maintenance/run.ts";
 import type { WindowWrite } from "../../src/maintenance/windows.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
 

@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { readPeriod } from "../../src/metrics/period.ts";
+import { readPeriod } from "../../src/metrics/search.ts";
 
 test.each([
   ["3600s", 3_600_000],

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
 import { entityCache } from "../../src/entities/entity-cache.ts";
@@ -8,6 +7,7 @@ import { touchEntities } from "../../src/entities/touch.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { testDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
+import { bareTenant } from "../support/tenant.ts";
 import { dimensions, put, stored } from "./points.ts";
 
 const sent: string[] = [];
@@ -21,7 +21,7 @@ const point = (metric: string) => ({ metric, timeMs: nowMs, value: 1 });
 const ofEntities = () => sent.filter((text) => /^(select|insert into|update) .*\bentities\b/.test(text));
 
 test("a new series of a known entity asks nothing of the entity but that it stays", async () => {
-  const [tenant, store] = [randomUUID(), newStore()];
+  const [tenant, store] = [await bareTenant(sql), newStore()];
   await put(sql, store, tenant, [point("cpu")], nowMs);
   sent.length = 0;
   await put(sql, store, tenant, [point("memory")], nowMs);
@@ -30,7 +30,7 @@ test("a new series of a known entity asks nothing of the entity but that it stay
 });
 
 test("an entity that is known and not there, after the database was restored, is made with its series", async () => {
-  const [tenant, store] = [randomUUID(), newStore()];
+  const [tenant, store] = [await bareTenant(sql), newStore()];
   await put(sql, store, tenant, [point("cpu")], nowMs);
   await sql`delete from series where tenant_id = ${tenant}`;
   await sql`delete from entities where tenant_id = ${tenant}`;
@@ -41,7 +41,7 @@ test("an entity that is known and not there, after the database was restored, is
 });
 
 test("points move liveness on by a statement a minute, and by none where other data have moved it", async () => {
-  const [tenant, known] = [randomUUID(), entityCache()];
+  const [tenant, known] = [await bareTenant(sql), entityCache()];
   const id = entityId(tenant, dimensions);
   const see = (timeMs: number) =>
     transaction(sql, (tx) =>
@@ -70,7 +70,7 @@ test("points move liveness on by a statement a minute, and by none where other d
 });
 
 test("points of a series that is removed while they are stored are in a series that is there", async () => {
-  const tenant = randomUUID();
+  const tenant = await bareTenant(sql);
   await put(sql, newStore(), tenant, [point("cpu")], nowMs);
   await sql`update series set unused_ms = 1 where tenant_id = ${tenant}`;
   const [removed, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

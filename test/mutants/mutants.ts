@@ -318,7 +318,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a server that dies for the fifth time is started again in seconds",
-    file: "src/processes/deaths.ts",
+    file: "src/processes/fleet.ts",
     text: "count >= freely",
     replacement: "count > freely",
     tests: ["test/processes/rules.test.ts"],

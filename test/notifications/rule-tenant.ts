@@ -5,6 +5,7 @@ import { StatusItemSchema } from "#gen/belfry/events/v1/management_service_pb.ts
 import type { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Sql } from "../../src/db/connect.ts";
+import { makeHome } from "../../src/db/home-row.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { entityCache } from "../../src/entities/entity-cache.ts";
 import { eventIds } from "../../src/entities/identity.ts";
@@ -69,6 +70,7 @@ export function ruleTenant(
   tenantId: string = randomUUID(),
 ) {
   const store = storingChanges({ onChanges: engine.onChanges });
+  let homeMade: Promise<void> | undefined;
   const changed = (kind: RulePart["kind"], name: string, write: (tx: Sql) => Promise<unknown>) =>
     transaction(sql, async (tx) => {
       const own = tx`tenant_id = ${tenantId} and name = ${name}`;
@@ -152,8 +154,11 @@ export function ruleTenant(
     },
 
     /** Stores events that come at a moment. */
-    store: (nowMs: number, ...items: EventItem[]) =>
-      ingestEvents(sql, tenantId, items, { nowMs, store, known: entityCache() }),
+    async store(nowMs: number, ...items: EventItem[]) {
+      homeMade ??= makeHome(sql, tenantId);
+      await homeMade;
+      await ingestEvents(sql, tenantId, items, { nowMs, store, known: entityCache() });
+    },
 
     /** Sets the status or acknowledgement of an occurrence by management. */
     async set(

@@ -1,11 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { SettingError } from "../../src/config/parsers.ts";
 import { readConfig } from "../../src/config/settings.ts";
-import { recentDeaths } from "../../src/processes/deaths.ts";
-import { heapLimit } from "../../src/processes/heap-limit.ts";
-import { limitShares } from "../../src/processes/limit-shares.ts";
+import { recentDeaths } from "../../src/processes/fleet.ts";
 import { leastLoaded } from "../../src/processes/port-dispatch.ts";
-import { automaticCount, freeConnections, processCount } from "../../src/processes/process-count.ts";
+import {
+  automaticCount,
+  freeConnections,
+  heapLimit,
+  limitShares,
+  processCount,
+} from "../../src/processes/process-count.ts";
 import { mergedMetrics } from "../../src/telemetry/merged-metrics.ts";
 import { testDatabase } from "../support/database.ts";
 

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { connect } from "../../src/db/connect.ts";
@@ -11,6 +10,7 @@ import { type IngestQueue, ingestQueue, type LaneKind } from "../../src/receiver
 import { EventModel, type ModelOccurrence } from "../events/model.ts";
 import { cases } from "../support/cases.ts";
 import { poolOptions, testDatabase } from "../support/database.ts";
+import { bareTenant } from "../support/tenant.ts";
 
 const { sql, url } = await testDatabase();
 const pools = [
@@ -79,7 +79,7 @@ test("overlapping, late and repeated batches from six connections of two servers
         { minLength: 6, maxLength: 24 },
       ),
       async (parts) => {
-        const tenant = randomUUID();
+        const tenant = await bareTenant(sql);
         const told: Told[] = [];
         const servers = pools.map((pool) => serverOf(pool, told));
         const send = (server: number, items: EventItem[]) => {
@@ -125,7 +125,7 @@ test("overlapping, late and repeated batches from six connections of two servers
 }, 120_000);
 
 test("a late or repeated instance of an event that has flapped 130,000 times reads 40 rows at most", async () => {
-  const tenant = randomUUID();
+  const tenant = await bareTenant(sql);
   const item = (timeMs: number, status: number): EventItem => ({
     name: "flaps",
     dimensions: { source: "x" },

@@ -1,6 +1,8 @@
+import { randomUUID } from "node:crypto";
 import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
 import type { ClientType, Role } from "../../src/auth/principal.ts";
 import type { Db } from "../../src/db/connect.ts";
+import { makeHome } from "../../src/db/home-row.ts";
 
 /** A tenant of its own for a test, with a manager's key. */
 export interface TestTenant {
@@ -16,6 +18,13 @@ export async function testTenant(db: Db): Promise<TestTenant> {
   made += 1;
   const tenant = await createTenant(db, `tenant ${process.pid} ${made} ${Date.now()}`);
   return { ...tenant, headers: await keyHeaders(db, tenant.id, "USER", "manager") };
+}
+
+/** The id of a tenant for whom rows can be stored, and nothing else. */
+export async function bareTenant(db: Db): Promise<string> {
+  const id = randomUUID();
+  await makeHome(db, id);
+  return id;
 }
 
 /** Headers of a call by a client of this type and role. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { dropAuditRows } from "../../src/tenants/audit-retention.ts";
+import { dropAuditRows } from "../../src/tenants/audit-queue.ts";
 import { testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";
 

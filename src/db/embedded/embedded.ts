@@ -1,14 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../log.ts";
+import { connectOnce, type Db } from "../connect.ts";
 import { StartError } from "../start-error.ts";
 import { linkedDir } from "./binaries.ts";
 import { type ClusterOptions, checkVersion, connectionsOf, initCluster, writeSettings } from "./cluster.ts";
 import {
   type DataDirectory,
+  type DataLock,
   dataDirectoryOf,
   isCluster,
   leaveSocketDir,
+  lockData,
   makeDataDir,
   readUrl,
   socketDir,
@@ -16,10 +19,8 @@ import {
   socketUrl,
   writeUrl,
 } from "./data-directory.ts";
-import { type DataLock, lockData } from "./data-lock.ts";
 import { type Account, chooseAccount } from "./os-account.ts";
 import { end, gone, launch, type Postmaster, readPidFile, serves } from "./postmaster.ts";
-import { answers, prepareDatabase } from "./roles.ts";
 
 export interface EmbeddedOptions extends Partial<ClusterOptions> {
   dataDir: string;
@@ -207,4 +208,40 @@ async function startIn(
     stop,
     [Symbol.asyncDispose]: stop,
   };
+}
+
+/** The addresses of one embedded database: of the server's own role, and of the superuser. */
+export interface Addresses {
+  own: string;
+  admin: string;
+}
+
+/** Asks the server behind the address one thing, in a database of its. */
+async function ask<T>(url: string, database: string, fn: (db: Db) => Promise<T>): Promise<T> {
+  const { sql, close } = connectOnce(url.replace(/\/\w+$/, `/${database}`), "belfry start");
+  try {
+    return await fn(sql);
+  } finally {
+    await close();
+  }
+}
+
+/** Whether the server at the address lets us in. */
+export const answers = (url: string) =>
+  ask(url, "postgres", (sql) => sql`select 1`).then(
+    () => true,
+    () => false,
+  );
+
+// Made by ourselves, of hexadecimal digits: no quotes.
+const passwordOf = (url: string) => new URL(url).password;
+
+/** Sees to it that the server's own role, which has no rights but on its database, and that database are there. May be repeated. */
+export async function prepareDatabase({ own, admin }: Addresses): Promise<void> {
+  await ask(admin, "postgres", async (sql) => {
+    const [role] = await sql`select from pg_roles where rolname = 'belfry'`;
+    if (role === undefined) await sql.unsafe(`create role belfry login password '${passwordOf(own)}'`);
+    const [database] = await sql`select from pg_database where datname = 'belfry'`;
+    if (database === undefined) await sql`create database belfry owner belfry`;
+  });
 }

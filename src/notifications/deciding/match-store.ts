@@ -1,6 +1,6 @@
 import { byteaArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
-import { fromHome, home } from "../../db/home-row.ts";
+import { home } from "../../db/home-row.ts";
 import { occurrenceSubject, type Subject } from "../matched-subject.ts";
 import type { Match } from "./decide.ts";
 
@@ -158,18 +158,14 @@ export async function makePlaces(
       toRow({ ...nothing, ...never, subject, ruleId: rule.id }),
     ]),
   );
-  await fromHome(
-    tx,
-    tenantId,
-    () => tx`
+  await tx`
     insert into rule_matches (tenant_id, subject, rule_id, entity_id, event_id, number, metric_name, metric_labels, trigger_names,
       standing, muted, chain, matched_ms, last_ms)
     select home.tenant_id, subject, rule_id, entity_id, event_id, number, metric_name, metric_labels, trigger_names,
       standing, muted, chain, matched_ms, last_ms
     from ${home(tx, tenantId)}, jsonb_populate_recordset(null::rule_matches, ${JSON.stringify([...rows.values()])}::jsonb)
     order by subject, rule_id
-    on conflict do nothing`,
-  );
+    on conflict do nothing`;
 }
 
 /** Forgets what is noted of occurrences that are deleted: their numbers may come again. */
@@ -277,10 +273,7 @@ export function note(matches: StoredMatches, match: StoredMatch): void {
 
 /** Writes what is noted, each rule and subject once, in one statement; the caller holds the subjects' locks. */
 export function writeMatches(tx: Db, tenantId: string, matches: readonly StoredMatch[]): PromiseLike<unknown> {
-  return fromHome(
-    tx,
-    tenantId,
-    () => tx`
+  return tx`
     insert into rule_matches (tenant_id, subject, rule_id, entity_id, event_id, number, metric_name, metric_labels, trigger_names,
       standing, muted, chain, severity, status, acknowledged, value, value_ms, matched_ms, first_due_ms, notified_ms,
       last_ms)
@@ -294,6 +287,5 @@ export function writeMatches(tx: Db, tenantId: string, matches: readonly StoredM
       chain = excluded.chain, severity = excluded.severity, status = excluded.status,
       acknowledged = excluded.acknowledged, value = excluded.value, value_ms = excluded.value_ms,
       matched_ms = excluded.matched_ms, first_due_ms = excluded.first_due_ms, notified_ms = excluded.notified_ms,
-      last_ms = excluded.last_ms`,
-  );
+      last_ms = excluded.last_ms`.execute();
 }

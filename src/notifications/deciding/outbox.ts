@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { byteaArray, textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
-import { fromHome, home } from "../../db/home-row.ts";
+import { home } from "../../db/home-row.ts";
 import { afterCommit } from "../../db/transaction.ts";
 import { failpoint } from "../../failpoint.ts";
 import { announce } from "../../jobs/queue.ts";
@@ -73,17 +73,13 @@ export async function storeNotices(
   const hastened = unneeded.length > 0 ? await hasten(tx, tenantId, unneeded, nowMs) : 0;
   if (rows.length === 0 && hastened === 0) return;
   if (rows.length > 0) {
-    await fromHome(
-      tx,
-      tenantId,
-      () => tx`
+    await tx`
       insert into due_deliveries (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
         event_id, number, entity_id, metric_name, occasion, told, due_ms, lease_until_ms, fence, tries, slow_tries,
         attempts, error)
       select home.tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
         event_id, number, entity_id, metric_name, occasion, told, due_ms, 0, 0, 0, 0, '[]', ''
-      from ${home(tx, tenantId)}, jsonb_populate_recordset(null::due_deliveries, ${JSON.stringify(rows)}::jsonb)`,
-    );
+      from ${home(tx, tenantId)}, jsonb_populate_recordset(null::due_deliveries, ${JSON.stringify(rows)}::jsonb)`;
   }
   failpoint("outbox:written");
   const dueMs = rows.reduce((least, { due_ms }) => Math.min(least, due_ms), hastened > 0 ? nowMs : Infinity);

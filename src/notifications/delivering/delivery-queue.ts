@@ -1,6 +1,6 @@
 import { bigintArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
-import { fromHome, home } from "../../db/home-row.ts";
+import { home } from "../../db/home-row.ts";
 import { transaction } from "../../db/transaction.ts";
 import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import type { Occasion } from "../notification.ts";
@@ -109,10 +109,7 @@ export async function storeDestinationStates(
   const all = [...states.values()];
   const times = (of: (state: DestinationState) => number) => bigintArray(all.map((state) => BigInt(of(state))));
   // By the key alone: they are there, and locked, so that none is made.
-  await fromHome(
-    tx,
-    tenantId,
-    () => tx`
+  await tx`
     insert into destination_states (tenant_id, destination_name, failures, opened, open_until_ms, probe_until_ms,
       allowed_ms, minute_ms, minute_count, summary_ms)
     select home.tenant_id, now.* from ${home(tx, tenantId)}, unnest(
@@ -129,8 +126,7 @@ export async function storeDestinationStates(
     on conflict (tenant_id, destination_name) do update set failures = excluded.failures, opened = excluded.opened,
       open_until_ms = excluded.open_until_ms, probe_until_ms = excluded.probe_until_ms,
       allowed_ms = excluded.allowed_ms, minute_ms = excluded.minute_ms, minute_count = excluded.minute_count,
-      summary_ms = excluded.summary_ms`,
-  );
+      summary_ms = excluded.summary_ms`;
 }
 
 /** How many to take of a destination; `all`: several of one subject as well, because they go as one. */

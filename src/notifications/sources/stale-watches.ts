@@ -3,7 +3,7 @@ import type { StaleDataSource } from "#gen/belfry/notifications/v1/trigger_pb.ts
 import { toSql } from "../../clause/to-sql.ts";
 import { byteaArray, textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
-import { fromHome, home } from "../../db/home-row.ts";
+import { home } from "../../db/home-row.ts";
 import { matchingIds, splitIds } from "../../entities/batched-writes.ts";
 import { entityResolver } from "../../entities/fields.ts";
 import { paced } from "../../event-loop.ts";
@@ -111,17 +111,13 @@ async function beginToWatch(tx: Db, tenantId: string, triggerName: string, ids: 
   const keys = ids.map((id) => staleSubject(triggerName, id, "").key);
   const standing = await standingAmong(tx, tenantId, keys);
   const away = ids.filter((_, i) => standing.has(keyText(keys[i] as Buffer)));
-  await fromHome(
-    tx,
-    tenantId,
-    () => tx`
+  await tx`
     insert into stale_watches (tenant_id, trigger_name, entity_id, last_ms, fired)
     select home.tenant_id, ${triggerName}, id, case when away then 0 else ${BigInt(nowMs)}::int8 end, away
     from ${home(tx, tenantId)}, (
       select id, id = any(${byteaArray(away)}::bytea[]) as away from unnest(${byteaArray(ids)}::bytea[]) as meant (id)
     ) as meant
-    on conflict do nothing`,
-  );
+    on conflict do nothing`;
 }
 
 /** What of two lists of ids in their order, each in portions, only the first has, and what only the second. */

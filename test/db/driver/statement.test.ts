@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { Statement } from "../../../src/db/driver/statement.ts";
-import { fromHome } from "../../../src/db/home-row.ts";
 import { transaction } from "../../../src/db/transaction.ts";
 import { testDatabase } from "../../support/database.ts";
 
@@ -62,17 +61,4 @@ test("one that cannot even be sent fails for who awaits it, and throws at no one
   });
   expect(() => statement.execute()).not.toThrow();
   await expect(statement.then((rows) => rows)).rejects.toThrow("no socket");
-});
-
-test("what is looked for beside a statement that fails leaves no rejection behind", async () => {
-  const unhandled: unknown[] = [];
-  const note = (error: unknown) => void unhandled.push(error);
-  process.on("unhandledRejection", note);
-  const failing = transaction(sql, (tx) =>
-    fromHome(tx, "00000000-0000-0000-0000-000000000000", () => tx`select 1 / 0 as n`, true),
-  );
-  await expect(failing).rejects.toMatchObject({ code: "22012" });
-  await new Promise((resolve) => setImmediate(resolve));
-  process.off("unhandledRejection", note);
-  expect(unhandled).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { chownSync, existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { lockData } from "../../../src/db/embedded/data-lock.ts";
+import { lockData } from "../../../src/db/embedded/data-directory.ts";
 import { removeLeftovers, temporaryDir } from "../../support/database.ts";
 
 function left(folder: string, name: string): string {

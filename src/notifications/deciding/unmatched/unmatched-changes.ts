@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { Db } from "../../../db/connect.ts";
-import { fromHome, home } from "../../../db/home-row.ts";
+import { home } from "../../../db/home-row.ts";
 import { paced } from "../../../event-loop.ts";
 import { enqueue } from "../../../jobs/queue.ts";
 import type { RuleChange } from "../rule-changes.ts";
@@ -52,16 +52,12 @@ export async function storeUnmatched(
   const written: PromiseLike<unknown>[] = [];
   for (const { count, text } of snapshots(changes)) {
     written.push(
-      fromHome(
-        tx,
-        tenantId,
-        () => tx`
+      tx`
         insert into unmatched_changes (tenant_id, position, id, created_ms, count, done, bytes, changes)
         select home.tenant_id,
           coalesce((select max(position) from unmatched_changes where tenant_id = ${tenantId}), 0) + 1,
           ${randomUUIDv7()}::uuid, ${BigInt(nowMs)}::int8, ${count}::int4, 0, ${Buffer.byteLength(text)}::int4, ${text}::text
-        from ${home(tx, tenantId)}`,
-      ),
+        from ${home(tx, tenantId)}`.execute(),
     );
     await pace();
   }
