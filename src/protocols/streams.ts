@@ -22,6 +22,7 @@ import { recordOf, tenantOf } from "../rpc/context.ts";
 import { abortError, writable } from "../rpc/errors.ts";
 import { type BodyReader, bodyReader, brokenOff, type Request } from "../wire/body-reader.ts";
 import { timeoutOf } from "../wire/call.ts";
+import { restDiscarded } from "../wire/discard-rest.ts";
 import { requestHeaders } from "../wire/headers.ts";
 import { breakOff } from "../wire/send-response.ts";
 import { messageTooLarge, refusalOf, streamTooLarge } from "../wire/status.ts";
@@ -80,6 +81,7 @@ export async function serveStreams(app: FastifyInstance, options: RpcOptions): P
       } catch (error) {
         if (!(error instanceof ConnectError)) throw error;
         if (await brokenOff(raw)) return reply.hijack();
+        if (!raw.complete) await restDiscarded(raw);
         if (form === undefined) return sendRefusal(error, { response: reply.hijack().raw });
         const record = recordOf(raw);
         if (record !== undefined) record.code ??= error.code;
