@@ -135,7 +135,7 @@ describe("docs/errors.md", () => {
         "src/dictionary/entries.ts: kind.title",
         "src/errors.ts: message",
         "src/errors.ts: what",
-        "src/http/http1.ts: message",
+        "src/http/http-servers.ts: message",
         "src/http/port.ts: error.message",
         "src/integrations/alertmanager/webhook.ts: mistakesText(mistakes)",
         "src/integrations/opentelemetry/protobuf-of-json.ts: message",

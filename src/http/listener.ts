@@ -1,10 +1,16 @@
 import http from "node:http";
-import http2, { type Http2SecureServer } from "node:http2";
+import http2 from "node:http2";
 import net, { type Socket } from "node:net";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import tls from "node:tls";
-import { answerBrokenRequest, headMs, http1Options, type RequestHandler, serveHttp1 } from "./http1.ts";
-import { http2Options, serveHttp2 } from "./http2.ts";
+import {
+  answerBrokenRequest,
+  headMs,
+  http1Options,
+  http2Options,
+  type RequestHandler,
+  serveRequests,
+} from "./http-servers.ts";
 
 /** A server of HTTP/1.1 and HTTP/2 on one port. */
 export interface HttpListener {
@@ -59,9 +65,7 @@ export function httpListener({ tls: identity, connectionsMax, stallMs, ...option
     options.onRequest(request, response, sendContinue);
   };
   const { takerOf, servers } = identity === undefined ? plainServers() : secureServer(identity);
-  const [h1, h2 = h1] = servers;
-  serveHttp1(h1 as http.Server, onRequest, stallMs);
-  serveHttp2(h2 as Http2SecureServer, onRequest);
+  for (const each of servers) serveRequests(each, onRequest, stallMs);
 
   const server = byFirstBytes(takerOf);
   server.on("connection", (socket: Socket) => {
@@ -108,7 +112,7 @@ const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${re
 
 /** The servers behind a port, and what takes a connection that begins with these bytes; undefined while they do not show it. */
 interface Behind {
-  readonly servers: readonly (http.Server | http2.Http2Server | Http2SecureServer)[];
+  readonly servers: readonly net.Server[];
   takerOf(head: Buffer): Taker | undefined;
 }
 

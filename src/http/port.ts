@@ -26,7 +26,7 @@ import { breakOff, type Response } from "../wire/send-response.ts";
 import { codeOfStatus } from "../wire/status.ts";
 import { calledUrl, listenError } from "./address.ts";
 import { allowOrigins } from "./cors.ts";
-import type { RequestHandler } from "./http1.ts";
+import type { RequestHandler } from "./http-servers.ts";
 import { httpListener, type Identity, type Taker } from "./listener.ts";
 import { servePages } from "./pages/pages.ts";
 import { connectionOf, type UnreadResponses } from "./unread-responses.ts";

@@ -9,6 +9,7 @@ import type { RequestMemory } from "../rpc/request-memory.ts";
 import { encodingName } from "../transcoding/body.ts";
 import { type BodyReader, bodyReader, brokenOff, type Request } from "../wire/body-reader.ts";
 import { type Call, type CallTime, callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
+import { restDiscarded } from "../wire/discard-rest.ts";
 import { requestHeaders } from "../wire/headers.ts";
 import { breakOff, type Response } from "../wire/send-response.ts";
 import { messageTooLarge } from "../wire/status.ts";
@@ -94,6 +95,8 @@ export function engine<Rpc, Held extends CallTime = Call>(
     } catch (thrown) {
       if (reads && exchange.body !== undefined && (await brokenOff(request))) return;
       const error = fail(thrown, exchange, call);
+      exchange.body?.release();
+      if (!request.complete) await restDiscarded(request);
       if (response.headersSent) breakOff(response);
       else await protocol.refuse(rpc, error, exchange, call);
     } finally {

@@ -102,7 +102,10 @@ export async function messageOf(bytes: Uint8Array, compressed: boolean, reading:
 }
 
 /** The messages of a client stream, each read as it is asked for. @throws as `messageInEnvelope` does. */
-export async function* messages(body: BodyReader, reading: Reading): AsyncGenerator<Message, void, undefined> {
+export async function* messages(
+  body: AsyncIterable<Uint8Array> & Pick<BodyReader, "release">,
+  reading: Reading,
+): AsyncGenerator<Message, void, undefined> {
   let held: Uint8Array[] = [];
   let bytes = 0;
   let wanted = headBytes;

@@ -7,7 +7,7 @@ import type { Call } from "../wire/call.ts";
 import { copyHeaders } from "../wire/headers.ts";
 import { endResponse, type Response, writeResponseHead } from "../wire/send-response.ts";
 import { invalidValue } from "../wire/status.ts";
-import { type Exchange, openBody, type Protocol, paceOf } from "./engine.ts";
+import { openBody, type Protocol, paceOf } from "./engine.ts";
 import { envelopeOf, envelopeRoom, lookAtLength, messageInEnvelope, readingOf, type WireRpc } from "./framing.ts";
 import { packingOf } from "./grpc.ts";
 
@@ -40,7 +40,7 @@ export function grpcWeb<R extends WireRpc>(binary: boolean, text: boolean): Prot
       const room = envelopeRoom + (text ? Math.ceil(bytesMax / 3) : 0);
       const body = openBody(exchange, { bytesMax, idleMs: rpc.idleMs }, room);
       return messageInEnvelope(
-        text ? bytesOfText(await body.whole(), exchange) : await body.whole(lookAtLength(bytesMax)),
+        text ? bytesOfText(await body.whole(), exchange.reserve) : await body.whole(lookAtLength(bytesMax)),
         reading,
       );
     },
@@ -59,7 +59,7 @@ export function grpcWeb<R extends WireRpc>(binary: boolean, text: boolean): Prot
 const alphabet = /^[A-Za-z0-9+/]*={0,2}$/;
 
 /** Reads a body in base64, whose pieces may each have been padded. @throws code 3 for what is none */
-function bytesOfText(body: Buffer, { reserve }: Exchange): Buffer {
+export function bytesOfText(body: Buffer, reserve: (bytes: number) => void): Buffer {
   const room = Math.ceil(body.length / 4) * 3;
   reserve(room);
   const bytes = Buffer.allocUnsafe(room);

@@ -2,27 +2,34 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import {
   Code,
   ConnectError,
+  type ConnectRouter,
   type ContextValues,
+  createConnectRouter,
   createContextKey,
   createContextValues,
   type HandlerContext,
   type MethodImpl,
 } from "@connectrpc/connect";
-import { compressionNegotiate, encodeEnvelope } from "@connectrpc/connect/protocol";
+import { compressionNegotiate, encodeEnvelope, type UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { parseContentType as connectType } from "@connectrpc/connect/protocol-connect";
 import { parseContentType as grpcType } from "@connectrpc/connect/protocol-grpc";
 import { parseContentType as webType } from "@connectrpc/connect/protocol-grpc-web";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { reasoned } from "../error-reasons.ts";
 import { paced } from "../event-loop.ts";
 import { recordOf, tenantOf } from "../rpc/context.ts";
-import { writable } from "../rpc/errors.ts";
-import { bodyReader, brokenOff, type Request } from "../wire/body-reader.ts";
+import { abortError, writable } from "../rpc/errors.ts";
+import { type BodyReader, bodyReader, brokenOff, type Request } from "../wire/body-reader.ts";
+import { timeoutOf } from "../wire/call.ts";
+import { restDiscarded } from "../wire/discard-rest.ts";
 import { requestHeaders } from "../wire/headers.ts";
+import { breakOff } from "../wire/send-response.ts";
 import { messageTooLarge, refusalOf, streamTooLarge } from "../wire/status.ts";
 import type { Exchange } from "./engine.ts";
 import { compressions, envelopeRoom, lookAtLength, messageInEnvelope, messages, type Reading } from "./framing.ts";
+import { bytesOfText } from "./grpc-web.ts";
 import {
   pathOfRpc,
   type RpcOptions,
@@ -38,6 +45,8 @@ interface Opened {
   values: ContextValues;
   /** Stands in for the body, which is read already. */
   body: AsyncIterable<Uint8Array>;
+  /** Its answer is base64. */
+  text: boolean;
 }
 
 const sentKey = createContextKey<unknown>(undefined);
@@ -62,47 +71,60 @@ export async function serveStreams(app: FastifyInstance, options: RpcOptions): P
       if (!URL.canParse(raw.url ?? "", `http://${raw.headers[":authority"] ?? raw.headers.host}`))
         return sendRefusal(malformedAddress(), { response: reply.hijack().raw });
       const form = formOf(raw);
-      const begin = { values: createContextValues(), body: none() };
+      const begin = { values: createContextValues(), body: none(), text: form?.text ?? false };
       try {
         begin.values = await admit(rpc.method, header, raw);
         if (form === undefined) throw unknownType(raw);
+        timeoutOf(raw.headers, limits.deadlineMsMax); // in our words; the plugin reads the time itself
         Object.assign(begin, await read(rpc, raw, reply.raw, form, begin.values));
         // The plugin looks for a client that leaves later alone.
         if (reply.raw.destroyed) return reply.hijack();
       } catch (error) {
         if (!(error instanceof ConnectError)) throw error;
         if (await brokenOff(raw)) return reply.hijack();
+        if (!raw.complete) await restDiscarded(raw);
         if (form === undefined) return sendRefusal(error, { response: reply.hijack().raw });
         const record = recordOf(raw);
         if (record !== undefined) record.code ??= error.code;
         begin.values.set(denialKey, writable(reasoned(error)));
+        for (const name of ["grpc-timeout", "connect-timeout-ms"]) delete raw.headers[name];
       }
       opened.set(request, begin);
     });
-    scope.addHook("preHandler", async (request) => {
-      request.body = opened.get(request)?.body;
-    });
-    scope.register(fastifyConnectPlugin, {
+    const handling = {
       acceptCompression: compressions,
       shutdownSignal: stopping,
-      contextValues: valuesOf,
-      requestGate({ values }) {
+      requestGate({ values }: { readonly values: ContextValues }) {
         const denial = values.get(denialKey);
         if (denial !== undefined) throw denial;
       },
-      routes(router) {
-        for (const { method, call } of rpcs.values()) {
-          const onRead = (_none: unknown, context: HandlerContext) => {
-            const answer = call(context.values.get(sentKey), context);
-            if (method.methodKind === "client_streaming") return answer;
-            return endedBy(context.signal, answer as AsyncGenerator<unknown>);
-          };
-          router.rpc(method, onRead as unknown as MethodImpl<typeof method>);
-        }
-      },
+    };
+    // The plugin has no form whose body is base64.
+    const texts = createConnectRouter(handling);
+    addRpcs(texts);
+    scope.addHook("preHandler", async (request, reply) => {
+      const begin = opened.get(request) as Opened;
+      request.body = begin.body;
+      if (!begin.text) return;
+      const handler = texts.handlers.find(({ requestPath }) => requestPath === request.routeOptions.url);
+      const sent = universalRequestFromNodeRequest(request.raw, reply.raw, begin.body as never, begin.values);
+      sent.header.set("content-type", typeOf(sent.header).replace("-text", ""));
+      await answerInText(await (handler as NonNullable<typeof handler>)(sent), reply.hijack());
     });
+    scope.register(fastifyConnectPlugin, { ...handling, contextValues: valuesOf, routes: addRpcs });
     done();
   });
+
+  function addRpcs(router: ConnectRouter) {
+    for (const { method, call } of rpcs.values()) {
+      const onRead = (_none: unknown, context: HandlerContext) => {
+        const answer = call(context.values.get(sentKey), context);
+        if (method.methodKind === "client_streaming") return answer;
+        return endedBy(context.signal, answer as AsyncGenerator<unknown>);
+      };
+      router.rpc(method, onRead as unknown as MethodImpl<typeof method>);
+    }
+  }
 
   /** Reads the message of a call that answers with a stream, or begins to read a stream. */
   async function read(
@@ -114,33 +136,36 @@ export async function serveStreams(app: FastifyInstance, options: RpcOptions): P
   ) {
     const { method } = rpc;
     const record = recordOf(request);
-    const { binary } = form;
+    const { binary, text } = form;
     const reserve = (bytes: number) => record && limits.bodies?.reserve(record, bytes);
     const reader = rpc.readerOf({ record } as Exchange);
     const encoding = encodingOf(requestHeaders(request.headers).get(form.encodingHeader));
     const reading: Reading = { reader, binary, encoding, reserve, pace: paced(undefined, tenantOf(request)) };
-    const body = bodyReader(request, boundsOf(method, reader.bytesMax, reserve));
+    const body = bodyReader(request, boundsOf(method, reader.bytesMax, text, reserve));
     response.once("close", body.release);
     if (method.methodKind !== "server_streaming") {
-      values.set(sentKey, messages(body, reading));
+      values.set(sentKey, messages(text ? inBytes(body, reserve) : body, reading));
       return { body: none() };
     }
-    values.set(sentKey, await messageInEnvelope(await body.whole(lookAtLength(reader.bytesMax)), reading));
+    const bytes = text ? bytesOfText(await body.whole(), reserve) : await body.whole(lookAtLength(reader.bytesMax));
+    values.set(sentKey, await messageInEnvelope(bytes, reading));
     return { body: one(binary ? "" : "{}") };
   }
 
-  function boundsOf(method: DescMethod, messageBytesMax: number, received: (bytes: number) => void) {
+  function boundsOf(method: DescMethod, messageBytesMax: number, text: boolean, received: (bytes: number) => void) {
     const idleMs = limits.streamIdleMs;
+    // Four characters of base64 hold three bytes.
+    const onWire = (bytes: number) => (text ? Math.ceil(bytes / 3) * 4 : bytes);
     if (method.methodKind === "server_streaming") {
       return {
-        bytesMax: messageBytesMax + envelopeRoom,
+        bytesMax: onWire(messageBytesMax + envelopeRoom),
         idleMs,
         received,
         tooLarge: () => messageTooLarge(messageBytesMax),
       };
     }
     const bytesMax = limits.streamBytesMax(method.parent);
-    return { bytesMax, idleMs, received, tooLarge: () => streamTooLarge(bytesMax) };
+    return { bytesMax: onWire(bytesMax), idleMs, received, tooLarge: () => streamTooLarge(bytesMax) };
   }
 }
 
@@ -154,7 +179,7 @@ async function* endedBy(signal: AbortSignal, answers: AsyncGenerator<unknown>): 
     yield each;
     if (signal.aborted) break;
   }
-  if (signal.aborted) throw signal.reason;
+  if (signal.aborted) throw abortError(signal);
 }
 
 const malformedAddress = () => refusalOf(Code.InvalidArgument, 400, "the Host header or the path is malformed");
@@ -162,6 +187,7 @@ const malformedAddress = () => refusalOf(Code.InvalidArgument, 400, "the Host he
 /** How the messages of a stream come. */
 interface Form {
   readonly binary: boolean;
+  readonly text: boolean;
   readonly encodingHeader: string;
 }
 
@@ -169,10 +195,9 @@ function formOf({ headers }: Request): Form | undefined {
   const type = headers["content-type"] ?? "";
   const connect = connectType(type);
   if (connect !== undefined)
-    return connect.stream ? { ...connect, encodingHeader: "connect-content-encoding" } : undefined;
-  const web = webType(type);
-  const grpc = grpcType(type) ?? (web?.text ? undefined : web);
-  return grpc && { ...grpc, encodingHeader: "grpc-encoding" };
+    return connect.stream ? { ...connect, text: false, encodingHeader: "connect-content-encoding" } : undefined;
+  const grpc = grpcType(type) ?? webType(type);
+  return grpc && { text: false, ...grpc, encodingHeader: "grpc-encoding" };
 }
 
 /** @throws code 12 for an encoding that is not known */
@@ -180,6 +205,42 @@ function encodingOf(named: string | null): string | undefined {
   const packing = compressionNegotiate(compressions, named, null, "");
   if (packing.error !== undefined) throw packing.error;
   return packing.request?.name;
+}
+
+const typeOf = (header: Headers) => header.get("content-type") ?? "";
+
+/** Undoes the base64 of a stream as it comes. */
+function inBytes(
+  body: BodyReader,
+  reserve: (bytes: number) => void,
+): Pick<BodyReader, "release"> & AsyncIterable<Buffer> {
+  async function* decoded() {
+    let rest = Buffer.alloc(0);
+    for await (const piece of body) {
+      const text = Buffer.concat([rest, piece]);
+      const whole = text.length - (text.length % 4);
+      rest = text.subarray(whole);
+      if (whole > 0) yield bytesOfText(text.subarray(0, whole), reserve);
+    }
+    if (rest.length > 0) yield bytesOfText(rest, reserve);
+  }
+  return { release: body.release, [Symbol.asyncIterator]: decoded };
+}
+
+/** Sends an answer of gRPC-Web in base64, each piece as it comes. */
+async function answerInText({ header, body, ...answer }: UniversalServerResponse, reply: FastifyReply) {
+  const { raw } = reply;
+  async function* encoded() {
+    for await (const piece of body as AsyncIterable<Uint8Array>)
+      yield Buffer.from(Buffer.from(piece).toString("base64"));
+  }
+  const headers = new Headers(header);
+  headers.set("content-type", typeOf(headers).replace("grpc-web", "grpc-web-text"));
+  for (const [name, value] of Object.entries(reply.getHeaders())) raw.setHeader(name, value as string);
+  // The client has gone.
+  await universalResponseToNodeResponse({ ...answer, header: headers, body: encoded() }, raw).catch(() =>
+    breakOff(raw),
+  );
 }
 
 async function* none(): AsyncGenerator<Uint8Array> {}

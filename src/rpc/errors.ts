@@ -79,9 +79,11 @@ export function pathsWithin(field: string, error: ConnectError): ConnectError {
 /** Why a signal of a call aborted, as the error to answer: 4 after the deadline, 14 when the server stops, 1 when the caller has left. */
 export function abortError(signal: AbortSignal): ConnectError {
   const { reason } = signal;
-  if (reason instanceof ConnectError && (reason.code === Code.DeadlineExceeded || reason.code === Code.Unavailable))
-    return reason;
-  if (reason instanceof Error && reason.name === "TimeoutError") return deadlineExceeded("the operation timed out");
+  const code = reason instanceof ConnectError ? reason.code : undefined;
+  if (code === Code.Unavailable) return reason;
+  // Connect's plugin has words of its own.
+  if (code === Code.DeadlineExceeded || (reason instanceof Error && reason.name === "TimeoutError"))
+    return deadlineExceeded("the deadline has passed");
   return canceled();
 }
 

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { httpListener } from "../../src/http/listener.ts";
-import { closing, flag, frame, frameType, openFrames, openSocket, post, uint32 } from "../support/frames.ts";
+import { closing, flag, frame, frameType, openFrames, openSocket, post } from "../support/frames.ts";
 import { served, testPort } from "../support/port.ts";
 
 /** The requests that were begun, and the answers that they wait for. */
@@ -30,39 +30,8 @@ beforeEach(() => void begun.splice(0));
 
 const repeated = (count: number, make: (stream: number) => Uint8Array) =>
   Buffer.concat(Array.from({ length: count }, (_, i) => make(2 * i + 1)));
-const whole = (stream: number) => post(stream, `/${stream}`, {}, flag.endHeaders | flag.endStream);
 
-describe("streams of one HTTP/2 connection", () => {
-  test("that are reset in the same breath are not begun", async () => {
-    const { socket } = await openFrames(url);
-    const reset = (stream: number) => frame(frameType.reset, 0, stream, uint32(8));
-    socket.write(repeated(100, (stream) => Buffer.concat([whole(stream), reset(stream)])));
-    await sleep(50);
-    socket.write(whole(201));
-    await expect.poll(() => begun.map(({ path }) => path)).toEqual(["/201"]);
-    socket.destroy();
-  });
-
-  test("are begun a few at a time, so that others need not wait for all of them", async () => {
-    const { socket } = await openFrames(url);
-    const inTurn: number[] = [];
-    let counted = 0;
-    // Counts what began in each turn of the event loop.
-    const count = () => {
-      if (begun.length > counted) inTurn.push(begun.length - counted);
-      counted = begun.length;
-      if (counted < 100) setImmediate(count);
-    };
-    count();
-    socket.write(repeated(100, whole));
-    await expect.poll(() => begun.length).toBe(100);
-    socket.destroy();
-    expect(Math.max(...inTurn)).toBeLessThanOrEqual(8);
-    expect(begun.map(({ path }) => path)).toEqual(Array.from({ length: 100 }, (_, i) => `/${2 * i + 1}`));
-  });
-});
-
-test("an empty body that has ended before its stream is begun ends for the request, too", async () => {
+test("an empty body that comes with its head ends for the request, too", async () => {
   const { socket } = await openFrames(url);
   const empty = (stream: number) => frame(frameType.data, flag.endStream, stream);
   socket.write(

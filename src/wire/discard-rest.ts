@@ -1,17 +1,21 @@
 import { constants } from "node:http2";
-import type { Request } from "../wire/body-reader.ts";
+import type { Request } from "./body-reader.ts";
 
 /** Clearly more than a message may have, so that the client of one that is a little too large reads the reason. */
 const restBytesMax = 12 * 1024 * 1024;
 const restMs = 1000;
+/** How long a refusal over HTTP/2 waits for the end of its request. */
+const graceMs = 150;
+
+const discarded = new WeakSet<Request>();
 
 /**
- * Takes in and forgets what still comes of a request that is being answered, so that its client reads the answer and keeps its
- * connection: an HTTP/1.1 connection that is closed with unread data is reset, and Node's HTTP/2 client counts unsent bodies of ended
- * calls for ever. Beyond the bounds no more is read, and after a second the rest is cut.
+ * Takes in and forgets what still comes of a request that is being answered, so that its client reads the answer: an HTTP/1.1
+ * connection that is closed with unread data is reset. Beyond the bounds no more is read, and after a second the rest is cut.
  */
 export function discardRest(request: Request): void {
-  if (request.complete || request.destroyed) return;
+  if (request.complete || request.destroyed || discarded.has(request)) return;
+  discarded.add(request);
   const over1 = "stream" in request ? undefined : request.socket;
   // The last answer of a connection closes this side alone until the request has ended.
   if (over1 !== undefined) over1.destroySoon = () => void over1.end();
@@ -33,4 +37,21 @@ export function discardRest(request: Request): void {
     if (over1.writableEnded) over1.destroySoon();
   }
   request.on("data", count).on("end", done).on("close", done).on("error", done).resume();
+}
+
+/**
+ * Discards the rest of a request before its refusal; over HTTP/2 resolves once it has ended, or after a moment: Node's client counts
+ * unsent bodies of ended calls for ever, and closes its session at 10 MB.
+ */
+export async function restDiscarded(request: Request): Promise<void> {
+  discardRest(request);
+  if (!("stream" in request) || request.complete || request.destroyed) return;
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, graceMs);
+    const ended = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    request.once("end", ended).once("close", ended);
+  });
 }

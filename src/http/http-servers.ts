@@ -1,20 +1,23 @@
-import type http from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Http2SecureServer, Http2Session } from "node:http2";
-import type { Socket } from "node:net";
+import http2, { type Http2ServerResponse, type Http2Session, type ServerHttp2Session } from "node:http2";
+import type { Server, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { errorBody } from "../protocols/error-body.ts";
 import type { Request } from "../wire/body-reader.ts";
 import type { Response } from "../wire/send-response.ts";
-import { CountedResponse } from "./unread-responses.ts";
+import { CountedHttp2Response, CountedResponse } from "./unread-responses.ts";
 
 /** Takes every request of both HTTP versions. `sendContinue` sends 100 Continue to a client that waits for it. */
 export type RequestHandler = (request: Request, response: Response, sendContinue: (() => void) | undefined) => void;
 
 const pipelinedMax = 100;
+const idleMs = 300_000; // of a connection; then it is asked to go
+const controlFramesMax = 10_000;
+const controlFramesMs = 10_000;
+const streamWindowBytes = 256 * 1024;
+const connectionWindowBytes = 1024 * 1024;
 
-/** The largest head of a request, bytes, over both HTTP versions. */
-export const headBytesMax = 16 * 1024;
+const headBytesMax = 16 * 1024;
 /** The longest time for the head of a request, ms. */
 export const headMs = 20_000;
 
@@ -29,17 +32,34 @@ export const http1Options = {
   requireHostHeader: false, // it is required below, in our words
 };
 
+/** Options of a server that speaks HTTP/2. */
+export const http2Options: http2.ServerOptions = {
+  settings: {
+    maxConcurrentStreams: 250,
+    initialWindowSize: streamWindowBytes,
+    maxHeaderListSize: headBytesMax,
+    enablePush: false,
+  },
+  Http2ServerResponse: CountedHttp2Response as never,
+  maxHeaderListPairs: 128,
+  // Data that was under way when a stream was reset counts as invalid frames; a client may not die of its refused calls.
+  maxSessionInvalidFrames: 100_000,
+  // Streams that a client opens and resets: a thousand at once, then 33 a second; beyond that the connection ends.
+  streamResetBurst: 1000,
+  streamResetRate: 33,
+};
+
 /** Requests of an HTTP/1.1 connection: the one being answered, and those after it. */
 interface Line {
   request: IncomingMessage;
   waiting: (() => void)[];
 }
 
-/** Takes the requests of HTTP/1.1 connections, those of one connection one after the other. */
-export function serveHttp1(server: http.Server | Http2SecureServer, onRequest: RequestHandler, stallMs: number): void {
+/** Bounds the connections of a server of either HTTP version, or of both, and takes their requests. */
+export function serveRequests(server: Server, onRequest: RequestHandler, stallMs: number): void {
   // Of connections whose last request has not been answered whole.
   const lines = new WeakMap<Socket, Line>();
-  // Answers are sent in order, and after a disconnect no further request begins.
+  // Requests of one connection of HTTP/1.1 are begun one after the other: after a disconnect no further one begins.
   function inOrder(request: IncomingMessage, response: ServerResponse, begin: () => void) {
     const { socket } = request;
     const line = lines.get(socket);
@@ -62,8 +82,13 @@ export function serveHttp1(server: http.Server | Http2SecureServer, onRequest: R
       else setImmediate(() => socket.writable && begin());
     }
   }
-  function take(request: IncomingMessage, response: ServerResponse, sendContinue: (() => void) | undefined) {
-    inOrder(request, response, () => {
+  function take(request: Request, response: Response, sendContinue: (() => void) | undefined) {
+    if ("stream" in request) {
+      // Else the client has gone already.
+      if (request.stream.session?.destroyed === false) onRequest(request, response, sendContinue);
+      return;
+    }
+    inOrder(request, response as ServerResponse, () => {
       const hosts = request.headersDistinct.host?.length ?? 0;
       if (hosts > 1 || (hosts === 0 && request.httpVersion === "1.1"))
         return answerBrokenRequest(request.socket, "HOST");
@@ -72,27 +97,47 @@ export function serveHttp1(server: http.Server | Http2SecureServer, onRequest: R
       onRequest(request, response, sendContinue);
     });
   }
-  server.on("request", (request: unknown, response: unknown) =>
-    take(request as IncomingMessage, response as ServerResponse, undefined),
-  );
-  server.on("checkContinue", (request: unknown, response: unknown) => {
-    const waiting = response as ServerResponse;
-    take(request as IncomingMessage, waiting, () => waiting.writeContinue());
+  server.on("request", (request: Request, response: Response) => take(request, response, undefined));
+  server.on("checkContinue", (request: Request, response: Response) => {
+    take(request, response, () => response.writeContinue());
   });
-  server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
-    inOrder(request, response, () => answerBrokenRequest(request.socket, "EXPECTATION"));
+  server.on("checkExpectation", (request: Request, response: Response) => {
+    if ("stream" in request) (response as Http2ServerResponse).writeHead(417).end();
+    else inOrder(request, response as ServerResponse, () => answerBrokenRequest(request.socket, "EXPECTATION"));
   });
-  // A silent client may wait for an answer; one that does not take its answer is cut. Sessions of HTTP/2 have no such length.
-  server.setTimeout(stallMs);
+  // A silent client may wait for an answer; one that does not take its answer is cut.
   server.on("timeout", (socket: Socket | Http2Session) => {
     if ("writableLength" in socket && socket.writableLength > 0) socket.destroy();
   });
+  Object.assign(server, { timeout: stallMs });
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     // What is broken comes behind a request that is still being answered: the client would take it for that answer.
     if (lines.get(socket)?.request.complete) socket.destroy();
     else answerBrokenRequest(socket, error.code);
   });
+  server.on("session", (session: ServerHttp2Session) => {
+    session.setLocalWindowSize(connectionWindowBytes);
+    session.setTimeout(idleMs, () => session.close());
+    boundControlFrames(session);
+  });
+  server.on("sessionError", () => {}); // the session is closed; its calls see their streams end
   server.emit("listening"); // starts its own watch over slow heads and idle connections
+}
+
+/** Ends a session that floods: each PING and SETTINGS wants an answer, and costs its sender almost nothing. */
+function boundControlFrames(session: ServerHttp2Session) {
+  let left = controlFramesMax;
+  let sinceMs = performance.now();
+  const count = () => {
+    left -= 1;
+    if (left >= 0) return;
+    const nowMs = performance.now();
+    if (nowMs - sinceMs < controlFramesMs)
+      return session.destroy(new Error("a flood of control frames"), http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    left = controlFramesMax;
+    sinceMs = nowMs;
+  };
+  session.on("ping", count).on("remoteSettings", count);
 }
 
 const answers: Record<string, [status: string, code: number, message: string]> = {
