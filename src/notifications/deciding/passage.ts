@@ -3,7 +3,7 @@ import type { NewJob } from "../../jobs/queue.ts";
 import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import type { Subject } from "../matched-subject.ts";
 import type { Decision, Due, Seen } from "./decide.ts";
-import type { MatchedChanges } from "./match.ts";
+import type { Changes } from "./match.ts";
 import type { StoredMatch, StoredMatches } from "./match-store.ts";
 import type { LoadedRule } from "./matcher/tenant-rules.ts";
 
@@ -46,7 +46,9 @@ export interface Passage {
   /** The stored matches of the subjects, read under their locks; each decision replaces its own. */
   readonly noted: StoredMatches;
   /** What enters at `match`. */
-  readonly changes: MatchedChanges | undefined;
+  readonly changes: Changes | undefined;
+  /** From `match`: how many facts of the changes it took. */
+  readonly taken: number;
   /** From `match`, or from the source that enters at `decide`; in their order. */
   readonly sights: Iterable<Sight> | AsyncIterable<Sight>;
   /** From `decide`, in their order; of a rule and subject the last one is stored. */
