@@ -256,6 +256,18 @@ export async function payloadOf(db: Db, { tenantId, kind }: Lane, id: string): P
   return job?.payload;
 }
 
+/** Returns the first job, by its id, that is still to be done and whose id begins so; undefined: there is none. */
+export async function firstOf(
+  db: Db,
+  { tenantId, kind }: Lane,
+  prefix: string,
+): Promise<{ payload: unknown; dueMs: number } | undefined> {
+  const [job] = await db<{ payload: unknown; dueMs: number }[]>`
+    select payload, due_ms::float8 as "dueMs" from jobs
+    where tenant_id = ${tenantId} and kind = ${kind} and id >= ${prefix} and starts_with(id, ${prefix}) order by id limit 1`;
+  return job;
+}
+
 /** Whether at least this many jobs of a lane are still to be done. By the key. */
 export async function hasWaiting(tx: Db, { tenantId, kind }: Lane, count: number): Promise<boolean> {
   const [row] = await tx<[{ waiting: number }]>`

@@ -5,12 +5,14 @@ import { byteaArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { afterCommit } from "../../db/transaction.ts";
 import { readEntities } from "../../entities/read.ts";
+import { newRoot } from "../../events/facts.ts";
 import { enqueue, type Job, payloadOf } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
-import { applyDecisions, type Sight } from "../deciding/apply-decisions.ts";
 import { keyText, lockMatches, makePlaces, readMatches } from "../deciding/match-store.ts";
-import type { LoadedTrigger, TenantRules } from "../deciding/matcher/tenant-rules.ts";
-import { newRoot } from "../deciding/rule-changes.ts";
+import type { LoadedTrigger } from "../deciding/matcher/tenant-rules.ts";
+import { inMaintenance } from "../deciding/mute.ts";
+import type { Sight } from "../deciding/passage.ts";
+import { passFrom } from "../deciding/stages.ts";
 import { staleSubject } from "../matched-subject.ts";
 import { checkEntityQuery, meansOf } from "./entity-query.ts";
 import { lastTimes } from "./last-times.ts";
@@ -89,24 +91,20 @@ export const staleData: TriggerSource<StaleDataSource> = {
 function startWatching(options: SourceOptions): RunningSource {
   const last = lastTimes(options.sql, options.nowMs);
 
-  function note(tx: Db, tenantId: string, rules: TenantRules, nowMs: number, come: () => Iterable<[string, Buffer]>) {
-    if (rules.byData("staleData").size === 0) return;
-    afterCommit(tx, () => {
-      for (const [data, entityId] of come()) last.note(tenantId, rules, data, entityId, nowMs);
-    });
-  }
-
   return {
     kinds: [staleJob(options)],
     async onPoints(tx, tenantId, rules, points, nowMs) {
       const waiting = rules.byData("staleData");
-      note(tx, tenantId, rules, nowMs, () => {
+      if (waiting.size === 0) return;
+      afterCommit(tx, () => {
         const series = points.seriesOf((metric) => waiting.has(metricData(metric)));
-        return Array.from(series.values(), ({ metric, entityId }) => [metricData(metric), entityId]);
+        for (const { metric, entityId } of series.values())
+          last.note(tenantId, rules, metricData(metric), entityId, nowMs);
       });
     },
-    onEvents(tx, tenantId, rules, events, nowMs) {
-      note(tx, tenantId, rules, nowMs, () => events.map(({ name, entityId }) => [eventData(name), entityId]));
+    onEvents(tenantId, rules, events, nowMs) {
+      if (rules.byData("staleData").size === 0) return;
+      for (const { name, entityId } of events) last.note(tenantId, rules, eventData(name), entityId, nowMs);
     },
     flush: last.flush,
     stop: last.stop,
@@ -224,12 +222,12 @@ async function tell(tx: Db, tenantId: string, changes: readonly Change[], decidi
   const { users } = await deciding.memory.now(tx, tenantId);
   const ids = new Map(changes.map(({ entityId }) => [keyText(entityId), entityId]));
   const entities = await readEntities(tx, tenantId, [...ids.values()]);
-  const inWindows = new Set(entities.flatMap((row) => (row.window_production_state === null ? [] : [keyText(row.id)])));
+  const inWindows = new Set(entities.flatMap((row) => (inMaintenance(row) ? [keyText(row.id)] : [])));
   const sights = changes.flatMap(({ trigger, triggerName, entityId, lastMs, fired }): Sight[] => {
     const source = trigger && sourceOf(trigger);
     const subject = staleSubject(triggerName, entityId, source?.metricName ?? "");
-    const inMaintenance = inWindows.has(keyText(entityId));
-    const seen = { subject, matches: fired, again: false, now: undefined, inMaintenance };
+    const muted = inWindows.has(keyText(entityId));
+    const seen = { subject, matches: fired, again: false, now: undefined, inMaintenance: muted };
     const root = newRoot();
     const bound = source && { threshold: Number(source.durationSec), thresholdType: "duration" };
     const triggerNames = fired ? [triggerName] : [];
@@ -248,5 +246,5 @@ async function tell(tx: Db, tenantId: string, changes: readonly Change[], decidi
   );
   await lockMatches(tx, tenantId, [...keys.values()]);
   const noted = await readMatches(tx, tenantId, [...keys.values()]);
-  await applyDecisions(tx, tenantId, sights, noted, nowMs, deciding.wake);
+  await passFrom("decide", { tx, tenantId, nowMs, wake: deciding.wake, noted, sights });
 }
