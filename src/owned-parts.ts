@@ -1,5 +1,5 @@
-import type { Incoming } from "./http/port.ts";
 import type { LiveCertificate } from "./http/live-certificate.ts";
+import type { Incoming } from "./http/port.ts";
 import type { PreparedDatabase } from "./prepared-database.ts";
 
 /** What a server is given by the process that owns its port. */

@@ -11,9 +11,8 @@ import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@conn
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import type { Pace } from "../event-loop.ts";
-import { longFields } from "../wire/chunked-lists.ts";
 import type { CountLimits } from "../wire/message-limits.ts";
-import { textInPortions } from "../wire/write-json.ts";
+import { longFields, textInPortions } from "../wire/write-message.ts";
 import { statusOverrides } from "./error-text.ts";
 import { holdsHttpBody, isHttpBody } from "./http-body.ts";
 import { jsonReader } from "./json/read-json.ts";

@@ -1,14 +1,14 @@
 import type { DescField } from "@bufbuild/protobuf";
 import { holdsHttpBody, isHttpBody } from "../http-body.ts";
 import { fieldNamed, type Route } from "../routes/binding.ts";
-import { commentOf, summaryOf } from "./comments.ts";
 import { errorResponses, errorSchema } from "./error-responses.ts";
-import type { Example } from "./examples.ts";
 import type { JsonSchema } from "./forms.ts";
 import { type Schemas, schemas } from "./json-schema.ts";
 import { namesOf } from "./names.ts";
 import { parametersOf } from "./parameters.ts";
 import { pathNames } from "./paths.ts";
+import type { Example } from "./texts.ts";
+import { commentOf, summaryOf } from "./texts.ts";
 
 /** What the proto files do not say about an API. */
 export interface OpenApiOptions {
