@@ -258,22 +258,6 @@ function rpcOptions({ config, log, services, admit, bodies, readers }: PortOptio
   };
 }
 
-function jsonApi({ config, routes }: PortOptions, { services, admit, stopping, report, limits }: RpcOptions): RpcRoute {
-  return transcoder({
-    routes,
-    services,
-    admit,
-    signal: stopping,
-    bodyBytesMax: (method) => limits.messageBytesMax(method.parent),
-    itemsMax: limits.itemsMax,
-    streamBytesMax: config.streamBytesMax,
-    bodyIdleMs: limits.streamIdleMs,
-    timeoutMsMax: limits.deadlineMsMax,
-    ...(limits.bodies && { bodies: limits.bodies }),
-    report,
-  });
-}
-
 function answerWith(route: RpcRoute, request: Request, response: Response, log: Logger) {
   route(request, response).catch((error) => {
     log.error(
@@ -294,7 +278,7 @@ async function addRoutes(
 ) {
   const { config, log, foreign = new Map(), aliases, notReady } = options;
   const rpcs = rpcOptions(options, stopping);
-  const transcode = jsonApi(options, rpcs);
+  const transcode = transcoder({ ...rpcs, routes: options.routes });
   // No route of its own reads a body, and without a key no body is read.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));

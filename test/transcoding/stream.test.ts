@@ -190,7 +190,7 @@ describe("a server stream", () => {
   test("ends at its deadline and when the server stops, also when its handler hangs", async () => {
     const stopping = new AbortController();
     const own = await startLibrary({
-      signal: stopping.signal,
+      stopping: stopping.signal,
       impl: {
         async *watch() {
           yield { name: "first" };
