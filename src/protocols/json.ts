@@ -9,15 +9,7 @@ import type { MessageValues } from "../transcoding/json/values.ts";
 import { planner, type RoutePlan } from "../transcoding/plan.ts";
 import type { Route } from "../transcoding/routes/binding.ts";
 import { matcher } from "../transcoding/routes/match.ts";
-import {
-  eventStream,
-  type Framing,
-  ndjson,
-  rawStream,
-  readLines,
-  sendStream,
-  wantsEvents,
-} from "../transcoding/stream.ts";
+import { eventStream, type Framing, ndjson, rawStream, sendStream, wantsEvents } from "../transcoding/stream.ts";
 import type { Request } from "../wire/body-reader.ts";
 import { type Call, untilAborted } from "../wire/call.ts";
 import { copyHeaders } from "../wire/headers.ts";
@@ -67,7 +59,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     name: "http",
     read: ({ plan, raw, query }, exchange, call) =>
       // At once, where there is nothing to wait for.
-      plan.route.body === "" && !plan.takesStream && headEndsRequest(exchange.request)
+      plan.route.body === "" && headEndsRequest(exchange.request)
         ? plan.reader.fromUrl(raw, query)
         : readRequest(plan, raw, query, exchange, call),
     write: ({ plan }, answer, exchange, call) =>
@@ -92,11 +84,6 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const { parent } = route.method;
     const bounds = { bytesMax: limits.messageBytesMax(parent), idleMs: limits.streamIdleMs };
     const reading = { reserve, pace: paceOf(exchange, call) };
-    if (plan.takesStream) {
-      checkContentType(request, true);
-      const ofStream = { ...bounds, streamBytesMax: limits.streamBytesMax(parent), received: reserve };
-      return readLines(request, ofStream, (line) => reader.message(line, reading));
-    }
     if (route.body === "") {
       if (!headEndsRequest(request)) await refuseBody(request, { ...bounds, received: reserve });
       return reader.fromUrl(raw, query);

@@ -31,9 +31,8 @@ export interface RoutePlan {
   readonly handler: Handler;
   readonly overrides: ReadonlyMap<number, number>;
   readonly reader: RequestReader;
-  /** Whether the RPC answers with a stream, and whether it takes one. */
+  /** Whether the RPC answers with a stream. */
   readonly streams: boolean;
-  readonly takesStream: boolean;
   /** The part of a response that is sent. */
   answerOf(response: MessageValues): unknown;
   /** Whether that part is google.api.HttpBody, else `write` writes it. */
@@ -83,8 +82,7 @@ export function planner({
       handler: implementation?.[method.localName]?.bind(implementation) ?? unimplemented(route),
       overrides: statusOverrides(method),
       reader: requestReader(route, reader, unknownFields, limitsOf(method)),
-      streams: method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming",
-      takesStream: method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming",
+      streams: method.methodKind === "server_streaming",
       answerOf: field === undefined ? (response) => response : (response) => valueIn(response, field),
       rawAnswer,
       write: answerWriter(route, field),

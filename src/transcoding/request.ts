@@ -24,8 +24,6 @@ export interface RequestReader {
   fromUrl(raw: readonly string[], query: string): MessageValues;
   /** Adds what the body says. Also throws code 8 for what holds too much. */
   addBody(request: MessageValues, bytes: Buffer, contentType: string | undefined, call: ReadingCall): Promise<void>;
-  /** One message of a client stream. */
-  message(bytes: Buffer, call: ReadingCall): Promise<MessageValues>;
 }
 
 /** Compiles the request reader of a route. */
@@ -60,9 +58,6 @@ export function requestReader(
       if (field === undefined) fillHttpBody(request, contentType, bytes);
       else
         setBody(request, field, fillHttpBody({ $typeName: "google.api.HttpBody", extensions: [] }, contentType, bytes));
-    },
-    message(bytes, call) {
-      return parse(bodyText(bytes), bytes, input, { whole: (s) => reader.message(input)(s) }, call);
     },
   };
 

@@ -70,12 +70,6 @@ function handlers(seen: Seen[], overrides: Record<string, Impl>): Record<string,
     async *download({ count }: { count: number }) {
       for (let i = 0; i < count; i++) yield { contentType: "text/plain", data: Buffer.from(`part ${i}\n`) };
     },
-    async collect(books: AsyncIterable<unknown>) {
-      return { books: await Array.fromAsync(books) };
-    },
-    async *chat(books: AsyncIterable<unknown>) {
-      yield* books;
-    },
     ...overrides,
   };
   return Object.fromEntries(

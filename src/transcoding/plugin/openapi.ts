@@ -119,17 +119,16 @@ function contentsOf(made: Schemas) {
 
   function requestContent(route: Route): JsonSchema {
     const { method, body } = route;
-    const streamed = method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming";
-    if (body === "*") return isHttpBody(method.input) ? anyBytes : jsonContent(made.body(route), streamed);
+    if (body === "*") return isHttpBody(method.input) ? anyBytes : jsonContent(made.body(route));
     const field = fieldNamed(method.input, body) as DescField;
-    return holdsHttpBody(field) ? anyBytes : jsonContent(made.body(route), false);
+    return holdsHttpBody(field) ? anyBytes : jsonContent(made.body(route));
   }
 
   function responseContent({ method, responseBody }: Route): JsonSchema {
     const field = responseBody === "" ? undefined : fieldNamed(method.output, responseBody);
     if (field === undefined ? isHttpBody(method.output) : holdsHttpBody(field)) return anyBytes;
     const schema = field === undefined ? made.refer(method.output, "answer") : made.value(field, "answer");
-    if (method.methodKind === "unary" || method.methodKind === "client_streaming") return jsonContent(schema, false);
+    if (method.methodKind === "unary") return jsonContent(schema);
     const error = { $ref: "#/components/schemas/Error" };
     const record = {
       description: "One record: in NDJSON a line each, in SSE the data of one event each.",
@@ -159,8 +158,8 @@ function inOrder(routes: readonly Route[], services: readonly string[]): Route[]
 
 const anyBytes: JsonSchema = { "*/*": { schema: { type: "string", contentMediaType: "application/octet-stream" } } };
 
-function jsonContent(schema: JsonSchema, streamed: boolean): JsonSchema {
-  return { [streamed ? "application/x-ndjson" : "application/json"]: { schema } };
+function jsonContent(schema: JsonSchema): JsonSchema {
+  return { "application/json": { schema } };
 }
 
 function withExample(content: JsonSchema, example: unknown): JsonSchema {
