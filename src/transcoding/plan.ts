@@ -46,22 +46,12 @@ interface PlannerOptions {
   services: readonly { service: DescService; implementation: Partial<ServiceImpl<DescService>> }[];
   registry?: Registry;
   unknownFields?: "refuse" | "ignore";
-  /** Bounds of one message of an RPC as a whole; without it there are none. */
-  limitsOf?(method: DescMethod): CountLimits;
+  /** Bounds of one message of an RPC as a whole. */
+  limitsOf(method: DescMethod): CountLimits;
 }
 
-const unlimited = (): CountLimits => ({
-  itemsMax: Number.POSITIVE_INFINITY,
-  memoryBytesMax: Number.POSITIVE_INFINITY,
-});
-
 /** Compiles plans, with one set of readers and writers for all of them. */
-export function planner({
-  services,
-  registry: given,
-  unknownFields = "refuse",
-  limitsOf = unlimited,
-}: PlannerOptions): {
+export function planner({ services, registry: given, unknownFields = "refuse", limitsOf }: PlannerOptions): {
   planOf(route: Route): RoutePlan;
   registry: Registry;
   writer: JsonWriter;
