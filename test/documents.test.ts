@@ -171,9 +171,9 @@ describe("docs/errors.md", () => {
         "src/transcoding/json/read-scalar.ts: value",
         "src/transcoding/request.ts: error.message",
         "src/transcoding/url/query.ts: error.message",
-        "src/transcoding/url/url-value.ts: paths",
-        "src/transcoding/url/url-value.ts: unknownValue(desc, text)",
-        "src/transcoding/url/url-value.ts: value",
+        "src/transcoding/url/target.ts: paths",
+        "src/transcoding/url/target.ts: unknownValue(desc, text)",
+        "src/transcoding/url/target.ts: value",
         "src/wire/status.ts: message",
       ]
     `);

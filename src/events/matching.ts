@@ -8,7 +8,7 @@ import { int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { sqlJoin } from "../db/sql-join.ts";
 import { invalidField, invalidFields } from "../errors.ts";
-import { checkEnd, checkOpenStart } from "../rpc/time-range.ts";
+import { checkEnd, checkOpenStart } from "../rpc/times.ts";
 import { eventResolver } from "./resolver.ts";
 import { eventAndEntity } from "./rows.ts";
 

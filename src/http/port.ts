@@ -14,10 +14,9 @@ import { transcoder } from "../protocols/json.ts";
 import type { OwnReader } from "../protocols/message-reader.ts";
 import { answerMissingRpc, type RpcOptions, type ServedService, unaryRoutes } from "../protocols/rpc-routes.ts";
 import { serveStreams } from "../protocols/streams.ts";
-import { openRecord, type RequestRecord, recordOf } from "../rpc/context.ts";
+import { openRecord, type RequestRecord, recordOf, requestId } from "../rpc/context.ts";
 import { logRequest, logUnexpected } from "../rpc/log.ts";
 import type { Pipeline } from "../rpc/pipeline.ts";
-import { requestId } from "../rpc/request-id.ts";
 import type { RequestMemory } from "../rpc/request-memory.ts";
 import type { Route } from "../transcoding/routes/binding.ts";
 import { version } from "../version.ts";
@@ -260,22 +259,6 @@ function rpcOptions({ config, log, services, admit, bodies, readers }: PortOptio
   };
 }
 
-function jsonApi({ config, routes }: PortOptions, { services, admit, stopping, report, limits }: RpcOptions): RpcRoute {
-  return transcoder({
-    routes,
-    services,
-    admit,
-    signal: stopping,
-    bodyBytesMax: (method) => limits.messageBytesMax(method.parent),
-    itemsMax: limits.itemsMax,
-    streamBytesMax: config.streamBytesMax,
-    bodyIdleMs: limits.streamIdleMs,
-    timeoutMsMax: limits.deadlineMsMax,
-    ...(limits.bodies && { bodies: limits.bodies }),
-    report,
-  });
-}
-
 function answerWith(route: RpcRoute, request: Request, response: Response, log: Logger) {
   route(request, response).catch((error) => {
     log.error(
@@ -296,7 +279,7 @@ async function addRoutes(
 ) {
   const { config, log, foreign = new Map(), aliases, notReady } = options;
   const rpcs = rpcOptions(options, stopping);
-  const transcode = jsonApi(options, rpcs);
+  const transcode = transcoder({ ...rpcs, routes: options.routes });
   // No route of its own reads a body, and without a key no body is read.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));

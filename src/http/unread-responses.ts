@@ -4,7 +4,7 @@ import { Code } from "@connectrpc/connect";
 import { every } from "../every.ts";
 import { type Hold, type Limiter, limiter } from "../limiter.ts";
 import { holderOfRecord, type RequestRecord } from "../rpc/context.ts";
-import { discardRest } from "../wire/discard-rest.ts";
+import { discardRest } from "../wire/body-reader.ts";
 import type { Response } from "../wire/send-response.ts";
 
 /** Bounds of bytes that were written of answers and that their clients have not taken. */

@@ -6,7 +6,7 @@ import { paced } from "../event-loop.ts";
 import { type Engine, engine } from "../protocols/engine.ts";
 import type { IngestQueue } from "../receiver/ingest-queue.ts";
 import type { RequestRecord } from "../rpc/context.ts";
-import type { ForeignCalls } from "../rpc/foreign-calls.ts";
+import type { ForeignCalls } from "../rpc/pipeline.ts";
 import type { RequestMemory } from "../rpc/request-memory.ts";
 import type { Request } from "../wire/body-reader.ts";
 import { CallTime, timeoutOf, type timeStarter } from "../wire/call.ts";

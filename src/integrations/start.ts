@@ -3,7 +3,7 @@ import { alertType } from "../events/labels.ts";
 import type { OpenAlert } from "../events/open-alerts.ts";
 import type { ForeignRoutes } from "../http/port.ts";
 import { timeStarter } from "../wire/call.ts";
-import { integrationRoutes } from "./routes.ts";
+import { integrationRoutes } from "./serve.ts";
 import { type ItemCounts, itemCounts, type Serving } from "./serving.ts";
 import type { IntegrationParts } from "./table.ts";
 import { integrations } from "./table.ts";

@@ -3,7 +3,7 @@ import { type MaintenanceWindow, RunMode, type Schedule } from "#gen/belfry/main
 import { checkClause } from "../clause/check.ts";
 import { invalidFields } from "../errors.ts";
 import type { Broken } from "../rpc/constraint-rules.ts";
-import { brokenMs } from "../rpc/time-range.ts";
+import { brokenMs } from "../rpc/times.ts";
 import { clauseOf, isStoredSchedule, type WindowRow } from "./messages.ts";
 import { nextStartMs } from "./recurrence.ts";
 import { readSchedule, type WindowPlan, windowPlanOf } from "./schedule.ts";

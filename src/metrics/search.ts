@@ -17,7 +17,7 @@ import { type FirstEntity, firstEntity } from "../entities/first-match.ts";
 import { invalidField } from "../errors.ts";
 import { paced } from "../event-loop.ts";
 import { inTurn } from "../rpc/large-responses.ts";
-import { checkEnd } from "../rpc/time-range.ts";
+import { checkEnd } from "../rpc/times.ts";
 import { bucketsIn, type Downsampling, downsample, looksAtNeighbours, NEIGHBOUR_MS } from "./aggregate.ts";
 import type { Points } from "./codec/chunk.ts";
 import { type Facts, type Named, placeOf, readFirst, type SeriesPlace, withEntries } from "./find-series.ts";

@@ -13,7 +13,7 @@ import { selection, toEvent } from "../events/messages.ts";
 import { findOccurrences, keyText, type OccurrenceKey } from "../events/occurrences.ts";
 import { seenOccurrences } from "../events/seen-occurrences.ts";
 import { principalOf } from "../rpc/context.ts";
-import { checkEnd, checkOpenStart } from "../rpc/time-range.ts";
+import { checkEnd, checkOpenStart } from "../rpc/times.ts";
 import { type Fields, fieldsOf, type MatchRow, matchRow, readCounts, readEntitiesOf } from "./deciding/matcher/rows.ts";
 import type { ReadyTrigger } from "./sources/source.ts";
 import { checkTriggerType, readyTrigger } from "./sources.ts";

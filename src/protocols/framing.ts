@@ -8,8 +8,7 @@ import { type BodyReader, keep } from "../wire/body-reader.ts";
 import type { CallTime } from "../wire/call.ts";
 import { invalidValue, messageTooLarge } from "../wire/status.ts";
 import { unpack } from "../wire/unpack.ts";
-import { binaryOf } from "../wire/write-binary.ts";
-import { jsonOf } from "../wire/write-json.ts";
+import { binaryOf, jsonOf } from "../wire/write-message.ts";
 import { type Exchange, paceOf } from "./engine.ts";
 import type { MessageReader } from "./message-reader.ts";
 

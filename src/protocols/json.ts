@@ -1,10 +1,8 @@
 import type { OutgoingHttpHeaders } from "node:http";
-import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
-import { Code, type ConnectError, createContextValues, type ServiceImpl } from "@connectrpc/connect";
+import type { Registry } from "@bufbuild/protobuf";
+import { Code, type ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { reasoned } from "../error-reasons.ts";
-import type { Pipeline } from "../rpc/pipeline.ts";
-import type { RequestMemory } from "../rpc/request-memory.ts";
 import { checkContentType, checkEncoding, headEndsRequest, refuseBody } from "../transcoding/body.ts";
 import { didYouMean } from "../transcoding/did-you-mean.ts";
 import { errorText } from "../transcoding/error-text.ts";
@@ -14,50 +12,24 @@ import type { MessageValues } from "../transcoding/json/values.ts";
 import { planner, type RoutePlan } from "../transcoding/plan.ts";
 import type { Route } from "../transcoding/routes/binding.ts";
 import { matcher } from "../transcoding/routes/match.ts";
-import {
-  eventStream,
-  type Framing,
-  ndjson,
-  rawStream,
-  readLines,
-  sendStream,
-  wantsEvents,
-} from "../transcoding/stream.ts";
+import { eventStream, type Framing, ndjson, rawStream, sendStream, wantsEvents } from "../transcoding/stream.ts";
 import type { Request } from "../wire/body-reader.ts";
 import { type Call, untilAborted } from "../wire/call.ts";
 import { copyHeaders } from "../wire/headers.ts";
 import { memoryFactor } from "../wire/message-limits.ts";
 import { endResponse, type Response, sendWhole, writeResponseHead } from "../wire/send-response.ts";
-import { formOf, isShared } from "../wire/shared-messages.ts";
 import { asConnectError, errorStatus, refusalOf } from "../wire/status.ts";
 import { clientOf, type Exchange, type Protocol, paceOf, type Rpc, readBody, rpcEngine } from "./engine.ts";
+import type { RpcOptions } from "./rpc-routes.ts";
 
-export interface TranscoderOptions {
+/** What the transcoder serves, by which routes. */
+export interface TranscoderOptions extends RpcOptions {
   /** The table that the plugin makes, or what `bindRoutes` makes of descriptors. */
-  routes: readonly Route[];
-  services: readonly { service: DescService; implementation: Partial<ServiceImpl<DescService>> }[];
-  /** Admits a call before a byte of its body is read. @throws the ConnectError of a refusal */
-  admit?: Pipeline["admit"];
-  /** The largest body, before and after decompression, bytes; one message of a client stream. */
-  bodyBytesMax(method: DescMethod): number;
-  /** The most items of a batch; without it there is none. */
-  itemsMax?: number;
-  /** The largest total of a client stream, bytes; without it there is none. */
-  streamBytesMax?: number;
-  /** The longest silence within a body, ms; a minute without it. */
-  bodyIdleMs?: number;
-  /** Counts the memory of all bodies; absent: it is not counted. */
-  bodies?: RequestMemory;
-  /** The longest time that a unary call may take, ms; also that of requests which name none. */
-  timeoutMsMax: number;
+  readonly routes: readonly Route[];
   /** What google.protobuf.Any may hold; without it, all types of the services' files. */
-  registry?: Registry;
-  /** Aborts when the server stops. */
-  signal?: AbortSignal;
+  readonly registry?: Registry;
   /** Whether JSON keys that no field has are an error (the default). */
-  unknownFields?: "refuse" | "ignore";
-  /** Notified of unexpected errors; the answer says "internal error" alone. */
-  report?(error: unknown, request: Request): void;
+  readonly unknownFields?: "refuse" | "ignore";
 }
 
 /** A call of an RPC by a route, with what its address says. */
@@ -74,24 +46,23 @@ const noOverrides: ReadonlyMap<number, number> = new Map();
  * settles when the answer is sent and never rejects. What is left unread of a refused body is the caller's.
  */
 export function transcoder(options: TranscoderOptions): (request: Request, response: Response) => Promise<void> {
+  const { admit, limits, report, stopping } = options;
   const match = matcher(options.routes);
-  const itemsMax = options.itemsMax ?? Number.POSITIVE_INFINITY;
-  const limitsOf = (method: DescMethod) => ({ itemsMax, memoryBytesMax: options.bodyBytesMax(method) * memoryFactor });
-  const { planOf, registry, writer } = planner({ ...options, limitsOf });
-  const plans = new Map(options.routes.map((route) => [route, planOf(route)]));
-  const report = options.report ?? (() => {});
-  const serve = rpcEngine<RoutedCall>({
-    admit: options.admit ?? (async () => createContextValues()),
-    deadlineMsMax: options.timeoutMsMax,
-    stopping: options.signal,
-    report,
-    bodies: options.bodies,
+  const { planOf, registry, writer } = planner({
+    ...options,
+    limitsOf: ({ parent }) => ({
+      itemsMax: limits.itemsMax,
+      memoryBytesMax: limits.messageBytesMax(parent) * memoryFactor,
+    }),
   });
+  const plans = new Map(options.routes.map((route) => [route, planOf(route)]));
+  const { deadlineMsMax, bodies } = limits;
+  const serve = rpcEngine<RoutedCall>({ admit, deadlineMsMax, stopping, report, bodies });
   const protocol: Protocol<RoutedCall> = {
     name: "http",
     read: ({ plan, raw, query }, exchange, call) =>
       // At once, where there is nothing to wait for.
-      plan.route.body === "" && !plan.takesStream && headEndsRequest(exchange.request)
+      plan.route.body === "" && headEndsRequest(exchange.request)
         ? plan.reader.fromUrl(raw, query)
         : readRequest(plan, raw, query, exchange, call),
     write: ({ plan }, answer, exchange, call) =>
@@ -113,14 +84,9 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   async function readRequest(plan: RoutePlan, raw: string[], query: string, exchange: Exchange, call: Call) {
     const { reader, route } = plan;
     const { request, reserve } = exchange;
-    const bounds = { bytesMax: options.bodyBytesMax(route.method), idleMs: options.bodyIdleMs ?? 60_000 };
+    const { parent } = route.method;
+    const bounds = { bytesMax: limits.messageBytesMax(parent), idleMs: limits.streamIdleMs };
     const reading = { reserve, pace: paceOf(exchange, call) };
-    if (plan.takesStream) {
-      checkContentType(request, true);
-      const streamBytesMax = options.streamBytesMax ?? Number.POSITIVE_INFINITY;
-      const limits = { ...bounds, streamBytesMax, received: reserve };
-      return readLines(request, limits, (line) => reader.message(line, reading));
-    }
     if (route.body === "") {
       if (!headEndsRequest(request)) await refuseBody(request, { ...bounds, received: reserve });
       return reader.fromUrl(raw, query);
@@ -174,17 +140,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       const begin = first.done === true ? undefined : plan.answerOf(first.value as MessageValues);
       return rawStream(httpBodyParts(begin).contentType, bytesOf);
     }
-    return sharing(wantsEvents(request.headers.accept) ? eventStream(write) : ndjson(write));
-  }
-
-  /** The same framing, which makes the bytes of a message once that many clients are sent. */
-  function sharing(framing: Framing): Framing {
-    const bytesOf = (message: unknown) => Buffer.from(framing.message(message) as string);
-    return {
-      ...framing,
-      message: (message) =>
-        isShared(message) ? formOf(message, framing.contentType, () => bytesOf(message)) : framing.message(message),
-    };
+    return wantsEvents(request.headers.accept) ? eventStream(write) : ndjson(write);
   }
 
   async function unrouted(request: Request, response: Response): Promise<void> {

@@ -8,7 +8,7 @@ import { isOverfull, termsBytes } from "../entities/terms.ts";
 import type { StoreChanges } from "../events/changes.ts";
 import { type DataBounds, type EventItem, ingestEvents } from "../events/ingest.ts";
 import type { Broken } from "../rpc/constraint-rules.ts";
-import { plausibleMs } from "../rpc/time-range.ts";
+import { plausibleMs } from "../rpc/times.ts";
 import type { PutKind } from "./put.ts";
 
 type Bounds = Pick<Config, "modelAgeSecMax" | "aheadSecMax" | "eventRetentionSec">;

@@ -1,7 +1,7 @@
 import type { DescMessage, JsonObject, JsonValue, Message, MessageShape } from "@bufbuild/protobuf";
 import type { Pace } from "../event-loop.ts";
 import type { Broken } from "../rpc/constraint-rules.ts";
-import { plausibleMs } from "../rpc/time-range.ts";
+import { plausibleMs } from "../rpc/times.ts";
 import { textOf, validateItem } from "../rpc/validate.ts";
 
 // A key is a row of an index, which takes 2.7 KB.

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
@@ -107,4 +108,14 @@ export function holderOfRecord(record: RequestRecord | undefined): Holder {
   const { principal, address } = record;
   if (principal !== undefined) return { tenant: principal.tenantId, key: principal.keyId };
   return address === "" ? {} : { address: networkOf(address) };
+}
+
+const process = randomBytes(6).toString("hex");
+let count = 0;
+
+/** The caller's own x-request-id when it is short and plain, else a new id: one of this process and a running number. */
+export function requestId(header: string | string[] | undefined): string {
+  if (typeof header === "string" && /^[\w.:-]{1,64}$/.test(header)) return header;
+  count += 1;
+  return `${process}-${count.toString(36)}`;
 }

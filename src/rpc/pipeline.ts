@@ -1,28 +1,30 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
+import type { ConnectError, ContextValues, ServiceImpl } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { Callers } from "../auth/callers.ts";
 import type { Principal } from "../auth/principal.ts";
 import { unsupported } from "../errors.ts";
 import type { Holder } from "../limiter.ts";
+import { untilAborted } from "../wire/call.ts";
+import type { Admit, AdmittedCall } from "./admission.ts";
 import { admission } from "./admission.ts";
 import type { RecordAudit } from "./audit.ts";
 import { authenticatedPassage } from "./authenticated.ts";
 import {
   admittedValues,
   callRecord,
+  holderOfRecord,
   openRecord,
   type RecordedRequest,
   type RequestRecord,
   recordOf,
+  requestId,
 } from "./context.ts";
-import { failedCall } from "./failed-call.ts";
-import { type ForeignCalls, foreignCalls } from "./foreign-calls.ts";
+import { toAnswer } from "./errors.ts";
+import { logUnexpected } from "./log.ts";
 import { openStreams } from "./open-streams.ts";
-import { type Handler, type Passage, passing } from "./passage.ts";
-import { requestId } from "./request-id.ts";
+import { type Handler, type Passage, passing, type UnauthenticatedStreams, unauthenticatedPassage } from "./passage.ts";
 import { noteRequests } from "./requests-in-work.ts";
-import { type UnauthenticatedStreams, unauthenticatedPassage } from "./unauthenticated.ts";
 
 /** What every call passes, whatever its protocol. */
 export interface Pipeline {
@@ -149,4 +151,53 @@ function nameOf(method: DescMethod) {
     names.set(method, name);
   }
   return name;
+}
+
+/** What a call that failed returns: the code is noted in its record, and the log has the cause of what is unexpected. */
+export function failedCall(log: Logger, error: unknown, record: RequestRecord, signal?: AbortSignal): ConnectError {
+  const { answer, unexpected } = toAnswer(error, record.requestId, signal);
+  record.code = answer.code;
+  if (unexpected) logUnexpected(log, record, error);
+  return answer;
+}
+
+/** Calls that are no RPCs of ours, with the bounds that RPCs have. They write nothing that the audit log has. */
+export interface ForeignCalls {
+  /** Before a byte of the body is read. @throws ConnectError 16, 7, 8, or 14 while the database is away. */
+  admit(call: AdmittedCall, header: Headers, record: RequestRecord, request: RecordedRequest): Promise<void>;
+  /** Does a part of an admitted call's work, in its turn, until the signal aborts. @throws the ConnectError to answer */
+  work<T>(record: RequestRecord, signal: AbortSignal, part: () => Promise<T>): Promise<T>;
+  /** The error to answer for one that was thrown outside of these; notes it in the record. */
+  fail(error: unknown, record: RequestRecord, signal?: AbortSignal): ConnectError;
+}
+
+interface ForeignParts {
+  admit: Admit;
+  gate: { run<T>(fn: () => Promise<T>, who: Holder): Promise<T> };
+  fail: ForeignCalls["fail"];
+  /** Hears of each call that is admitted. */
+  began(record: RequestRecord): void;
+}
+
+/** Builds them of what RPCs pass. */
+export function foreignCalls({ admit, gate, fail, began }: ForeignParts): ForeignCalls {
+  return {
+    fail,
+    async admit(call, header, record, request) {
+      try {
+        await admit(call, header, record, request);
+      } catch (error) {
+        throw fail(error, record);
+      }
+      began(record);
+      record.sendContinue?.();
+    },
+    async work(record, signal, part) {
+      try {
+        return await untilAborted(gate.run(part, holderOfRecord(record)), { signal });
+      } catch (error) {
+        throw fail(error, record, signal);
+      }
+    },
+  };
 }

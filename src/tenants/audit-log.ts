@@ -12,8 +12,7 @@ import { cancelOn } from "../db/driver/cancel.ts";
 import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { sqlJoin } from "../db/sql-join.ts";
-import { checkEnd } from "../rpc/time-range.ts";
-import { timestampMs } from "../rpc/timestamp.ts";
+import { checkEnd, timestampMs } from "../rpc/times.ts";
 
 interface AuditRow {
   id: string;

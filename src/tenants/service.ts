@@ -23,7 +23,7 @@ import { checkQuota, type Kept, type QuotaBounds } from "../db/admission-quota.t
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { principalOf } from "../rpc/context.ts";
-import { timestampMs } from "../rpc/timestamp.ts";
+import { timestampMs } from "../rpc/times.ts";
 import { audited } from "./audit.ts";
 import { listAuditEntries } from "./audit-log.ts";
 import type { AuditQueue } from "./audit-queue.ts";

@@ -15,14 +15,13 @@ export interface BodyLimits {
 }
 
 const jsonType = /^application\/(?:[\w.!#$&^+-]+\+)?json[ \t]*(?:;(.*))?$/i;
-const ndjsonType = /^application\/x-ndjson[ \t]*(?:;(.*))?$/i;
 const charset = /^charset[ \t]*=[ \t]*(?:utf-?8|"utf-?8")$/i;
 
 /** Throws 415 unless the content type is JSON (or absent) in UTF-8, and the encoding one that is known. */
-export function checkContentType({ headers }: Request, streamed = false): void {
+export function checkContentType({ headers }: Request): void {
   const type = headers["content-type"];
   if (type !== undefined && type !== "application/json") {
-    const known = jsonType.exec(type.trim()) ?? (streamed ? ndjsonType.exec(type.trim()) : null);
+    const known = jsonType.exec(type.trim());
     if (known === null) {
       throw unsupportedType(`the content type must be application/json, not ${JSON.stringify(type.slice(0, 100))}`);
     }

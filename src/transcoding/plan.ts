@@ -11,9 +11,8 @@ import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@conn
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import type { Pace } from "../event-loop.ts";
-import { longFields } from "../wire/chunked-lists.ts";
 import type { CountLimits } from "../wire/message-limits.ts";
-import { textInPortions } from "../wire/write-json.ts";
+import { longFields, textInPortions } from "../wire/write-message.ts";
 import { statusOverrides } from "./error-text.ts";
 import { holdsHttpBody, isHttpBody } from "./http-body.ts";
 import { jsonReader } from "./json/read-json.ts";
@@ -32,9 +31,8 @@ export interface RoutePlan {
   readonly handler: Handler;
   readonly overrides: ReadonlyMap<number, number>;
   readonly reader: RequestReader;
-  /** Whether the RPC answers with a stream, and whether it takes one. */
+  /** Whether the RPC answers with a stream. */
   readonly streams: boolean;
-  readonly takesStream: boolean;
   /** The part of a response that is sent. */
   answerOf(response: MessageValues): unknown;
   /** Whether that part is google.api.HttpBody, else `write` writes it. */
@@ -48,22 +46,12 @@ interface PlannerOptions {
   services: readonly { service: DescService; implementation: Partial<ServiceImpl<DescService>> }[];
   registry?: Registry;
   unknownFields?: "refuse" | "ignore";
-  /** Bounds of one message of an RPC as a whole; without it there are none. */
-  limitsOf?(method: DescMethod): CountLimits;
+  /** Bounds of one message of an RPC as a whole. */
+  limitsOf(method: DescMethod): CountLimits;
 }
 
-const unlimited = (): CountLimits => ({
-  itemsMax: Number.POSITIVE_INFINITY,
-  memoryBytesMax: Number.POSITIVE_INFINITY,
-});
-
 /** Compiles plans, with one set of readers and writers for all of them. */
-export function planner({
-  services,
-  registry: given,
-  unknownFields = "refuse",
-  limitsOf = unlimited,
-}: PlannerOptions): {
+export function planner({ services, registry: given, unknownFields = "refuse", limitsOf }: PlannerOptions): {
   planOf(route: Route): RoutePlan;
   registry: Registry;
   writer: JsonWriter;
@@ -84,8 +72,7 @@ export function planner({
       handler: implementation?.[method.localName]?.bind(implementation) ?? unimplemented(route),
       overrides: statusOverrides(method),
       reader: requestReader(route, reader, unknownFields, limitsOf(method)),
-      streams: method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming",
-      takesStream: method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming",
+      streams: method.methodKind === "server_streaming",
       answerOf: field === undefined ? (response) => response : (response) => valueIn(response, field),
       rawAnswer,
       write: answerWriter(route, field),

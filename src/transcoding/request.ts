@@ -4,15 +4,14 @@ import type { CountLimits } from "../wire/message-limits.ts";
 import { holdsRedacted } from "../wire/redacted.ts";
 import { invalidValue } from "../wire/status.ts";
 import { bodyText } from "./body.ts";
+import { maskFiller, pathChecker } from "./body-fields.ts";
 import { fillHttpBody, holdsHttpBody, isHttpBody } from "./http-body.ts";
-import { zeroMaker } from "./json/empty-message.ts";
 import { parseText, type ReadingCall, type TextReader } from "./json/parse.ts";
 import type { JsonReader } from "./json/read-json.ts";
 import { portionReader } from "./json/read-portions.ts";
 import { isJsonError, type Scan } from "./json/scan.ts";
 import type { MessageValues } from "./json/values.ts";
-import { maskFiller } from "./mask.ts";
-import { pathChecker } from "./path-check.ts";
+import { zeroMaker } from "./json/values.ts";
 import { fieldNamed, type Route } from "./routes/binding.ts";
 import { pathReader, queryReader } from "./url/query.ts";
 import { setIn, valueIn } from "./url/target.ts";
@@ -25,8 +24,6 @@ export interface RequestReader {
   fromUrl(raw: readonly string[], query: string): MessageValues;
   /** Adds what the body says. Also throws code 8 for what holds too much. */
   addBody(request: MessageValues, bytes: Buffer, contentType: string | undefined, call: ReadingCall): Promise<void>;
-  /** One message of a client stream. */
-  message(bytes: Buffer, call: ReadingCall): Promise<MessageValues>;
 }
 
 /** Compiles the request reader of a route. */
@@ -61,9 +58,6 @@ export function requestReader(
       if (field === undefined) fillHttpBody(request, contentType, bytes);
       else
         setBody(request, field, fillHttpBody({ $typeName: "google.api.HttpBody", extensions: [] }, contentType, bytes));
-    },
-    message(bytes, call) {
-      return parse(bodyText(bytes), bytes, input, { whole: (s) => reader.message(input)(s) }, call);
     },
   };
 

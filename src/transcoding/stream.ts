@@ -1,9 +1,5 @@
 import type { OutgoingHttpHeaders } from "node:http";
-import { bodyReader, keep, type Request } from "../wire/body-reader.ts";
 import { breakOff, endResponse, type Response, writePieces, writeResponseHead } from "../wire/send-response.ts";
-import { messageTooLarge, streamTooLarge } from "../wire/status.ts";
-import { unpackStream } from "../wire/unpack.ts";
-import { type BodyLimits, encodingName } from "./body.ts";
 
 /** How the body holds the messages of a server stream. */
 export interface Framing {
@@ -75,59 +71,4 @@ export async function sendStream(
     return;
   }
   endResponse(response, framing.end());
-}
-
-/**
- * The messages of a client stream: one JSON text a line, blank lines aside. Each line may have `bytesMax` bytes, all of
- * them `streamBytesMax`. The iterator throws 413 beyond that, code 4 after a silence, and what `read` throws.
- */
-export async function* readLines<T>(
-  request: Request,
-  limits: BodyLimits & { streamBytesMax: number },
-  read: (line: Buffer) => Promise<T>,
-): AsyncGenerator<T, void, undefined> {
-  const { bytesMax } = limits;
-  let pending: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of decoded(request, limits)) {
-    let from = 0;
-    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
-      const line = joined(pending, chunk.subarray(from, at));
-      if (line.length > bytesMax) throw messageTooLarge(bytesMax);
-      pending = [];
-      size = 0;
-      from = at + 1;
-      if (!isBlank(line)) yield await read(line);
-    }
-    if (from < chunk.length) {
-      keep(pending, chunk.subarray(from));
-      size += chunk.length - from;
-      if (size > bytesMax) throw messageTooLarge(bytesMax);
-    }
-  }
-  const last = joined(pending, Buffer.alloc(0));
-  if (!isBlank(last)) yield await read(last);
-}
-
-function joined(pending: Buffer[], last: Buffer): Buffer {
-  return pending.length === 0 ? last : Buffer.concat([...pending, last]);
-}
-
-function isBlank(line: Buffer): boolean {
-  return line.every((byte) => byte === 32 || byte === 13 || byte === 9);
-}
-
-async function* decoded(
-  request: Request,
-  { idleMs, received, streamBytesMax }: BodyLimits & { streamBytesMax: number },
-): AsyncGenerator<Buffer, void, undefined> {
-  const encoding = encodingName(request.headers["content-encoding"]);
-  const tooLarge = () => streamTooLarge(streamBytesMax);
-  const body = bodyReader(request, { bytesMax: streamBytesMax, idleMs, tooLarge, received });
-  try {
-    if (encoding === "identity") yield* body as AsyncIterable<Buffer>;
-    else yield* unpackStream(body[Symbol.asyncIterator](), encoding);
-  } finally {
-    body.release();
-  }
 }

@@ -1,4 +1,3 @@
-import { Readable } from "node:stream";
 import {
   brotliDecompress,
   createBrotliDecompress,
@@ -139,28 +138,6 @@ export async function unpack(packed: Uint8Array, encoding: string, limits: Unpac
     leave();
   }
   return portions.length === 1 ? (portions[0] as Buffer) : Buffer.concat(portions, bytes);
-}
-
-/**
- * Decompresses a body as its bytes come and as the result is read, for streams.
- * @throws code 3 for what is not of this encoding, and what `pieces` throws
- */
-export async function* unpackStream(
-  pieces: AsyncIterator<Uint8Array>,
-  encoding: string,
-): AsyncGenerator<Buffer, void, undefined> {
-  const first = await pieces.next();
-  const stream = decompressorOf(encoding, first.done ? new Uint8Array() : first.value).stream({});
-  async function* packed() {
-    for (let piece = first; !piece.done; piece = await pieces.next()) yield piece.value;
-  }
-  const source = Readable.from(packed(), { objectMode: false });
-  source.on("error", (error) => stream.destroy(error));
-  try {
-    yield* source.pipe(stream) as AsyncIterable<Buffer>;
-  } catch (error) {
-    throw isBroken(error) ? notWhatItSays() : error;
-  }
 }
 
 const notWhatItSays = () => invalidValue("", "the body is not what its content encoding says");

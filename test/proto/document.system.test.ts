@@ -10,7 +10,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { routes } from "#gen/routes.ts";
 import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
 import { type IntegrationParts, integrations } from "../../src/integrations/table.ts";
-import type { Example } from "../../src/transcoding/plugin/examples.ts";
+import type { Example } from "../../src/transcoding/plugin/texts.ts";
 import { checkAnswer } from "../support/documented.ts";
 import { exampleSteps, translation } from "../support/examples.ts";
 import { httpReceiver } from "../support/receivers.ts";

@@ -19,7 +19,7 @@ import {
 import { ServerReflection, type ServerReflectionRequestSchema } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { routes } from "#gen/routes.ts";
-import { healthOf } from "../../src/rpc/health.ts";
+import { healthOf } from "../../src/rpc/discovery.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
 import { protocols, rawHttp1, transport } from "../support/clients.ts";

@@ -47,7 +47,6 @@ const targets = [
   "POST /v1/echo",
   "PUT /v1/echo/list",
   "PUT /v1/echo/value",
-  "POST /v1/books:collect",
   "PUT /v1/shelves/s",
   "POST /v1/raw",
   "GET /v1/books?pageSize=3",

@@ -260,7 +260,7 @@ describe("the call", () => {
   });
 
   test("has its deadline cut to the maximum, and the maximum when none is asked for", async () => {
-    const own = await startLibrary({ impl: waits, timeoutMsMax: 40 });
+    const own = await startLibrary({ impl: waits, deadlineMsMax: 40 });
     for (const headers of [{ "grpc-timeout": "99999999H" }, { "connect-timeout-ms": "9999999999" }, {}]) {
       const reply = await own.json("GET", "/v1/things/a", undefined, headers as never);
       expect(reply.status).toBe(504);
@@ -287,7 +287,7 @@ describe("the call", () => {
     const stopping = new AbortController();
     const aborted = Promise.withResolvers<unknown>();
     const own = await startLibrary({
-      signal: stopping.signal,
+      stopping: stopping.signal,
       impl: {
         getThing(_input, { signal }) {
           signal.addEventListener("abort", () => aborted.resolve(signal.reason));

@@ -1,8 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createHttp2Server, type Http2Server } from "node:http2";
 import type { AddressInfo } from "node:net";
-import type { DescMethod } from "@bufbuild/protobuf";
-import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { type TranscoderOptions, transcoder } from "../../src/protocols/json.ts";
 import { bindRoutes } from "../../src/transcoding/routes/binding.ts";
 import { foreign, libraryService } from "./schema.ts";
@@ -71,12 +70,6 @@ function handlers(seen: Seen[], overrides: Record<string, Impl>): Record<string,
     async *download({ count }: { count: number }) {
       for (let i = 0; i < count; i++) yield { contentType: "text/plain", data: Buffer.from(`part ${i}\n`) };
     },
-    async collect(books: AsyncIterable<unknown>) {
-      return { books: await Array.fromAsync(books) };
-    },
-    async *chat(books: AsyncIterable<unknown>) {
-      yield* books;
-    },
     ...overrides,
   };
   return Object.fromEntries(
@@ -92,19 +85,26 @@ function handlers(seen: Seen[], overrides: Record<string, Impl>): Record<string,
 
 /** Starts a library over HTTP/1.1, or over HTTP/2 without TLS. */
 export async function startLibrary(
-  options: Partial<TranscoderOptions> & { impl?: Record<string, Impl>; http2?: boolean } = {},
+  options: Partial<TranscoderOptions> & { impl?: Record<string, Impl>; http2?: boolean; deadlineMsMax?: number } = {},
 ): Promise<Library> {
   const seen: Seen[] = [];
   const reported: unknown[] = [];
-  const { impl = {}, http2 = false, ...rest } = options;
+  const { impl = {}, http2 = false, deadlineMsMax = 5000, ...rest } = options;
   const service = libraryService();
   const { routes } = bindRoutes([service]);
   const transcode = transcoder({
     routes,
     services: [{ service, implementation: handlers(seen, impl) as never }],
     registry: foreign,
-    bodyBytesMax: (_method: DescMethod) => 64 * 1024,
-    timeoutMsMax: 5000,
+    admit: async () => createContextValues(),
+    limits: {
+      messageBytesMax: () => 64 * 1024,
+      streamBytesMax: () => Number.POSITIVE_INFINITY,
+      streamIdleMs: 60_000,
+      deadlineMsMax,
+      itemsMax: Number.POSITIVE_INFINITY,
+    },
+    stopping: new AbortController().signal,
     report: (error) => reported.push(error),
     ...rest,
   });

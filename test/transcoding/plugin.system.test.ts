@@ -201,9 +201,9 @@ const wrong: { what: string; rpcs: string[]; line?: number; says: string; exampl
     example: "GET /v1/b",
   },
   {
-    what: "a stream of requests without a body",
+    what: "a stream of requests",
     rpcs: [rpc("A", 'post: "/v1/{id}" body: "*"', "(stream Req) returns (Res)")],
-    says: 'a stream of requests needs body: "*" and a path without variables',
+    says: "a stream of requests has no form here",
     example: "POST /v1/a",
   },
 ];

@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { connect as connectHttp2, constants } from "node:http2";
 import { connect } from "node:net";
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reasonDetail } from "../support/reasons.ts";
@@ -193,7 +192,7 @@ describe("a server stream", () => {
   test("ends at its deadline and when the server stops, also when its handler hangs", async () => {
     const stopping = new AbortController();
     const own = await startLibrary({
-      signal: stopping.signal,
+      stopping: stopping.signal,
       impl: {
         async *watch() {
           yield { name: "first" };
@@ -225,48 +224,5 @@ describe("a server stream", () => {
     expect(made).toBeLessThan(10_000);
     socket.destroy();
     await own.close();
-  });
-});
-
-describe("a client stream", () => {
-  const post = (path: string, body: string | Uint8Array, headers = {}) =>
-    send(library.port, `POST ${path}`, { "content-type": "application/x-ndjson", ...headers }, body);
-
-  test("takes one JSON text a line", async () => {
-    const { status, text } = await post("/v1/books:collect", '{"name":"a"}\n\r\n{"name":"b"}\r\n{"name":"é"}');
-    expect(status).toBe(200);
-    expect(JSON.parse(text).books.map(({ name }: { name: string }) => name)).toEqual(["a", "b", "é"]);
-    expect(JSON.parse((await post("/v1/books:collect", "")).text).books).toEqual([]);
-  });
-
-  test.each([
-    ["gzip", gzipSync],
-    ["x-gzip", gzipSync],
-    ["br", brotliCompressSync],
-    ["deflate", deflateSync],
-    ["deflate", deflateRawSync],
-  ])("may be compressed as %s, and is refused when it is not", async (encoding, pack) => {
-    const body = pack('{"name":"a"}\n'.repeat(1000));
-    const { text } = await post("/v1/books:collect", body, { "content-encoding": encoding });
-    expect(JSON.parse(text).books).toHaveLength(1000);
-    for (const broken of ["{}", "", body.subarray(0, 20)]) {
-      const { status, text } = await post("/v1/books:collect", broken, { "content-encoding": encoding });
-      expect(status).toBe(400);
-      expect(JSON.parse(text).message).toBe("the body is not what its content encoding says");
-    }
-  });
-
-  test("is refused at the line that is wrong", async () => {
-    const bad = await post("/v1/books:collect", '{"name":"a"}\n{"nme":"b"}\n');
-    expect(bad.status).toBe(400);
-    expect(JSON.parse(bad.text).message).toContain('did you mean "name"?');
-    const long = await post("/v1/books:collect", `{"name":"${"x".repeat(70_000)}"}`);
-    expect(long.status).toBe(413);
-    expect((await post("/v1/books:collect", "{}", { "content-type": "text/plain" })).status).toBe(415);
-  });
-
-  test("and a server stream may run in both directions", async () => {
-    const { text } = await post("/v1/books:chat", '{"name":"a"}\n{"name":"b"}\n');
-    expect(records(text).map(({ result }) => result.name)).toEqual(["a", "b"]);
   });
 });

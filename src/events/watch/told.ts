@@ -1,10 +1,9 @@
 import type { WatchEventsResponse } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { Pace } from "../../event-loop.ts";
-import { shareForms } from "../../wire/shared-messages.ts";
 import { type FeedPosition, placeCursor } from "./cursor.ts";
 import type { ChangedRow, Filter } from "./filter.ts";
 
-/** Watches of one tenant with the same query: a change is judged, made and encoded once for all of them. */
+/** Watches of one tenant with the same query: a change is judged and made once for all of them. */
 export interface Query {
   readonly tenantId: string;
   readonly digest: Uint8Array;
@@ -47,7 +46,7 @@ export function messageMaker(): (told: Told) => WatchEventsResponse {
     const message = query.filter.message(changed);
     message.cursor = placeCursor(query.tenantId, query.digest, place);
     if (told.waiting === 0) return message; // no other watch will be sent it
-    told.made = shareForms(message);
+    told.made = message;
     kept.add(told);
     bytes += changed.bytes;
     for (const oldest of kept) {

@@ -13,7 +13,6 @@ import {
   numberBytes,
   stringBytes,
 } from "../../wire/message-limits.ts";
-import { zeroMaker } from "./empty-message.ts";
 import { keyHint, objectHint } from "./hints.ts";
 import { fieldsByKey, keyFinder, mapKey } from "./key-finder.ts";
 import { jsonObject, wellKnownReader } from "./read-known.ts";
@@ -21,7 +20,7 @@ import { enumReader, type Read, scalarReader } from "./read-scalar.ts";
 import { key as readKey, string } from "./read-string.ts";
 import { skip } from "./read-structure.ts";
 import { colon, endOf, enter, fail, next, quotedKey, type Scan, takeNull, unexpected } from "./scan.ts";
-import { holdsPlainJson, type MessageValues, setOwn, takesNull } from "./values.ts";
+import { holdsPlainJson, type MessageValues, setOwn, takesNull, zeroMaker } from "./values.ts";
 
 /** Reads an object into `into`, or into a new message; null where it stands counts as unset fields. */
 export type ReadMessage = (s: Scan, into?: MessageValues) => MessageValues;

@@ -2,11 +2,10 @@ import { type DescMessage, getOption } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { addBytes, type FieldBounds, messageBoundsOf } from "../../wire/message-limits.ts";
-import { zeroMaker } from "./empty-message.ts";
 import { fieldsByKey, keyFinder } from "./key-finder.ts";
 import { type JsonReader, passUnknown, twice } from "./read-json.ts";
 import { colon, endOf, enter, next, type Scan, unexpected } from "./scan.ts";
-import { type MessageValues, takesNull } from "./values.ts";
+import { type MessageValues, takesNull, zeroMaker } from "./values.ts";
 
 const portionItems = 50;
 

@@ -1,8 +1,8 @@
-import type { DescEnum, DescField, DescMessage, Registry } from "@bufbuild/protobuf";
+import type { DescEnum, DescMessage, Registry } from "@bufbuild/protobuf";
+import { type DescField, getOption } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import { compile, keyLiteral, literal } from "./codegen.ts";
-import { exclusiveWith } from "./oneof-siblings.ts";
-import { holdsPlainJson, type MessageValues, setOwn } from "./values.ts";
+import { message as messageRules } from "#gen/buf/validate/validate_pb.ts";
+import { compile, holdsPlainJson, keyLiteral, literal, type MessageValues, setOwn } from "./values.ts";
 import { notFinite, wellKnownWriter } from "./write-known.ts";
 import { scalarWriter, type Write, zeroOf } from "./write-scalar.ts";
 
@@ -159,4 +159,15 @@ function enumWriter(desc: DescEnum): Write {
   const names = new Map<unknown, string>();
   for (const value of desc.values) if (!names.has(value.number)) names.set(value.number, value.jsonName);
   return (number) => names.get(number) ?? number;
+}
+
+/**
+ * The fields of the same message that cannot be set together with this one: those of its `oneof`, or of the rule
+ * `(buf.validate.message).oneof` that names it. Undefined for a field that stands by itself.
+ */
+export function exclusiveWith(field: DescField): readonly DescField[] | undefined {
+  const { oneof, parent } = field;
+  const rule = getOption(parent, messageRules).oneof.find(({ fields }) => fields.includes(field.name));
+  const together = oneof?.fields ?? (rule && parent.fields.filter(({ name }) => rule.fields.includes(name)));
+  return together?.filter((other) => other !== field);
 }

@@ -2,13 +2,12 @@ import { type DescEnum, type DescField, type DescMessage, getOption } from "@buf
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { message as messageRules, oneof as oneofRules } from "#gen/buf/validate/validate_pb.ts";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.ts";
-import { exclusiveWith } from "../json/oneof-siblings.ts";
-import { isLeftOut } from "../json/write-json.ts";
+import { exclusiveWith, isLeftOut } from "../json/write-json.ts";
 import { fieldNamed, type Route } from "../routes/binding.ts";
-import { commentOf, described } from "./comments.ts";
 import { behaviors, constraints, messageSentences } from "./constraints.ts";
 import { type JsonSchema, nullable, type Side, scalar, wellKnown } from "./forms.ts";
 import type { Names } from "./names.ts";
+import { commentOf, described } from "./texts.ts";
 
 /** Describes messages, each once in `components.schemas`. */
 export interface Schemas {

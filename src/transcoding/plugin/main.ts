@@ -2,11 +2,10 @@
 // example of each wrong one. It reads generated code (google.api), so protoc-gen-es runs before it.
 import { readFileSync } from "node:fs";
 import { createEcmaScriptPlugin, runNodeJs, type Schema } from "@bufbuild/protoplugin";
-import { callers } from "./callers.ts";
-import { readExamples } from "./examples.ts";
 import type { JsonSchema } from "./forms.ts";
 import { type OpenApiOptions, openApiDocument } from "./openapi.ts";
 import { collectRoutes, printRoutes } from "./routes.ts";
+import { callers, readExamples } from "./texts.ts";
 
 /** Options of the plugin, with what they say when they are left out. Paths are relative to where buf runs. */
 const defaults = {

@@ -1,14 +1,14 @@
 import type { DescField } from "@bufbuild/protobuf";
 import { holdsHttpBody, isHttpBody } from "../http-body.ts";
 import { fieldNamed, type Route } from "../routes/binding.ts";
-import { commentOf, summaryOf } from "./comments.ts";
 import { errorResponses, errorSchema } from "./error-responses.ts";
-import type { Example } from "./examples.ts";
 import type { JsonSchema } from "./forms.ts";
 import { type Schemas, schemas } from "./json-schema.ts";
 import { namesOf } from "./names.ts";
 import { parametersOf } from "./parameters.ts";
 import { pathNames } from "./paths.ts";
+import type { Example } from "./texts.ts";
+import { commentOf, summaryOf } from "./texts.ts";
 
 /** What the proto files do not say about an API. */
 export interface OpenApiOptions {
@@ -119,17 +119,16 @@ function contentsOf(made: Schemas) {
 
   function requestContent(route: Route): JsonSchema {
     const { method, body } = route;
-    const streamed = method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming";
-    if (body === "*") return isHttpBody(method.input) ? anyBytes : jsonContent(made.body(route), streamed);
+    if (body === "*") return isHttpBody(method.input) ? anyBytes : jsonContent(made.body(route));
     const field = fieldNamed(method.input, body) as DescField;
-    return holdsHttpBody(field) ? anyBytes : jsonContent(made.body(route), false);
+    return holdsHttpBody(field) ? anyBytes : jsonContent(made.body(route));
   }
 
   function responseContent({ method, responseBody }: Route): JsonSchema {
     const field = responseBody === "" ? undefined : fieldNamed(method.output, responseBody);
     if (field === undefined ? isHttpBody(method.output) : holdsHttpBody(field)) return anyBytes;
     const schema = field === undefined ? made.refer(method.output, "answer") : made.value(field, "answer");
-    if (method.methodKind === "unary" || method.methodKind === "client_streaming") return jsonContent(schema, false);
+    if (method.methodKind === "unary") return jsonContent(schema);
     const error = { $ref: "#/components/schemas/Error" };
     const record = {
       description: "One record: in NDJSON a line each, in SSE the data of one event each.",
@@ -159,8 +158,8 @@ function inOrder(routes: readonly Route[], services: readonly string[]): Route[]
 
 const anyBytes: JsonSchema = { "*/*": { schema: { type: "string", contentMediaType: "application/octet-stream" } } };
 
-function jsonContent(schema: JsonSchema, streamed: boolean): JsonSchema {
-  return { [streamed ? "application/x-ndjson" : "application/json"]: { schema } };
+function jsonContent(schema: JsonSchema): JsonSchema {
+  return { "application/json": { schema } };
 }
 
 function withExample(content: JsonSchema, example: unknown): JsonSchema {

@@ -3,12 +3,12 @@ import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import type { Route } from "../routes/binding.ts";
 import { findTarget } from "../url/target.ts";
-import { commentOf, described } from "./comments.ts";
 import { constraints } from "./constraints.ts";
-import type { Example } from "./examples.ts";
 import type { JsonSchema } from "./forms.ts";
 import type { Schemas } from "./json-schema.ts";
 import { patternOf } from "./paths.ts";
+import type { Example } from "./texts.ts";
+import { commentOf, described } from "./texts.ts";
 
 const depthMax = 3;
 

@@ -111,10 +111,8 @@ function checkVariable(input: DescMessage, variable: Variable): void {
 }
 
 function checkBody(method: DescMethod, verb: string, body: string, variables: readonly Variable[]): void {
-  const streamed = method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming";
-  if (streamed && (body !== "*" || variables.length > 0)) {
-    throw new Error('a stream of requests needs body: "*" and a path without variables');
-  }
+  if (method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming")
+    throw new Error("a stream of requests has no form here");
   if (body === "") return;
   if (bodiless.has(verb)) throw new Error(`${verb} takes no body`);
   if (body === "*") return;

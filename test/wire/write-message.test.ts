@@ -4,9 +4,7 @@ import { SearchEntitiesResponseSchema } from "#gen/belfry/entities/v1/entity_ser
 import { SearchEventsResponseSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { paced } from "../../src/event-loop.ts";
 import { jsonWriter } from "../../src/transcoding/json/write-json.ts";
-import { longFields } from "../../src/wire/chunked-lists.ts";
-import { binaryOf } from "../../src/wire/write-binary.ts";
-import { jsonOf, textInPortions } from "../../src/wire/write-json.ts";
+import { binaryOf, jsonOf, longFields, textInPortions } from "../../src/wire/write-message.ts";
 
 const occurrences = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ body: `b ${i} ü "`, lastSeen: BigInt(i) }));

@@ -1,11 +1,16 @@
+import type { Message } from "@bufbuild/protobuf";
 import { Code, type ConnectError } from "@connectrpc/connect";
+import type { ForeignRoutes } from "../http/port.ts";
 import { clientOf, type Exchange, openBody, type Protocol, readBody } from "../protocols/engine.ts";
-import { pathOf, type RpcRoute } from "../protocols/error-body.ts";
+import { errorBody, pathOf, type RpcRoute, sendBody } from "../protocols/error-body.ts";
+import type { WireRpc } from "../protocols/framing.ts";
+import { grpc, isGrpc } from "../protocols/grpc.ts";
 import type { RequestRecord } from "../rpc/context.ts";
 import { recordOf } from "../rpc/context.ts";
 import { checkEncoding } from "../transcoding/body.ts";
 import type { CallTime } from "../wire/call.ts";
 import { copyHeaders } from "../wire/headers.ts";
+import { memoryFactor } from "../wire/message-limits.ts";
 import { endResponse, sendWhole, writePieces, writeResponseHead } from "../wire/send-response.ts";
 import { codeOfStatus, errorStatus, refusalOf } from "../wire/status.ts";
 import type { Answer, Integration, Operation } from "./integration.ts";
@@ -88,4 +93,58 @@ async function send(
   } finally {
     pieces.return?.().catch(() => undefined);
   }
+}
+
+type GrpcOperation = ServedOperation & WireRpc;
+
+const protocol = grpc<GrpcOperation, CallTime>(true);
+
+/** Serves an operation as a unary method of gRPC. */
+export function grpcRoute(serving: Serving, integration: Integration, operation: Operation): RpcRoute {
+  const { receiverBytesMax: bytesMax, streamIdleMs: idleMs } = serving.config;
+  // The bytes are the operation's to read.
+  const reader = {
+    bytesMax,
+    limits: { itemsMax: Number.POSITIVE_INFINITY, memoryBytesMax: bytesMax * memoryFactor },
+    read: async (bytes: Uint8Array) => bytesOf(bytes) as unknown as Message,
+  };
+  const rpc: GrpcOperation = {
+    operation,
+    overGrpc: true,
+    idleMs,
+    readerOf: () => reader,
+    bytesOf: async (answer) => bytesOf((answer as Answer).body as string | Uint8Array | undefined),
+    told: integration.refuseRpc,
+  };
+  const serve = foreignEngine<GrpcOperation>(serving, integration);
+  return async (request, response) => {
+    if (!isGrpc(request)) return sendBody(response, 415, errorBody(3, "this path takes gRPC alone"));
+    return serve(protocol, rpc, request, response);
+  };
+}
+
+function bytesOf(content: string | Uint8Array = ""): Buffer {
+  if (typeof content === "string") return Buffer.from(content);
+  return Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+}
+
+/** The routes of all integrations. @throws Error when two of them want one path */
+export function integrationRoutes(integrations: readonly Integration[], serving: Serving): ForeignRoutes {
+  const routes = new Map<string, RpcRoute>();
+  const add = (path: string, route: RpcRoute) => {
+    if (routes.has(path)) throw new Error(`two integrations want ${path}`);
+    routes.set(path, route);
+  };
+  for (const integration of integrations) {
+    const byPath = new Map<string, Map<string, Operation>>();
+    for (const operation of integration.operations) {
+      for (const route of operation.routes) {
+        if ("grpc" in route) add(`/${route.grpc}`, grpcRoute(serving, integration, operation));
+        else byPath.set(route.path, (byPath.get(route.path) ?? new Map()).set(route.method, operation));
+      }
+    }
+    for (const [path, operations] of byPath) add(path, httpRoute(serving, integration, operations));
+    if (integration.below !== undefined) add(`${integration.below}/*`, httpRoute(serving, integration, new Map()));
+  }
+  return routes;
 }
