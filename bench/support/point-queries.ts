@@ -10,6 +10,7 @@ import { noNotes } from "../../src/metrics/notes.ts";
 import { batchBuilder } from "../../src/metrics/point-batch.ts";
 import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { storePoints } from "../../src/metrics/store.ts";
+import { testStore } from "../../test/metrics/points.ts";
 import { table } from "./table.ts";
 
 const dayMs = 86_400_000;
@@ -19,7 +20,7 @@ const everyMs = 10_000;
 const dayStart = Math.floor(Date.now() / dayMs) * dayMs - dayMs;
 
 const p50 = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
-const store = { memory: seriesMemory(2 ** 30), seriesMax: 10_000_000 };
+const store = testStore({ memory: seriesMemory(2 ** 30), seriesMax: 10_000_000 });
 
 interface Series {
   metric: string;

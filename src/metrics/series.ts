@@ -2,7 +2,7 @@ import { bigintArray, byteaArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { again } from "../db/transaction.ts";
 import { type EntityBounds, tooManyEntities, unbounded } from "../entities/bounds.ts";
-import { type EntityCache, entityCache } from "../entities/entity-cache.ts";
+import type { EntityCache } from "../entities/entity-cache.ts";
 import { touchEntities } from "../entities/touch.ts";
 import { type Labels, labelsKey, labelsOrder, valueBegin } from "./labels.ts";
 import { beginMerging } from "./merge.ts";
@@ -116,9 +116,9 @@ async function refresh(tx: Db, tenantId: string, named: readonly NamedSeries[], 
 /** How many series and entities a tenant may have, and what this process knows of entities. */
 interface Making {
   seriesMax: number;
-  bounds?: EntityBounds | undefined;
+  bounds: EntityBounds;
   /** The entities of new series are looked for only where it does not know them. */
-  known?: EntityCache | undefined;
+  known: EntityCache;
 }
 
 /**
@@ -180,7 +180,7 @@ async function makeAllowed(
   tenantId: string,
   missing: readonly NamedSeries[],
   nowMs: number,
-  { seriesMax, bounds, known = entityCache() }: Making,
+  { seriesMax, bounds, known }: Making,
 ): Promise<Made> {
   const [counts] = await tx<{ count: bigint }[]>`
     select count from series_counts where tenant_id = ${tenantId} for no key update`;

@@ -13,12 +13,9 @@ import type { MetricStore, OnPoints } from "./store.ts";
 
 /** What else a server has to do with points. */
 export interface MetricOptions {
-  /** Is handed each batch inside the transaction that stores it; without it there is no cost. */
-  onPoints?: OnPoints | undefined;
-  /** What this process knows of entities. */
-  known?: EntityCache;
-  /** How many entities a tenant may have. */
-  bounds?: EntityBounds;
+  onPoints: OnPoints;
+  known: EntityCache;
+  bounds: EntityBounds;
   /** How often the liveness of entities is written, ms. */
   livenessMs?: number;
   /** How soon the job that merges is called, ms. */
@@ -43,7 +40,7 @@ export async function startMetrics(
   config: Pick<Config, "metricRetentionSec" | "modelAgeSecMax" | "aheadSecMax" | "seriesMax">,
   nowMs: () => number,
   log: Log,
-  { onPoints, known, bounds, livenessMs, hintMs }: MetricOptions = {},
+  { onPoints, known, bounds, livenessMs, hintMs }: MetricOptions,
 ): Promise<MetricPart> {
   const partitions = await partitionUpkeep(sql, [chunkPartitions(config)], nowMs, log);
   const living = liveness(sql, livenessMs, known);

@@ -35,17 +35,17 @@ export type OnPoints = (tx: Db, tenantId: string, points: StoredPoints, nowMs: n
 /** What the storing of points works with. */
 export interface MetricStore {
   memory: SeriesMemory;
-  /** What this process knows of entities; absent: nothing. */
-  known?: EntityCache | undefined;
+  /** What this process knows of entities. */
+  known: EntityCache;
   /** Series that a tenant may have. */
   seriesMax: number;
-  /** How many entities it may have; absent: any number. */
-  bounds?: EntityBounds | undefined;
-  onPoints?: OnPoints | undefined;
+  /** How many entities it may have. */
+  bounds: EntityBounds;
+  onPoints: OnPoints;
   /** Hears, after the commit, of the time of an entity's data. */
-  onData?: ((tenantId: string, entityId: Buffer, timeMs: number) => void) | undefined;
+  onData(tenantId: string, entityId: Buffer, timeMs: number): void;
   /** Hears, after the commit, that points of a tenant were stored. */
-  onStored?: ((tenantId: string) => void) | undefined;
+  onStored(tenantId: string): void;
 }
 
 /**
@@ -72,9 +72,9 @@ export async function storePoints(
   });
   const columns = columnsOf(found);
   await writeHead(tx, tenantId, columns);
-  if (store.onPoints !== undefined) await store.onPoints(tx, tenantId, withSeries(columns, found), nowMs);
+  await store.onPoints(tx, tenantId, withSeries(columns, found), nowMs);
   afterCommit(tx, () => {
-    store.onStored?.(tenantId);
+    store.onStored(tenantId);
     for (const each of found) remember(store, tenantId, each, nowMs);
   });
 }
@@ -133,10 +133,10 @@ function remember({ memory, onData }: MetricStore, tenantId: string, { batch, ow
     const timeMs = batch.times[i] as number;
     if (entity === undefined || timeMs < entity.nextMs) continue;
     entity.nextMs = timeMs - (timeMs % minuteMs) + minuteMs;
-    onData?.(tenantId, entity.id, timeMs);
+    onData(tenantId, entity.id, timeMs);
   }
   for (const [place, { entityId, lastMs }] of batch.series.entries())
-    if (own[place] !== undefined) onData?.(tenantId, entityId, lastMs);
+    if (own[place] !== undefined) onData(tenantId, entityId, lastMs);
   const known = memory.of(tenantId);
   for (const { place, key, said } of batch.learnt) {
     const series = own[place];

@@ -60,9 +60,9 @@ function brokenExpiry({ expiresAt }: Event, path: string): Broken[] {
 export function modelKind(
   { modelAgeSecMax, aheadSecMax }: Bounds,
   nowMs: () => number,
-  onModels?: OnChanged,
-  known?: EntityCache,
-  bounds?: EntityBounds,
+  onModels: OnChanged,
+  known: EntityCache,
+  bounds: EntityBounds,
 ): PutKind<typeof ModelSchema, ModelItem> {
   return {
     list: "models",

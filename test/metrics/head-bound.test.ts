@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
 import { mergeHead } from "../../src/metrics/merge.ts";
-import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";
-import { makeRoom, put } from "./points.ts";
+import { makeRoom, put, testStore } from "./points.ts";
 
 const { sql } = await testDatabase();
 
@@ -12,7 +11,7 @@ test("the head stays as large as what its series need for a chunk, however long 
   const { id } = await testTenant(sql);
   const nowMs = Date.now();
   await makeRoom(sql, nowMs - 86_400_000, nowMs + 86_400_000);
-  const store = { memory: seriesMemory(), seriesMax: 1000 };
+  const store = testStore();
   const series = 64;
   const rows: number[] = [];
   const points: number[] = [];

@@ -1,11 +1,14 @@
 import type { Db, Sql } from "../../src/db/connect.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
 import { transaction } from "../../src/db/transaction.ts";
+import { unbounded } from "../../src/entities/bounds.ts";
+import { entityCache } from "../../src/entities/entity-cache.ts";
 import { paced } from "../../src/event-loop.ts";
 import { mergeHead } from "../../src/metrics/merge.ts";
 import { noNotes } from "../../src/metrics/notes.ts";
 import { batchBuilder } from "../../src/metrics/point-batch.ts";
 import { readPoints } from "../../src/metrics/read.ts";
+import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { type MetricStore, storePoints } from "../../src/metrics/store.ts";
 
 /** A point of a test: the name of its metric, which stands for its series, its time and its value. */
@@ -17,6 +20,18 @@ export interface Sent {
 }
 
 export const dimensions = { source: "web-1", zone: "b" };
+
+/** What stores points, alone: it knows nothing yet, and tells no one. */
+export const testStore = (more: Partial<MetricStore> = {}): MetricStore => ({
+  memory: seriesMemory(),
+  known: entityCache(),
+  seriesMax: 1000,
+  bounds: unbounded,
+  async onPoints() {},
+  onData() {},
+  onStored() {},
+  ...more,
+});
 
 /** Stores points in a transaction of their own, all of one entity; returns the places of those that were refused. */
 export async function put(db: Db, store: MetricStore, tenantId: string, sent: readonly Sent[], nowMs = Date.now()) {

@@ -3,10 +3,9 @@ import { keepPartitions } from "../../src/db/partitions.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { mergingKind } from "../../src/metrics/merge.ts";
 import { ageSeries, chunkPartitions } from "../../src/metrics/retention.ts";
-import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";
-import { makeRoom, mergeAll, put, stored } from "./points.ts";
+import { makeRoom, mergeAll, put, stored, testStore } from "./points.ts";
 
 const { sql } = await testDatabase();
 const hourMs = 3_600_000;
@@ -16,7 +15,7 @@ test("a series without points is marked, and goes an hour later unless it is loo
   const { id } = await testTenant(sql);
   const nowMs = Date.now();
   await makeRoom(sql, nowMs - dayMs, nowMs + dayMs);
-  const store = { memory: seriesMemory(), seriesMax: 10 };
+  const store = testStore({ seriesMax: 10 });
   const point = (metric: string) => ({ metric, timeMs: nowMs, value: 1 });
   await put(sql, store, id, ["chunk", "head", "gone", "asked"].map(point), nowMs);
   await mergeAll(sql, id, nowMs);
@@ -45,7 +44,7 @@ test("points that waited in the head until their retention was over keep no othe
   const { id } = await testTenant(sql);
   const config = { metricRetentionSec: dayMs / 1000, modelAgeSecMax: dayMs / 1000, aheadSecMax: 600 };
   const table = chunkPartitions(config);
-  const store = { memory: seriesMemory(), seriesMax: 10 };
+  const store = testStore({ seriesMax: 10 });
   // The end of a partition, long before those of other tests.
   const endMs = table.widthMs * 600;
   const nowMs = endMs + dayMs - 1000;

@@ -4,11 +4,10 @@ import { entityCache } from "../../src/entities/entity-cache.ts";
 import { entityId } from "../../src/entities/identity.ts";
 import { liveness } from "../../src/entities/liveness.ts";
 import { touchEntities } from "../../src/entities/touch.ts";
-import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { testDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { bareTenant } from "../support/tenant.ts";
-import { dimensions, put, stored } from "./points.ts";
+import { dimensions, put, stored, testStore } from "./points.ts";
 
 const sent: string[] = [];
 const { sql } = await testDatabase({
@@ -16,7 +15,7 @@ const { sql } = await testDatabase({
 });
 const minuteMs = 60_000;
 const nowMs = 1000 * minuteMs;
-const newStore = () => ({ memory: seriesMemory(), known: entityCache(), seriesMax: 1000 });
+const newStore = () => testStore();
 const point = (metric: string) => ({ metric, timeMs: nowMs, value: 1 });
 const ofEntities = () => sent.filter((text) => /^(select|insert into|update) .*\bentities\b/.test(text));
 

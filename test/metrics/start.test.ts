@@ -8,14 +8,15 @@ import { type MetricOptions, startMetrics } from "../../src/metrics/start.ts";
 import type { StoredPoints } from "../../src/metrics/store.ts";
 import { testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";
-import { dimensions, mergeAll, put, stored } from "./points.ts";
+import { dimensions, mergeAll, put, stored, testStore } from "./points.ts";
 
 const { sql } = await testDatabase();
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const config = { metricRetentionSec: 400 * 86_400, modelAgeSecMax: 86_400, aheadSecMax: 600, seriesMax: 1000 };
 const quiet = { info() {}, warn: console.warn, error: console.error };
-const start = (options: MetricOptions = {}) => startMetrics(sql, config, Date.now, quiet, options);
+const start = (options: Partial<MetricOptions> = {}) =>
+  startMetrics(sql, config, Date.now, quiet, { ...testStore(), ...options });
 
 describe("a hook on points", () => {
   const alarms = (tenantId: string) => sql<{ payload: unknown }[]>`

@@ -2,24 +2,17 @@ import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
 import { mergeHead } from "../../src/metrics/merge.ts";
-import { seriesMemory } from "../../src/metrics/series-memory.ts";
-import type { MetricStore, StoredPoints } from "../../src/metrics/store.ts";
+import type { StoredPoints } from "../../src/metrics/store.ts";
 import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";
-import { makeRoom, mergeAll, put, type Sent, stored } from "./points.ts";
+import { makeRoom, mergeAll, put, type Sent, stored, testStore } from "./points.ts";
 
 const { sql } = await testDatabase();
 const dayMs = 86_400_000;
 // The second of three partitions, so that points lie on both sides of a border.
 const borderMs = 700 * 30 * dayMs;
 beforeAll(() => makeRoom(sql, borderMs - 40 * dayMs, borderMs + 40 * dayMs));
-
-const newStore = (more: Partial<MetricStore> = {}): MetricStore => ({
-  memory: seriesMemory(),
-  seriesMax: 1000,
-  ...more,
-});
 
 /** What should be there: by metric, the last value of each time. */
 function modelOf(sent: readonly Sent[]) {
@@ -51,7 +44,7 @@ describe("what was stored is read, whatever has been merged in between", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
         const { id } = await testTenant(sql);
-        const store = newStore();
+        const store = testStore();
         const all: Sent[] = [];
         for (const each of steps) {
           if (each === "merge all") await mergeAll(sql, id);
@@ -71,7 +64,7 @@ describe("what was stored is read, whatever has been merged in between", () => {
 
   test("through all levels of the head, and out of it into chunks that do not overlap", async () => {
     const { id } = await testTenant(sql);
-    const store = newStore();
+    const store = testStore();
     const all: Sent[] = [];
     // Few points of many series, so that none is worth a chunk yet.
     for (let i = 0; i < 336; i += 16) {
@@ -103,7 +96,7 @@ describe("what was stored is read, whatever has been merged in between", () => {
 
   test("8,000 points of one series at once, and 40,000 of one day in several chunks", async () => {
     const { id } = await testTenant(sql);
-    const store = newStore();
+    const store = testStore();
     const all = Array.from({ length: 40_000 }, (_, i) => ({
       metric: "cpu",
       timeMs: borderMs + i * 1000,
@@ -122,7 +115,7 @@ describe("what was stored is read, whatever has been merged in between", () => {
 
   test("a day that comes bit by bit lies in few chunks, and each point is written a few times only", async () => {
     const { id } = await testTenant(sql);
-    const store = newStore();
+    const store = testStore();
     const all: Sent[] = [];
     let written = 0;
     let before = new Map<bigint, number>();
@@ -155,7 +148,7 @@ describe("series", () => {
     await Promise.all(
       Array.from({ length: 6 }, async (_, server) => {
         const own = metrics.slice((server * 7) % 20).map(point);
-        await put(sql, newStore(), id, own);
+        await put(sql, testStore(), id, own);
       }),
     );
     const rows = await sql<{ number: bigint }[]>`select number from series where tenant_id = ${id} order by number`;
@@ -166,15 +159,15 @@ describe("series", () => {
 
   test("beyond the bound of the tenant are refused, those that are there are not", async () => {
     const { id } = await testTenant(sql);
-    const store = newStore({ seriesMax: 2 });
+    const store = testStore({ seriesMax: 2 });
     expect(await put(sql, store, id, ["a", "b", "c", "a"].map(point))).toEqual([2]);
-    expect(await put(sql, newStore({ seriesMax: 2 }), id, ["d", "b"].map(point))).toEqual([0]);
+    expect(await put(sql, testStore({ seriesMax: 2 }), id, ["d", "b"].map(point))).toEqual([0]);
     expect(Object.keys(await stored(sql, id, ...everything)).sort()).toEqual(["a", "b"]);
   });
 
   test("that are known are not looked up", async () => {
     const { id } = await testTenant(sql);
-    const store = newStore();
+    const store = testStore();
     await put(sql, store, id, [point("a")]);
     await sql`update series set unused_ms = 5 where tenant_id = ${id}`;
     await put(sql, store, id, [point("a")]);
@@ -187,9 +180,9 @@ describe("series", () => {
 
   test("of a transaction that failed are not remembered", async () => {
     const { id } = await testTenant(sql);
-    const failing = newStore({ onPoints: () => Promise.reject(new Error("no")) });
+    const failing = testStore({ onPoints: () => Promise.reject(new Error("no")) });
     await expect(put(sql, failing, id, [point("a")])).rejects.toThrow("no");
-    expect(await put(sql, { ...failing, onPoints: undefined }, id, [point("a")])).toEqual([]);
+    expect(await put(sql, { ...failing, async onPoints() {} }, id, [point("a")])).toEqual([]);
     expect(await stored(sql, id, ...everything)).toEqual({ a: [[borderMs, 1]] });
   });
 });
@@ -197,7 +190,7 @@ describe("series", () => {
 test("a hook is handed the points as columns, inside the transaction", async () => {
   const { id } = await testTenant(sql);
   const heard: StoredPoints[] = [];
-  const store = newStore({
+  const store = testStore({
     seriesMax: 2,
     async onPoints(tx, tenantId, points) {
       heard.push(points);

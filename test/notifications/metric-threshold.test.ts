@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { seriesMemory } from "../../src/metrics/series-memory.ts";
 import { ruleEngine } from "../../src/notifications/deciding/engine.ts";
 import { forgetOldMatches } from "../../src/notifications/deciding/match-store.ts";
-import { makeRoom, put } from "../metrics/points.ts";
+import { makeRoom, put, testStore } from "../metrics/points.ts";
 import { testDatabase } from "../support/database.ts";
 import { ruleTenant, type TestRule } from "./rule-tenant.ts";
 
@@ -20,11 +19,9 @@ async function withRule(rule: Partial<TestRule> = {}, type: object = above(10)) 
   await tenant.destination("d");
   await tenant.rule({ name: "r", triggers: ["high"], ...rule });
   // Another process knows nothing of what this one has in memory.
-  const servers = [tenant.engine, ruleEngine(sql, () => undefined, Date.now)].map(({ onPoints }) => ({
-    memory: seriesMemory(),
-    seriesMax: 100,
-    onPoints,
-  }));
+  const servers = [tenant.engine, ruleEngine(sql, () => undefined, Date.now)].map(({ onPoints }) =>
+    testStore({ onPoints }),
+  );
   async function send(
     points: readonly [second: number, value: number][],
     {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { seriesMemory } from "../../src/metrics/series-memory.ts";
-import { makeRoom, put } from "../metrics/points.ts";
+import { makeRoom, put, testStore } from "../metrics/points.ts";
 import { testDatabase } from "../support/database.ts";
 import { equals, report, ruleTenant, type TestRule } from "./rule-tenant.ts";
 
@@ -19,7 +18,7 @@ async function withRule(rule: Partial<TestRule> = {}) {
     tenant.rule({ name: "r", triggers: ["high"], sendUpdates: true, ...rule, ...more });
   await set();
   const { onPoints } = tenant.engine;
-  const server = { memory: seriesMemory(), seriesMax: 100, onPoints };
+  const server = testStore({ onPoints });
   const send = (second: number, value: number) =>
     put(sql, server, tenant.tenantId, [{ metric: "load", timeMs: t0 + second * sec, value }], t0 + second * sec);
   const look = (second: number) => tenant.lookAtStanding(t0 + second * sec);
