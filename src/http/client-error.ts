@@ -24,7 +24,7 @@ export function answerBrokenRequest(socket: Duplex | null, errorCode: string | u
   ];
   const body = errorBody(code, message);
   socket.end(
-    `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.byteLength}\r\nconnection: close\r\n\r\n${body.toString()}`,
+    `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.byteLength}\r\nx-content-type-options: nosniff\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body.toString()}`,
     () => socket.destroy(),
   );
 }

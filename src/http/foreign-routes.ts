@@ -27,6 +27,7 @@ export function foreignRoute(routes: ForeignRoutes, path: string): RpcRoute | un
 /** Adopts the key of a request from wherever it may come: on the paths of foreign protocols also from a password. */
 export function keyAdopter(routes: ForeignRoutes, aliases: readonly string[] = []): (request: Request) => void {
   return (request) => {
-    adoptKey(request.headers, { aliases, basic: () => foreignRoute(routes, pathOf(request)) !== undefined });
+    const basic = () => foreignRoute(routes, pathOf(request)) !== undefined;
+    adoptKey(request.headers, { aliases, basic }, request.rawHeaders);
   };
 }

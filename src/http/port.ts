@@ -17,7 +17,7 @@ import { requestId } from "../rpc/request-id.ts";
 import type { RequestMemory } from "../rpc/request-memory.ts";
 import { version } from "../version.ts";
 import type { Request } from "../wire/body-reader.ts";
-import { breakOff, type Response } from "../wire/send-response.ts";
+import { answerDefaults, breakOff, type Response } from "../wire/send-response.ts";
 import { codeOfStatus } from "../wire/status.ts";
 import { type Aliases, aliasPaths } from "./aliases.ts";
 import { calledUrl } from "./called-url.ts";
@@ -238,6 +238,7 @@ async function application(
   // No route of its own reads a body, and without a key no body is read.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
+  app.addHook("onRequest", async (_request, reply) => void reply.headers(answerDefaults));
   app.setReplySerializer((payload) => `${JSON.stringify(payload)}\n`);
   const crossOrigin = config.corsOrigins.length > 0;
   if (crossOrigin) await allowOrigins(app, config.corsOrigins, options.aliases?.keyHeaders);
