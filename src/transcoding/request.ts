@@ -14,6 +14,7 @@ import type { MessageValues } from "./json/values.ts";
 import { maskFiller } from "./mask.ts";
 import { pathChecker } from "./path-check.ts";
 import { fieldNamed, type Route } from "./routes/binding.ts";
+import { sentBack } from "./sent-back.ts";
 import { pathReader, queryReader } from "./url/query.ts";
 import { setIn, valueIn } from "./url/target.ts";
 
@@ -112,8 +113,11 @@ function filler(route: Route, reader: JsonReader, parse: Parse, desc: DescMessag
   const read = reader.message(desc);
   const check = pathChecker(route, path);
   const portions = portionReader(reader, desc);
-  return async (message: MessageValues, bytes: Buffer, call: ReadingCall): Promise<string> => {
-    const text = bodyText(bytes);
+  const adapt = sentBack(route);
+  return async (message: MessageValues, sent: Buffer, call: ReadingCall): Promise<string> => {
+    const given = bodyText(sent);
+    const text = adapt(given);
+    const bytes = text === given ? sent : Buffer.from(text);
     const before = check?.before(message);
     const into = { whole: (s: Scan) => read(s, message), inPortions: portions && ((s: Scan) => portions(s, message)) };
     if (text !== "") await parse(text, bytes, desc, into, call);
