@@ -72,7 +72,7 @@ export const importOrder: readonly string[] = [
 /** Names that may import less than the order allows, and what is left to them. */
 export const strictImports: Readonly<Record<string, readonly string[]>> = {
   gen: [],
-  wire: ["gen", "event-loop"],
+  wire: ["gen", "error-reasons", "event-loop"],
   transcoding: ["gen", "event-loop", "wire"],
   clause: ["gen", "errors", "db", "event-loop"],
   console: ["gen", "http", "log"],

@@ -11,14 +11,14 @@ import { timeRangeOf } from "../parts/time-range.tsx";
 /** A query as it is sent. */
 export type QueryInit = Omit<MessageInitShape<typeof EventQuerySchema>, "clause" | "$typeName"> & { clause?: Clause };
 
-/** What the list is filtered by. Each is a parameter of the address; without any, what is open is listed. */
+/** What the list is filtered by. Each is a parameter of the address; without any, what is neither closed nor suppressed is listed. */
 export const filters = ["severity", "status", "acknowledged", "entityName", "name"] as const;
 export type Filter = (typeof filters)[number];
 
-/** What a filter has chosen. Of statuses, without a choice: open. `any` chooses none. */
+/** What a filter has chosen. Of statuses, without a choice: open, and those without a status. `any` chooses none. */
 export function chosen(filter: Filter): string[] {
   const values = listOf(filter);
-  if (filter === "status" && values.length === 0) return [String(Status.OPEN)];
+  if (filter === "status" && values.length === 0) return [String(Status.OPEN), String(Status.DEFAULT)];
   return values.filter((value) => value !== "any");
 }
 

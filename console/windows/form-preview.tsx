@@ -8,6 +8,7 @@ import { ClockChangeCard, RunTable } from "./clock-change.tsx";
 import { EntityNames, targetsText } from "./entities.tsx";
 import { recurrenceWords } from "./recurrence-words.ts";
 import { Timeline } from "./timeline.tsx";
+import { UnmutedRules } from "./unmuted.tsx";
 
 const windows = clientOf(MaintenanceWindowService);
 const shownMs = 5 * 604_800_000;
@@ -76,6 +77,7 @@ export function FormPreview({ value, id }: { value: MaintenanceWindow; id: strin
               />
             )}
           </section>
+          <UnmutedRules preview={seen.preview} />
           <ClockChangeCard window={seen.window} change={seen.preview.clockChange} runs={runs.length > 0} />
           <section class="card" aria-label="Entities">
             <h2>Entities that a run would take in if it began now: {targetsText(seen.preview.targets)}</h2>

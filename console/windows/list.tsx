@@ -13,6 +13,7 @@ import { narrow } from "../parts/narrow.ts";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
+import { TroubleMark } from "../parts/trouble.tsx";
 import { recurrenceWords } from "./recurrence-words.ts";
 import { Timeline, WeeksChoice, weeksHere } from "./timeline.tsx";
 import { WindowState } from "./words.tsx";
@@ -67,8 +68,8 @@ const columns: readonly Column<Row>[] = [
     key: "recurrence",
     label: "Runs",
     width: "minmax(220px, 2fr)",
-    cell: ({ window }) => recurrenceWords(window),
-    title: ({ window }) => recurrenceWords(window),
+    cell: ({ window }) => (window.trouble === "" ? recurrenceWords(window) : <TroubleMark text={window.trouble} />),
+    title: ({ window }) => window.trouble || recurrenceWords(window),
   },
   {
     key: "start",

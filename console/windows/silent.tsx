@@ -7,6 +7,7 @@ import { useLaterPages } from "../parts/later-pages.ts";
 import { Problem } from "../parts/problem.tsx";
 import { Time } from "../parts/time.tsx";
 import { lookBack, lookedDays, type Muted, mutingRules, occurrencesMax, readMuted, rulesMax } from "./muted.ts";
+import { UnmutedRules } from "./unmuted.tsx";
 
 interface SilentProps {
   readonly window: MaintenanceWindow;
@@ -37,6 +38,7 @@ export function SilentCard({ window, preview }: SilentProps) {
     <section class="card" aria-labelledby="silent" aria-busy={loading}>
       <h2 id="silent">Kept silent</h2>
       <Problem failure={failure} again={again} />
+      <UnmutedRules preview={preview} />
       {value?.names.length === 0 && (
         <p>
           No rule keeps silent during maintenance, so this window mutes nothing. A <a href={linkTo(["rules"])}>rule</a>{" "}

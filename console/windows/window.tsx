@@ -19,6 +19,7 @@ import { searchClauses } from "../parts/clause/search-clause.ts";
 import { clauseWords } from "../parts/clause/words.ts";
 import { Problem } from "../parts/problem.tsx";
 import { Time } from "../parts/time.tsx";
+import { Trouble } from "../parts/trouble.tsx";
 import { ClockChangeCard, RunTable } from "./clock-change.tsx";
 import { EntitiesCard } from "./entities.tsx";
 import { deleteWindow, endNow, readWindow, startNow } from "./one.ts";
@@ -55,6 +56,7 @@ export function OneWindow({ id }: { id: string }) {
       </div>
       <Problem failure={failure} again={again} />
       {value === null && <p class="pad">There is no such window. It may have been deleted.</p>}
+      <Trouble text={value?.window.trouble ?? ""} />
       {value && (
         <div class="scroll">
           <div class="two-wide">

@@ -16,10 +16,20 @@ interface KeyPlaces {
 /**
  * Puts the key of a request into our header, from wherever it came: our header, an alias, or `Authorization`, from which a
  * key is removed, so that nothing that reads headers later meets it there. Two keys that differ are joined as HTTP joins doubled
- * headers: no key has that form, so they are refused where keys are verified.
+ * headers: no key has that form, so they are refused where keys are verified; and so are two headers `Authorization` of `rawHeaders`.
  */
-export function adoptKey(headers: IncomingHttpHeaders, { aliases, basic }: KeyPlaces): void {
+export function adoptKey(
+  headers: IncomingHttpHeaders,
+  { aliases, basic }: KeyPlaces,
+  rawHeaders: readonly string[] = [],
+): void {
   if (headers.authorization === undefined && aliases.length === 0) return;
+  if (isDoubled("authorization", rawHeaders)) {
+    // Node keeps the first alone, a proxy in between perhaps the last.
+    headers[keyHeader] = `${headers.authorization}, `;
+    delete headers.authorization;
+    return;
+  }
   const named = headers[keyHeader] || aliasedKey(headers, aliases);
   const authorized = authorizedKey(headers.authorization, basic);
   if (authorized === undefined) {
@@ -29,6 +39,13 @@ export function adoptKey(headers: IncomingHttpHeaders, { aliases, basic }: KeyPl
   delete headers.authorization;
   const differs = typeof named === "string" && named.startsWith(keyStart) && named !== authorized;
   headers[keyHeader] = differs ? `${named}, ${authorized}` : (named ?? authorized);
+}
+
+/** Tells whether a header was sent more than once. */
+function isDoubled(name: string, rawHeaders: readonly string[]): boolean {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]?.toLowerCase() === name) count++;
+  return count > 1;
 }
 
 function aliasedKey(headers: IncomingHttpHeaders, aliases: readonly string[]): string | string[] | undefined {

@@ -80,6 +80,27 @@ export function eventField(name: string): EventField {
   return { kind: "bare", key: name };
 }
 
+/** Returns the column that a bare key is one letter away from, or differs from in case alone; undefined when none is. */
+export function nearlyNamed(name: string): string | undefined {
+  if (name.length < 4 || eventField(name).kind !== "bare") return undefined;
+  return Object.keys(columns).find((known) => known.length >= 4 && isSlip(name.toLowerCase(), known.toLowerCase()));
+}
+
+/** Tells whether one letter more, less, other or exchanged with the next makes one text of the other. */
+function isSlip(one: string, other: string): boolean {
+  // Hardly anyone mistakes the first; `mount` is not meant for `count`.
+  if (one[0] !== other[0]) return false;
+  let from = 1;
+  while (from < one.length && one[from] === other[from]) from++;
+  const [rest, otherRest] = [one.slice(from), other.slice(from)];
+  return (
+    rest.slice(1) === otherRest.slice(1) ||
+    rest.slice(1) === otherRest ||
+    rest === otherRest.slice(1) ||
+    (rest[0] === otherRest[1] && rest[1] === otherRest[0] && rest.slice(2) === otherRest.slice(2))
+  );
+}
+
 /** The column of a field, as the database has it: ids are bytes. */
 export function fieldColumn(db: Db, tenantId: string, name: ColumnField): Fragment {
   return columns[name].sql(db, tenantId) as Fragment;

@@ -163,7 +163,7 @@ export function answerBrokenRequest(socket: Duplex, errorCode: string | undefine
   ];
   const body = errorBody(code, message);
   socket.end(
-    `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.byteLength}\r\nconnection: close\r\n\r\n${body.toString()}`,
+    `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.byteLength}\r\nx-content-type-options: nosniff\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body.toString()}`,
     () => socket.destroy(),
   );
 }

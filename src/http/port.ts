@@ -21,7 +21,7 @@ import type { RequestMemory } from "../rpc/request-memory.ts";
 import type { Route } from "../transcoding/routes/binding.ts";
 import { version } from "../version.ts";
 import type { Request } from "../wire/body-reader.ts";
-import { breakOff, type Response } from "../wire/send-response.ts";
+import { answerDefaults, breakOff, type Response } from "../wire/send-response.ts";
 import { codeOfStatus } from "../wire/status.ts";
 import { calledUrl, listenError } from "./address.ts";
 import { allowOrigins } from "./cors.ts";
@@ -210,7 +210,7 @@ function begin(
   response: Response,
   sendContinue: (() => void) | undefined,
 ) {
-  adoptKey(request.headers, { aliases: options.aliases?.keyHeaders ?? [], basic: () => false });
+  adoptKey(request.headers, { aliases: options.aliases?.keyHeaders ?? [], basic: () => false }, request.rawHeaders);
   const record = openRecord(request, requestId(request.headers["x-request-id"]));
   record.connection = connectionOf(response);
   record.sendContinue = sendContinue;
@@ -283,6 +283,7 @@ async function addRoutes(
   // No route of its own reads a body, and without a key no body is read.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
+  app.addHook("onRequest", async (_request, reply) => void reply.headers(answerDefaults));
   app.setReplySerializer((payload) => `${JSON.stringify(payload)}\n`);
   const crossOrigin = config.corsOrigins.length > 0;
   if (crossOrigin) await allowOrigins(app, config.corsOrigins, aliases?.keyHeaders);
@@ -304,7 +305,7 @@ async function addRoutes(
   for (const [path, route] of unaryRoutes(rpcs)) add(path, route);
   for (const [path, route] of foreign) {
     add(path, (request, response) => {
-      adoptKey(request.headers, { aliases: aliases?.keyHeaders ?? [], basic: () => true });
+      adoptKey(request.headers, { aliases: aliases?.keyHeaders ?? [], basic: () => true }, request.rawHeaders);
       return route(request, response);
     });
   }

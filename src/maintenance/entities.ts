@@ -65,6 +65,24 @@ export async function targetsOf(
   return { count: BigInt(Math.min(found.size, countedMax)), more, entities };
 }
 
+/** Tells whether a run would take in no entity if it began now. Aborted by `signal`, it throws. */
+export async function coversNothing(
+  db: Db,
+  tenant: { id: string; name: string },
+  { id, clause, force }: Omit<Target, "doNotPropagateToChildren">,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const matching = toSql(db, clause, "query.clause", withoutWindow(tenant.id, id, tenant.name));
+  const found = await cancelOn(
+    db`
+      select 1 from entities
+      where tenant_id = ${tenant.id} and deleted_ms is null and (${force} or not ${isDecommissionedSql(db)}) and ${matching}
+      limit 1`,
+    signal,
+  );
+  return found.length === 0;
+}
+
 /** How many entities a window holds now. */
 export async function heldCount(db: Db, tenantId: string, windowId: string): Promise<bigint> {
   const [row] = await db<{ held: bigint }[]>`

@@ -2,7 +2,12 @@ import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf"
 import { getTableColumns } from "drizzle-orm";
 import type { Fragment } from "postgres";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
-import type { MaintenanceWindow } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import {
+  type MaintenanceWindow,
+  RunMode,
+  RunState,
+  WindowStatus,
+} from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import {
   type ListMaintenanceWindowsRequest,
   ListMaintenanceWindowsRequestSchema,
@@ -16,8 +21,9 @@ import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts"
 import { type Outlined, outlineColumns, type PageContents, withContents } from "../db/paging/page-contents.ts";
 import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
 import { invalidField } from "../errors.ts";
+import { coversNothing } from "./entities.ts";
 import { windowResolver } from "./fields.ts";
-import { toWindow, type WindowRow } from "./messages.ts";
+import { clauseOf, toWindow, type WindowRow } from "./messages.ts";
 import { maintenanceWindows } from "./tables.ts";
 
 /** A page of windows. */
@@ -51,6 +57,20 @@ export function searchWindows(
   const query = { ...searchInput, pageInput: undefined };
   const page = pageOf(tenant, searchInput.pageInput, `${searchPath}.page_input`, WindowSearchSchema, query);
   return readPage(db, tenant, page, toSql(db, clause, path, windowResolver(tenant.name)));
+}
+
+const lookMs = 250;
+
+/** Notes which windows that have a run to come, or one that goes on, cover nothing: of as many as are looked at within `lookMs`. */
+async function noteTroubles(db: Db, tenant: Tenant, windows: readonly MaintenanceWindow[]): Promise<void> {
+  const until = AbortSignal.timeout(lookMs);
+  for (const window of windows) {
+    const runs = window.runState === RunState.IN_PROGRESS || window.nextStart !== undefined;
+    if (!runs && (window.runMode !== RunMode.MANUAL || window.status === WindowStatus.DISABLED)) continue;
+    if (until.aborted) return;
+    const found = await coversNothing(db, tenant, { ...window, clause: clauseOf(window) }, until).catch(() => false);
+    if (found) window.trouble = "no entity is as its query says now: a run would change nothing";
+  }
 }
 
 function pageOf<S extends DescMessage>(
@@ -93,5 +113,7 @@ async function readPage(db: Db, tenant: Tenant, page: PageRequest, matching: Fra
   const whole = await withContents(db, tenant.id, contents, rows, { limit: page.limit, gone });
   const ordered = page.backward ? whole.rows.toReversed() : whole.rows;
   const { items, info } = await page.cut(ordered, (row) => row.key_texts, total, whole.count);
-  return { maintWindows: items.map((row) => toWindow(row, tenant.name)), pageInfo: info };
+  const windows = items.map((row) => toWindow(row, tenant.name));
+  await noteTroubles(db, tenant, windows);
+  return { maintWindows: windows, pageInfo: info };
 }

@@ -17,6 +17,7 @@ import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { invalidField, notFound } from "../errors.ts";
 import { paced } from "../event-loop.ts";
+import { unmutedRules } from "../notifications/window-messages.ts";
 import { heldCount, heldEntities, targetsOf } from "./entities.ts";
 import { clauseOf, isStoredSchedule, storedClause, toProgress, type WindowRow } from "./messages.ts";
 import { advance, notRun, type Progress, type Rules, replan } from "./progress.ts";
@@ -47,6 +48,7 @@ interface Bounds {
 const aheadMaxMs = 1000 * 86_400_000;
 /** Runs that an answer holds, of all windows together. */
 const answeredRunsMax = 10_000;
+const namedRulesMax = 100;
 
 type RunInit = MessageInitShape<typeof MaintenanceRunSchema>;
 
@@ -94,9 +96,10 @@ export async function previewWindow(
   const change = next && (await runsAroundChange(course.progress, course.rules, next, pace));
   const target = specification ?? (row as WindowRow);
   const clause = specification ? clauseOf(specification) : storedClause(row as WindowRow);
-  const [targets, held] = await Promise.all([
+  const [targets, held, unmuted] = await Promise.all([
     transaction(db, (tx) => targetsOf(tx, tenant, { ...target, id, clause }, signal)),
     row && heldEntities(db, tenant.id, id),
+    unmutedRules(db, tenant.id, namedRulesMax + 1),
   ]);
   return {
     runs: runs.map(messageIn(zone)),
@@ -104,6 +107,8 @@ export async function previewWindow(
     ...(change && { clockChange: changeMessage(change, zone) }),
     targets,
     ...held,
+    unmutedRules: unmuted.slice(0, namedRulesMax),
+    moreUnmutedRules: unmuted.length > namedRulesMax,
   };
 }
 

@@ -45,6 +45,7 @@ import { checkSecretAddresses } from "./secret-addresses.ts";
 import { keptOf, ownerOf, type Parted, partSecrets, withSecrets } from "./secrets.ts";
 import { checkCredential, checkCredentialHosts, credentialIdOf, type ProductAddresses } from "./stored-credential.ts";
 import { destinations, ruleDestinations } from "./tables.ts";
+import type { Reach } from "./troubles.ts";
 
 const ofRow = (tenantId: string) =>
   and(eq(ruleDestinations.tenantId, tenantId), eq(ruleDestinations.destinationName, destinations.name));
@@ -103,8 +104,8 @@ export async function checkedParts(type: DestinationType, tenantId: string): Pro
 }
 
 /** A stored row as the API shows it, but for the secrets that the service has just made. */
-function shown(row: Parameters<typeof toDestination>[0], { generated }: Parted): Destination {
-  const destination = toDestination(row);
+function shown(row: Parameters<typeof toDestination>[0], { generated }: Parted, reach: Reach): Destination {
+  const destination = toDestination(row, reach);
   if (destination.type !== undefined) destination.type = withSecrets(destination.type, generated);
   return destination;
 }
@@ -120,7 +121,7 @@ export function destinationService(
   db: Db,
   bounds: QuotaBounds,
   keyring: Keyring,
-  products: ProductAddresses,
+  products: ProductAddresses & Reach,
 ): Partial<ServiceImpl<typeof DestinationService>> {
   return {
     async createDestination({ destination = create(DestinationSchema) }, context) {
@@ -140,18 +141,23 @@ export function destinationService(
         if (made.length === 0) throw alreadyExists("destination", name);
         await checkQuota(tx, tenantId, kept, bounds);
         await noteCredential(tx, tenantId, name, type, products);
-        return create(CreateDestinationResponseSchema, { destination: await readChanged(tx, context, name, parted) });
+        return create(CreateDestinationResponseSchema, {
+          destination: await readChanged(tx, context, name, parted, products),
+        });
       });
     },
 
     async getDestination({ name }, context) {
       const row = await readRow(db, principalOf(context).tenantId, name);
-      return create(GetDestinationResponseSchema, { destination: toDestination(row) });
+      return create(GetDestinationResponseSchema, { destination: toDestination(row, products) });
     },
 
     async listDestinations(request, context) {
       const { items, ...page } = await listDestinations(db, principalOf(context).tenantId, request);
-      return create(ListDestinationsResponseSchema, { ...page, destinations: items.map(toDestination) });
+      return create(ListDestinationsResponseSchema, {
+        ...page,
+        destinations: items.map((row) => toDestination(row, products)),
+      });
     },
 
     async replaceDestination({ destination = create(DestinationSchema) }, context) {
@@ -167,7 +173,7 @@ export function destinationService(
           .where(own)
           .for("no key update");
         if (stored === undefined) throw notFound("destination", name);
-        checkEtag("destination", name, destination, DestinationSchema, toDestination(stored));
+        checkEtag("destination", name, destination, DestinationSchema, toDestination(stored, products));
         const keptSecrets = keptOf(stored.secrets, parted.kept, typePath);
         const before = fromJson(DestinationTypeSchema, stored.type as JsonValue);
         checkSecretAddresses(parted, before, typePath);
@@ -181,7 +187,9 @@ export function destinationService(
         await checkQuota(tx, tenantId, kept, bounds, heldBefore);
         if (placeOf(before) !== placeOf(parted.masked)) await forgetThreads(tx, tenantId, name);
         await noteCredential(tx, tenantId, name, type, products);
-        return create(ReplaceDestinationResponseSchema, { destination: await readChanged(tx, context, name, parted) });
+        return create(ReplaceDestinationResponseSchema, {
+          destination: await readChanged(tx, context, name, parted, products),
+        });
       });
     },
 
@@ -196,9 +204,9 @@ export function destinationService(
 }
 
 /** Ends a change, in its transaction; returns the destination as it is now. */
-async function readChanged(tx: Db, context: HandlerContext, name: string, parted: Parted) {
+async function readChanged(tx: Db, context: HandlerContext, name: string, parted: Parted, reach: Reach) {
   await afterRuleChange(tx, context, "destination", name);
-  return shown(await readRow(tx, principalOf(context).tenantId, name), parted);
+  return shown(await readRow(tx, principalOf(context).tenantId, name), parted, reach);
 }
 
 /** @throws code 5 */

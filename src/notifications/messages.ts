@@ -9,6 +9,7 @@ import { RepeatWhile, type Rule, RuleSchema } from "#gen/belfry/notifications/v1
 import { type Trigger, TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { etagOf } from "../rpc/etag.ts";
 import { shownTriggerType } from "./sources.ts";
+import { destinationTrouble, type Reach, ruleTrouble } from "./troubles.ts";
 
 /** What triggers, destinations and rules have alike. */
 interface Named {
@@ -57,9 +58,10 @@ export function toTrigger({ type, ...row }: TriggerRow, troubles: Readonly<Recor
 }
 
 /** A destination as the API shows it. */
-export function toDestination({ type, secretsDigest, ...row }: DestinationRow): Destination {
-  const etag = etagOf([row.description, row.tags, row.maxPerMinute, type, secretsDigest]);
-  return create(DestinationSchema, { ...row, etag, type: fromJson(DestinationTypeSchema, type) });
+export function toDestination({ type: stored, secretsDigest, ...row }: DestinationRow, reach: Reach): Destination {
+  const etag = etagOf([row.description, row.tags, row.maxPerMinute, stored, secretsDigest]);
+  const type = fromJson(DestinationTypeSchema, stored);
+  return create(DestinationSchema, { ...row, etag, type, trouble: destinationTrouble(type, reach) });
 }
 
 /** A rule as the API shows it. */
@@ -85,5 +87,6 @@ export function toRule({ repeatIntervalSec, delaySec, repeatWhile, ...row }: Rul
     repeatWhile: repeatWhile ?? RepeatWhile.UNSPECIFIED,
     repeatInterval: repeatIntervalSec,
     delaySec: BigInt(delaySec),
+    trouble: ruleTrouble(row),
   });
 }

@@ -24,7 +24,7 @@ export function fixedOrigin(template: string): string | undefined {
 }
 
 /** The addresses that the secrets of a destination are sent to, or what they are exchanged for; by their paths. */
-function addressesOf({ type }: DestinationType): Record<string, string> {
+export function addressesOf({ type }: DestinationType): Record<string, string> {
   if (type.case === "webhook") return { "webhook.url": type.value.url };
   if (type.case !== "itsm") return {};
   const { baseUrl, authorization } = type.value;

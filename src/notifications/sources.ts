@@ -56,10 +56,16 @@ export function shownTriggerType(stored: JsonValue): { type: TriggerType; troubl
   try {
     type = storedTriggerType(stored);
     checkTriggerType(type, "type");
-    return { type, trouble: "" };
+    return { type, trouble: doubtOf(type) };
   } catch (error) {
     return { type, trouble: error instanceof ConnectError ? error.rawMessage : (error as Error).message };
   }
+}
+
+/** Says what of a trigger that may be stored is most likely a slip; empty when nothing is. */
+function doubtOf(type: TriggerType): string {
+  const found = sourceOf(type);
+  return found?.source.doubt?.(found.message) ?? "";
 }
 
 /** A trigger, compiled. @throws what the check of its clauses does; what is stored has been checked */

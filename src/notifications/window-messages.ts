@@ -37,3 +37,14 @@ export async function brokenWindowMessage(
   );
   return [...(rule === undefined ? [] : [{ path: `${path}.message`, rule }]), ...missing];
 }
+
+/** Returns the names of the first enabled rules that notify about entities in maintenance all the same. */
+export async function unmutedRules(db: Db, tenantId: string, most: number): Promise<string[]> {
+  const found = await orm(db)
+    .select({ name: rules.name })
+    .from(rules)
+    .where(and(eq(rules.tenantId, tenantId), eq(rules.enabled, true), eq(rules.muteDuringMaintenance, false)))
+    .orderBy(rules.name)
+    .limit(most);
+  return found.map(({ name }) => name);
+}

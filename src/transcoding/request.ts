@@ -13,6 +13,7 @@ import { isJsonError, type Scan } from "./json/scan.ts";
 import type { MessageValues } from "./json/values.ts";
 import { zeroMaker } from "./json/values.ts";
 import { fieldNamed, type Route } from "./routes/binding.ts";
+import { sentBack } from "./sent-back.ts";
 import { pathReader, queryReader } from "./url/query.ts";
 import { setIn, valueIn } from "./url/target.ts";
 
@@ -106,8 +107,11 @@ function filler(route: Route, reader: JsonReader, parse: Parse, desc: DescMessag
   const read = reader.message(desc);
   const check = pathChecker(route, path);
   const portions = portionReader(reader, desc);
-  return async (message: MessageValues, bytes: Buffer, call: ReadingCall): Promise<string> => {
-    const text = bodyText(bytes);
+  const adapt = sentBack(route);
+  return async (message: MessageValues, sent: Buffer, call: ReadingCall): Promise<string> => {
+    const given = bodyText(sent);
+    const text = adapt(given);
+    const bytes = text === given ? sent : Buffer.from(text);
     const before = check?.before(message);
     const into = { whole: (s: Scan) => read(s, message), inPortions: portions && ((s: Scan) => portions(s, message)) };
     if (text !== "") await parse(text, bytes, desc, into, call);

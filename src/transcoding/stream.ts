@@ -56,7 +56,7 @@ export async function sendStream(
   errorText: (thrown: unknown) => string,
 ): Promise<void> {
   const record = first.done === true ? undefined : framing.message(first.value);
-  writeResponseHead(response, 200, { "cache-control": "no-store", ...headers, "content-type": framing.contentType });
+  writeResponseHead(response, 200, { ...headers, "content-type": framing.contentType });
   if (bodiless) return endResponse(response);
   // HTTP/1.1 would hold back the head until the first message.
   if ("flushHeaders" in response) response.flushHeaders();

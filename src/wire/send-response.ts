@@ -92,10 +92,13 @@ function drained(response: Response): Promise<void> {
   });
 }
 
+/** Sent with every answer: what it holds is of its type, and for its caller alone. */
+export const answerDefaults = { "x-content-type-options": "nosniff", "cache-control": "no-store" } as const;
+
 /** Sends the head of an answer, over either version of HTTP. */
 export function writeResponseHead(response: Response, status: number, headers: OutgoingHttpHeaders): void {
   if (headers.vary !== undefined) headers.vary = varyBy(response.getHeader("vary"), headers.vary);
-  (response as ServerResponse).writeHead(status, headers);
+  (response as ServerResponse).writeHead(status, { ...answerDefaults, ...headers });
 }
 
 function varyBy(...values: OutgoingHttpHeaders[string][]): string {

@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from "node:child_process";
-import { rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
@@ -54,6 +54,21 @@ const tour = (name: string, invalid: string, unauthenticated: string) =>
 test("examples/typescript does what it says", async () => {
   const printed = await run(process.execPath, ["examples/typescript/tour.ts"]);
   expect(printed).toMatch(tour("TypeScript tour", "InvalidArgument", "Unauthenticated"));
+  const [refused = ""] = /^ {2}not taken: .*$/m.exec(printed) ?? [];
+  for (const language of ["typescript", "python"])
+    expect(readFileSync(join(root, `examples/${language}/README.md`), "utf8")).toContain(`\n${refused}\n`);
+});
+
+test("the template of examples/python makes the details of errors, too", () => {
+  const template = readFileSync(join(root, "examples/python/buf.gen.yaml"), "utf8");
+  const [inputs = ""] = template.split("plugins:");
+  const own = join(folder, "buf.gen.yaml");
+  writeFileSync(own, `${inputs}plugins:\n  - local: protoc-gen-es\n    out: made\n    include_imports: true\n`);
+  const env = { ...process.env, PATH: `${join(root, "node_modules/.bin")}:${process.env.PATH}` };
+  const buf = join(root, "node_modules/.bin/buf");
+  execFileSync(buf, ["generate", "--template", own, "-o", folder], { cwd: root, env });
+  for (const path of ["google/rpc/error_details_pb.js", "belfry/errors/v1/reasons_pb.js"])
+    expect(existsSync(join(folder, "made", path)), path).toBe(true);
 });
 
 test("examples/curl does what it says", async ({ skip }) => {

@@ -99,6 +99,7 @@ describe("a window that was created is answered", () => {
       force: true,
       runState: "SCHEDULED",
       nextStart: expect.stringMatching(/^\d{13}$/),
+      trouble: expect.any(String),
       etag: expect.stringMatching(/^[\w-]{16}$/),
     });
     // The third Monday or Wednesday from now on, at the hour of the start.

@@ -116,6 +116,7 @@ describe("a new destination", () => {
       maxPerMinute: 0,
       disabledReason: "",
       breakerState: "BREAKER_STATE_CLOSED",
+      trouble: expect.any(String),
       etag: expect.stringMatching(/^[\w-]{16}$/),
     });
     expect((await json("GET", path)).body).toEqual(answer.body);

@@ -54,7 +54,7 @@ const columns: readonly Column<Destination>[] = [
     width: "100px",
     line: 1,
     cell: (destination) => <DestinationState destination={destination} />,
-    title: ({ disabledReason }) => disabledReason,
+    title: ({ disabledReason, trouble }) => disabledReason || trouble,
   },
 ];
 

@@ -11,6 +11,7 @@ import { forgetDraft } from "../../parts/form/kept-draft.ts";
 import { holdsSecret } from "../../parts/form/secrets.ts";
 import { oneOrNull } from "../../parts/one-or-null.ts";
 import { Problem } from "../../parts/problem.tsx";
+import { Trouble } from "../../parts/trouble.tsx";
 import { RuleLinks } from "../rule-links.tsx";
 import { DestinationForm, draftOf } from "./form.tsx";
 import { DestinationState, stateMeans } from "./state.tsx";
@@ -54,13 +55,14 @@ export function OneDestination({ name }: { name: string }) {
 }
 
 function About({ destination, changed }: { destination: Destination; changed(): void }) {
-  const { disabledReason, ruleNames, recentNotificationCount } = destination;
+  const { disabledReason, ruleNames, recentNotificationCount, trouble } = destination;
   return (
     <section class="card" aria-labelledby="state">
       <h2 id="state">State</h2>
       <p>
         <DestinationState destination={destination} /> {stateMeans(destination)}
       </p>
+      <Trouble text={trouble} />
       {disabledReason !== "" && <Disabled destination={destination} changed={changed} />}
       <dl class="facts">
         <dt>Rules</dt>

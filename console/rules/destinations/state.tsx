@@ -37,8 +37,17 @@ const disabled: Words = {
   means: "The service has disabled it, and sends nothing to it. What rules decide meanwhile fails.",
 };
 
-const ofDestination = ({ disabledReason, breakerState }: Destination): Words =>
-  disabledReason === "" ? (states[breakerState] ?? states[BreakerState.CLOSED]) : disabled;
+const unreachable: Words = {
+  word: "Unreachable",
+  sign: "▲",
+  tone: "critical",
+  means: "Nothing can be sent to it as the operator has set up the service.",
+};
+
+function ofDestination({ disabledReason, breakerState, trouble }: Destination): Words {
+  if (disabledReason !== "") return disabled;
+  return trouble === "" ? (states[breakerState] ?? states[BreakerState.CLOSED]) : unreachable;
+}
 
 export function DestinationState({ destination }: { destination: Destination }) {
   const { word, sign, tone } = ofDestination(destination);

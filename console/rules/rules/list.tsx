@@ -10,6 +10,7 @@ import { useLaterPages } from "../../parts/later-pages.ts";
 import { Empty, Problem } from "../../parts/problem.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
 import { TextFilters } from "../../parts/text-filters.tsx";
+import { TroubleMark } from "../../parts/trouble.tsx";
 import { switchRule } from "./changes.ts";
 
 const rules = clientOf(RuleService);
@@ -62,8 +63,9 @@ function columnsOf(changed: () => void, failed: (failure: Failure | undefined) =
       key: "destinations",
       label: "Destinations",
       width: "minmax(110px, 1fr)",
-      cell: ({ destinationNames }) => destinationNames.join(", ") || <span class="quiet">none</span>,
-      title: ({ destinationNames }) => destinationNames.join(", "),
+      cell: ({ destinationNames, trouble }) =>
+        trouble === "" ? destinationNames.join(", ") : <TroubleMark text={trouble} />,
+      title: ({ destinationNames, trouble }) => trouble || destinationNames.join(", "),
     },
     {
       key: "sent",
@@ -169,6 +171,7 @@ export function RuleList() {
           open={({ name }) => goTo(linkTo(["rules", "rules", name]))}
           total={total}
           more={() => void later.more()}
+          tone={({ trouble }) => (trouble === "" ? "" : "critical")}
         />
       )}
     </>

@@ -11,8 +11,9 @@ import { RuleForm } from "./form.tsx";
 
 const rules = clientOf(RuleService);
 
-/** What a new rule begins with: it is on, and notifies when the match is over. */
-export const blankRule = () => blank(RuleSchema, { enabled: true, sendUpdates: true, repeatInterval: 3600n });
+/** What a new rule begins with: it is on, notifies when the match is over, and keeps silent during maintenance. */
+export const blankRule = () =>
+  blank(RuleSchema, { enabled: true, sendUpdates: true, muteDuringMaintenance: true, repeatInterval: 3600n });
 
 /** A new rule, or the copy of another one. A copy begins off, so that nothing is sent twice before it is changed. */
 export function NewRule({ copied }: { copied: string }) {

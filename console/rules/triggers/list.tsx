@@ -8,6 +8,7 @@ import { useLaterPages } from "../../parts/later-pages.ts";
 import { narrow } from "../../parts/narrow.ts";
 import { Empty, Problem } from "../../parts/problem.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
+import { TroubleMark } from "../../parts/trouble.tsx";
 import { RuleLinks } from "../rule-links.tsx";
 import { sourceWords, typeWords } from "./words.ts";
 
@@ -36,13 +37,7 @@ const columns: readonly Column<Trigger>[] = [
     width: "minmax(180px, 2.5fr)",
     line: 2,
     cell: ({ type, trouble }) =>
-      trouble === "" ? (
-        typeWords(type)
-      ) : (
-        <span class="state critical">
-          <span aria-hidden="true">▲</span> Nothing: {trouble}
-        </span>
-      ),
+      trouble === "" ? typeWords(type) : <TroubleMark text={`Maybe nothing: ${trouble}`} />,
     title: ({ type, trouble }) => trouble || typeWords(type),
   },
   {

@@ -9,6 +9,7 @@ import { AskFirst } from "../../parts/ask-first.tsx";
 import { forgetDraft } from "../../parts/form/kept-draft.ts";
 import { oneOrNull } from "../../parts/one-or-null.ts";
 import { Problem } from "../../parts/problem.tsx";
+import { Trouble } from "../../parts/trouble.tsx";
 import { RuleLinks } from "../rule-links.tsx";
 import { TriggerForm } from "./form.tsx";
 
@@ -58,11 +59,7 @@ export function OneTrigger({ name }: { name: string }) {
 function Use({ trigger: { name, ruleNames, recentNotificationCount, trouble } }: { trigger: Trigger }) {
   return (
     <>
-      {trouble !== "" && (
-        <div class="problem" role="alert">
-          <p>It matches nothing: {trouble}</p>
-        </div>
-      )}
+      <Trouble text={trouble && `It may match nothing: ${trouble}`} />
       <p>
         {ruleNames.length === 0 ? "No rule uses it: no one is notified." : <UsedBy names={ruleNames} />}{" "}
         <a href={linkTo(["deliveries"], { trigger: name })}>

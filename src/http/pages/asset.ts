@@ -24,8 +24,8 @@ const types: Readonly<Record<string, string>> = {
   svg: "image/svg+xml",
 };
 
-/** What no content type of ours is sniffed for, and what no page of ours reports its address. */
-const common = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
+/** Sent with every asset: no MIME sniffing, no Referer, and it may be kept by who asks each time whether it has changed. */
+const common = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "cache-control": "no-cache" };
 
 /** An asset of this content; its type follows from the ending of the name. */
 export function asset(name: string, content: string | Buffer, headers: Record<string, string> = {}): Asset {

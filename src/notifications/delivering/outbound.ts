@@ -41,6 +41,8 @@ export interface Outbound {
   guarded(asked: OutboundRequest): Promise<OutboundResponse>;
   /** To an address that the operator gave: whatever it is. @throws OutboundError */
   trusted(asked: OutboundRequest): Promise<OutboundResponse>;
+  /** Tells whether an IP address that a tenant gave may be dialled. */
+  mayDial(address: string): boolean;
   close(): Promise<void>;
 }
 
@@ -164,6 +166,7 @@ export function outbound(given: OutboundOptions): Outbound {
   return {
     guarded: (asked) => ask(guardedAgent, asked),
     trusted: (asked) => ask(trustedAgent, asked),
+    mayDial: (address) => mayDial(address, given.allowed),
     async close() {
       await Promise.all([guardedAgent.destroy(), trustedAgent.destroy()]);
     },

@@ -1,6 +1,7 @@
 import type { EventSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { foldedRow } from "../../clause/folded-row.ts";
 import { checkTrigger, compileTrigger, falsePart } from "../../clause/trigger.ts";
+import { nearlyNamed } from "../../events/fields.ts";
 import { CLOSED } from "../../events/lifecycle.ts";
 import { fieldsOf, readsOf } from "../deciding/matcher/rows.ts";
 import type { TriggerSource } from "./source.ts";
@@ -9,10 +10,21 @@ import type { TriggerSource } from "./source.ts";
 const { events } = fieldsOf("", "");
 
 const path = "type.event.query.clause";
+const ofEntity = "entity.";
 
 /** Events: changes of occurrences are held against all of these triggers at once (`deciding/`). */
 export const event: TriggerSource<EventSource> = {
   check: ({ query }, at) => void checkTrigger(query?.clause, `${at}.query.clause`, events),
+
+  doubt({ query }) {
+    const names = compileTrigger(query?.clause, path, events).fields;
+    for (const name of names) {
+      const meant = name.startsWith(ofEntity) ? undefined : nearlyNamed(name);
+      if (meant !== undefined)
+        return `it looks at ${JSON.stringify(name)}, which only a dimension or metadata can be; did you mean ${JSON.stringify(meant)}?`;
+    }
+    return "";
+  },
 
   ready({ query }, fields) {
     const compiled = compileTrigger(query?.clause, "clause", fields.events);

@@ -68,6 +68,8 @@ export interface SourceOptions extends Pick<Deciding, "memory" | "wake"> {
 export interface TriggerSource<S> {
   /** Checks it beyond the rules of its proto file. `path` is its place in the request. @throws code 3 with the path of what is wrong; code 12 */
   check(source: S, path: string): void;
+  /** Says what may be stored and is most likely a slip. */
+  doubt?(source: S): string;
   /** Makes what earlier versions stored fit today's bounds. */
   fit?(source: S): void;
   /** @throws what `check` does; what is stored has been checked */

@@ -251,8 +251,8 @@ export type Trigger = Message<"belfry.notifications.v1.Trigger"> & {
   recentNotificationCount: bigint;
 
   /**
-   * Why the stored type would be refused today, or, of `staleData`, why its data cannot be looked for. A trigger that cannot
-   * be read, or looked for, matches nothing. Empty: nothing is wrong.
+   * Why the stored type would be refused today; of `staleData`, why its data cannot be looked for; of `event`, which name of a field
+   * is one letter away from another one. A trigger that cannot be read, or looked for, matches nothing. Empty: nothing is wrong.
    *
    * @generated from field: string trouble = 7;
    */

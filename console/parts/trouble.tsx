@@ -1,0 +1,18 @@
+/** Why something does nothing as it is, where it is shown by itself. */
+export function Trouble({ text }: { text: string }) {
+  if (text === "") return null;
+  return (
+    <div class="problem" role="alert">
+      <p>{text}</p>
+    </div>
+  );
+}
+
+/** The same in a row of a list. */
+export function TroubleMark({ text }: { text: string }) {
+  return (
+    <span class="state critical">
+      <span aria-hidden="true">▲</span> {text}
+    </span>
+  );
+}

@@ -1,0 +1,34 @@
+import { isIP } from "node:net";
+import type { DestinationType } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import type { SendEnvironment } from "./delivering/send-environment.ts";
+import { addressesOf, fixedOrigin } from "./secret-addresses.ts";
+
+/** Says why a rule can notify nobody; empty when it can. */
+export function ruleTrouble({
+  triggerNames,
+  destinationNames,
+}: Pick<Rule, "triggerNames" | "destinationNames">): string {
+  if (triggerNames.length === 0 && destinationNames.length === 0) return "it has no trigger and no destination";
+  if (triggerNames.length === 0) return "it has no trigger: nothing matches";
+  return destinationNames.length === 0 ? "it has no destination: nobody is notified" : "";
+}
+
+/** Decides whether an address of a destination may be dialled, and whether e-mails are sent. */
+export type Reach = Pick<SendEnvironment, "relay" | "outbound">;
+
+/** Says why nothing can be sent to a destination of this type, whose secrets may be masked; empty when nothing shows. */
+export function destinationTrouble(type: DestinationType, { relay, outbound }: Reach): string {
+  if (type.type.case === "email" && relay === undefined) return "no mail relay is set (BELFRY_SMTP_URL)";
+  const path = Object.entries(addressesOf(type)).find(([, address]) => isRefused(address, outbound))?.[0];
+  return path === undefined ? "" : `${path}: the address is not public (BELFRY_OUTBOUND_ALLOW names exceptions)`;
+}
+
+/** A name is judged when it is resolved, but for the one that always means this machine. */
+function isRefused(address: string, { mayDial }: Reach["outbound"]): boolean {
+  const origin = fixedOrigin(address);
+  if (origin === undefined) return false;
+  const host = new URL(origin).hostname.replace(/^\[|\]$/g, "");
+  if (/(^|\.)localhost$/.test(host)) return !mayDial("127.0.0.1") && !mayDial("::1");
+  return isIP(host) !== 0 && !mayDial(host);
+}

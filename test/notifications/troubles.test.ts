@@ -1,0 +1,100 @@
+import { describe, expect, test } from "vitest";
+import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+import { v1 } from "../support/v1.ts";
+
+// Neither a mail relay nor an address that is not public.
+const server = await testServer({});
+const { headers } = await testTenant(server.database.sql);
+const call = v1(server.url, headers);
+const windows = "/v1/modelcontext/maintwindows";
+
+const made = async (path: string, body: object) => {
+  const answer = await call("POST", path, body);
+  expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+  return answer.body;
+};
+
+describe("what can never work says why, at once and later", () => {
+  test.each([
+    ["a rule without a trigger", { destinationNames: ["away"] }, "it has no trigger: nothing matches"],
+    ["a rule without a destination", { triggerNames: ["fine"] }, "it has no destination: nobody is notified"],
+    ["a rule with neither", {}, "it has no trigger and no destination"],
+    ["a rule with both", { triggerNames: ["fine"], destinationNames: ["away"] }, ""],
+  ])("%s", async (name, members, trouble) => {
+    if (name.endsWith("trigger")) {
+      const event = { query: { clause: { equals: { field: "name", value: { stringVal: "x" } } } } };
+      await made("/v1/notification/triggers", { name: "fine", type: { event } });
+      await made("/v1/notification/destinations", { name: "away", type: { webhook: { url: "https://example.com/" } } });
+    }
+    const { rule } = await made("/v1/notification/rules", { name, ...members });
+    expect(rule.trouble).toBe(trouble);
+    const { body } = await call("GET", `/v1/notification/rules/${encodeURIComponent(name)}`);
+    expect(body.rule.trouble).toBe(trouble);
+    // Nothing of it is written, and it is not a change.
+    const back = await call("PUT", `/v1/notification/rules/${encodeURIComponent(name)}`, body.rule);
+    expect(back.body.rule).toMatchObject({ trouble, etag: rule.etag });
+  });
+
+  const refused = "the address is not public (BELFRY_OUTBOUND_ALLOW names exceptions)";
+  test.each([
+    ["loopback", { webhook: { url: "http://127.0.0.1:9944/" } }, `webhook.url: ${refused}`],
+    ["this machine by its name", { webhook: { url: "http://localhost/" } }, `webhook.url: ${refused}`],
+    ["a private range", { webhook: { url: "https://10.1.2.3/{{event.name}}" } }, `webhook.url: ${refused}`],
+    ["loopback in IPv6", { webhook: { url: "https://[::1]/" } }, `webhook.url: ${refused}`],
+    [
+      "an instance in a private range",
+      { itsm: { baseUrl: "https://192.168.1.1", basic: { username: "u", password: "p" } } },
+      `itsm.baseUrl: ${refused}`,
+    ],
+    ["a mail without a relay", { email: { to: "ada@example.com" } }, "no mail relay is set (BELFRY_SMTP_URL)"],
+    ["a public address", { webhook: { url: "https://1.1.1.1/" } }, ""],
+    ["a host that tags name", { webhook: { url: "https://{{event.name}}/" } }, ""],
+  ])("a destination: %s", async (name, type, trouble) => {
+    const { destination } = await made("/v1/notification/destinations", { name, type });
+    expect(destination.trouble).toBe(trouble);
+    const { body } = await call("GET", `/v1/notification/destinations?name=${encodeURIComponent(name)}`);
+    expect(body.destinations[0].trouble).toBe(trouble);
+  });
+
+  test.each([
+    ["severty", "severity"],
+    ["Severity", "severity"],
+    ["sumary", "summary"],
+    ["statsu", "status"],
+    ["mount", ""],
+    ["host", ""],
+    ["entity.nam", ""],
+    ["metadataFields.severty", ""],
+  ])("a trigger that looks at %s", async (field, meant) => {
+    const equals = { field, value: { stringVal: "x" } };
+    const type = { event: { query: { clause: { or: { clauses: [{ equals }] } } } } };
+    const { trigger } = await made("/v1/notification/triggers", { name: `looks at ${field}`, type });
+    const doubt = `it looks at "${field}", which only a dimension or metadata can be; did you mean "${meant}"?`;
+    expect(trigger.trouble).toBe(meant === "" ? "" : doubt);
+  });
+
+  test("a window that covers nothing now, while it has a run to come", async () => {
+    await made("/v1/data-receiver/models", { models: [{ timestamp: Date.now(), dimensions: { source: "web-1" } }] });
+    const filter = (value: string) => ({ clause: { filter: { field: "source", operation: "OP_EQUALS", value } } });
+    const later = { start: Date.now() + 3_600_000, duration: 3_600_000 };
+    const specification = { maintenanceState: 300, schedule: later };
+    await made(windows, { specification: { ...specification, name: "web", query: filter("web-1") } });
+    await made(windows, { specification: { ...specification, name: "none", query: filter("web-9") } });
+    await made(windows, { specification: { ...specification, name: "off", status: 1, query: filter("web-9") } });
+    const { maintWindows } = (await call("POST", `${windows}:list`, {})).body;
+    const troubles = Object.fromEntries(maintWindows.map((each: Record<string, string>) => [each.name, each.trouble]));
+    const trouble = "no entity is as its query says now: a run would change nothing";
+    expect(troubles).toEqual({ web: "", none: trouble, off: "" });
+  });
+
+  test("the preview of a window names the enabled rules that will not be silent", async () => {
+    await made("/v1/notification/rules", { name: "loud", enabled: true });
+    await made("/v1/notification/rules", { name: "muted", enabled: true, muteDuringMaintenance: true });
+    const schedule = { start: Date.now(), duration: 3_600_000 };
+    const query = { clause: { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } } };
+    const specification = { name: "w", maintenanceState: 300, schedule, query };
+    const { body } = await call("POST", `${windows}:preview`, { specification });
+    expect(body).toMatchObject({ unmutedRules: ["loud"], moreUnmutedRules: false });
+  });
+});
