@@ -107,6 +107,37 @@ describe("an entity that is stored under the identity before", () => {
     expect(await measured()).toEqual([shop, cart]);
   });
 
+  test("stays the one whose data a trigger waits for, and pages nobody, by an upgrade or by being moved over", async () => {
+    const { tenant, json, send, stored } = await world();
+    await stored({ "host.id": "h-1" }, { "service.name": "shop" });
+    const type = { staleData: { metricName: "orders", durationSec: "60" } };
+    expect((await json("POST", "/v1/notification/triggers", { name: "silent", type })).status).toBe(200);
+    const to = { name: "hook", type: { webhook: { url: "https://hooks.example.com/x" } } };
+    expect((await json("POST", "/v1/notification/destinations", to)).status).toBe(200);
+    const rule = { name: "r", enabled: true, triggerNames: ["silent"], destinationNames: ["hook"] };
+    expect((await json("POST", "/v1/notification/rules", rule)).status).toBe(200);
+    const watched = async () =>
+      (
+        await sql<{ dimensions: Attributes; age: number }[]>`
+          select n.dimensions, floor(extract(epoch from now()) - w.last_ms / 1000)::int4 as age
+          from stale_watches w join entities n on n.tenant_id = w.tenant_id and n.id = w.entity_id
+          where w.tenant_id = ${tenant.id} order by n.dimensions::text collate "C" desc`
+      ).map(({ dimensions, age }) => [dimensions, age < 30 ? "heard of" : "nearly missed"]);
+    const within = { timeout: 40_000, interval: 200 };
+    await expect.poll(watched, within).toEqual([[{ "host.id": "h-1" }, "heard of"]]);
+    await sql`update stale_watches set last_ms = last_ms - 45000 where tenant_id = ${tenant.id}`;
+    expect(await watched()).toEqual([[{ "host.id": "h-1" }, "nearly missed"]]);
+    await send(shop);
+    await expect.poll(watched, within).toEqual([[{ "host.id": "h-1" }, "heard of"]]);
+
+    await (entityCommand(["entities", "reidentify", "--tenant", tenant.name]) ?? expect.fail())(sql);
+    await sql`update stale_watches set last_ms = last_ms - 45000 where tenant_id = ${tenant.id}`;
+    await send({ ...shop, "os.type": "linux" });
+    await expect.poll(watched, within).toEqual([[shop, "heard of"]]);
+    const { body } = await json("GET", "/v1/notification/deliveries");
+    expect(body.deliveries).toEqual([]);
+  }, 120_000);
+
   test("is no other one: not of the same service without a namespace, nor of a nameless one", async () => {
     const { send, measured, stored } = await world();
     await stored({ "service.name": "shop" }, {});
