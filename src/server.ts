@@ -31,6 +31,7 @@ import {
   eventFieldDictionaryService,
   metricDictionaryService,
 } from "./dictionary/service.ts";
+import { keepsIdentity } from "./entities/earlier-identity.ts";
 import { entityCache } from "./entities/entity-cache.ts";
 import { entityService } from "./entities/service.ts";
 import { storingChanges } from "./events/changes.ts";
@@ -256,6 +257,7 @@ export async function startServer(
     events,
     points,
     openAlerts: openAlerts.bind(undefined, pool.sql),
+    keepsIdentity: keepsIdentity.bind(undefined, pool.sql),
     stopping: stopping.signal,
   });
 

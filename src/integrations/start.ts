@@ -15,12 +15,21 @@ interface Options extends Omit<Serving, "counts" | "startTime"> {
   models: IntegrationParts["models"];
   events: IntegrationParts["events"];
   points: IntegrationParts["points"];
+  keepsIdentity: IntegrationParts["keepsIdentity"];
   /** The open occurrences of a type, in pages. */
   openAlerts(tenantId: string, type: string): AsyncIterable<readonly OpenAlert[]>;
 }
 
 /** The protocols of other tools: their routes, and what came over them. */
-export function startIntegrations({ models, events, points, openAlerts, stopping, ...serving }: Options): {
+export function startIntegrations({
+  models,
+  events,
+  points,
+  openAlerts,
+  keepsIdentity,
+  stopping,
+  ...serving
+}: Options): {
   foreign: ForeignRoutes;
   stats: ItemCounts["all"];
 } {
@@ -31,6 +40,7 @@ export function startIntegrations({ models, events, points, openAlerts, stopping
     models,
     events,
     points,
+    keepsIdentity,
     lane: events.lane,
     alertsMax: config.receiverItemsMax,
     open: (tenantId) => openAlerts(tenantId, alertType),
