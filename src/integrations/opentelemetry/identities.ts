@@ -1,6 +1,6 @@
+import { LRUCache } from "lru-cache";
 import type { EarlierIdentity } from "../../entities/earlier-identity.ts";
 import type { Call } from "../integration.ts";
-import { recentMap } from "../recent-map.ts";
 import type { Walk } from "./fields.ts";
 import { entityOf, keepEarlier, type ResourcePart, resourceDigest } from "./resource-parts.ts";
 
@@ -19,7 +19,10 @@ const keptMs = 30_000;
 
 /** Remembers which resources keep their earlier identity; that one does not is remembered for good. */
 export function identities(keepsIdentity: KeepsIdentity): Identities {
-  const known = recentMap<{ keeps: boolean; atMs: number }>(rememberedCharactersMax);
+  const known = new LRUCache<string, { keeps: boolean; atMs: number }>({
+    maxSize: rememberedCharactersMax,
+    sizeCalculation: (_, key) => key.length,
+  });
   return {
     settle(resource, { tenantId, nowMs }, walk) {
       if (resource.settled) return undefined;
