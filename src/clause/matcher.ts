@@ -4,13 +4,13 @@ import type { Values } from "./field.ts";
 import { predicateOf } from "./to-predicate.ts";
 
 /** Whether a clause matches a row: at once for a small clause, in slices for a large one. */
-export type Matcher<Row> = (row: Row, pace: Pace) => boolean | Promise<boolean>;
+export type RowPredicate<Row> = (row: Row, pace: Pace) => boolean | Promise<boolean>;
 
 /** Clauses of no more parts are evaluated in one go: an expression takes up to 20 ms over a text of 64 KiB. */
 const partsMax = 4;
 
 /** The matcher of a clause that has been checked. */
-export function matcherOf<Row>(clause: Checked, values: Values<Row>): Matcher<Row> {
+export function matcherOf<Row>(clause: Checked, values: Values<Row>): RowPredicate<Row> {
   if (askedOf(clause).length <= partsMax) return predicateOf(clause, values);
   switch (clause.kind) {
     case "and":

@@ -170,13 +170,13 @@ function readText(
   path: string,
 ): Checked {
   const named = namedField(field, `${path}.field`);
-  return { ...named, asks: [{ operation, value: textOf(value, `${path}.value`) }] };
+  return { ...named, asks: [{ operation, value: foldedText(value, `${path}.value`) }] };
 }
 
 function readValue(value: TriggerValue | undefined, operation: keyof typeof operationRules, path: string): Literal {
   const { takes } = operationRules[operation];
   const kind = value?.kind;
-  if (kind?.case === "stringVal") return textOf(kind.value, `${path}.stringVal`);
+  if (kind?.case === "stringVal") return foldedText(kind.value, `${path}.stringVal`);
   if (kind?.case === "numberVal") {
     if (!Number.isFinite(kind.value))
       throw invalidField(`${path}.numberVal`, "must be finite", FieldRule.DOUBLE_FINITE);
@@ -190,7 +190,7 @@ function readValue(value: TriggerValue | undefined, operation: keyof typeof oper
   );
 }
 
-function textOf(text: string, path: string): string {
+function foldedText(text: string, path: string): string {
   refuseNul(text, path);
   return fold(text.toWellFormed());
 }

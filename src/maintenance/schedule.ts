@@ -96,7 +96,7 @@ function readRecurrence(message: RecurrenceMessage, path: string, broken: Broken
   if (interval < 1 || interval > INTERVAL_MAX) refuse("interval", `must be 1 to ${INTERVAL_MAX} for type ${type}`);
   const unit = UNITS[type - 1] as (typeof UNITS)[number];
   const whole = (name: "dayOfMonth" | "month", max: number, lastToo: boolean) => {
-    const text = textOf(message[name]);
+    const text = numberText(message[name]);
     const value = /^-?\d{1,2}$/.test(text) ? Number(text) : 0;
     if ((value >= 1 && value <= max) || (lastToo && value === -1)) return value;
     refuse(name, `must be 1 to ${max}${lastToo ? ", or -1 for the last," : ""} for type ${type}`);
@@ -123,7 +123,7 @@ function readRecurrence(message: RecurrenceMessage, path: string, broken: Broken
 type CronName = keyof typeof cronFields;
 
 const textIn = (message: RecurrenceMessage, name: CronName) =>
-  name === "dayOfWeek" ? message.dayOfWeek.trim() : textOf(message[name]);
+  name === "dayOfWeek" ? message.dayOfWeek.trim() : numberText(message[name]);
 
 /** The fields whose values are longer than is taken, whether the type of the recurrence needs them or not. */
 function longFields(message: RecurrenceMessage): CronName[] {
@@ -140,7 +140,7 @@ function longFields(message: RecurrenceMessage): CronName[] {
 const NONE = "none";
 
 /** A number or a text as text; another value is `none`, which no rule takes. */
-function textOf(value: Value | undefined): string {
+function numberText(value: Value | undefined): string {
   switch (value?.kind.case) {
     case "stringValue":
       return value.kind.value.trim();

@@ -13,7 +13,7 @@ const pointsFull = 16_384;
 const pointsSmall = 512;
 
 /** New points of one series within one day, and the chunks that they belong into or behind. */
-interface Portion {
+interface DayOfPoints {
   series: number;
   points: Points;
   old: { firstMs: number; points: Points }[];
@@ -41,8 +41,8 @@ function byDay({ times, values }: Points): Points[] {
  * or hold no more points than there are after them. So a day has few chunks, and each point is written a few times only: once
  * whenever its chunk becomes twice as large.
  */
-async function readOld(tx: Db, tenantId: string, portions: readonly Portion[]): Promise<void> {
-  const times = (of: (portion: Portion) => number) => bigintArray(portions.map((portion) => BigInt(of(portion))));
+async function readOld(tx: Db, tenantId: string, portions: readonly DayOfPoints[]): Promise<void> {
+  const times = (of: (portion: DayOfPoints) => number) => bigintArray(portions.map((portion) => BigInt(of(portion))));
   // By the primary key, within one partition.
   const rows = await tx<{ place: bigint; first_ms: bigint; chunk: Buffer }[]>`
     select n.place, c.first_ms, c.chunk
@@ -73,7 +73,7 @@ async function readOld(tx: Db, tenantId: string, portions: readonly Portion[]): 
 /** Adds points to the chunks of their series, in the caller's transaction; each series in the order of its times. */
 export async function writeChunks(tx: Db, tenantId: string, added: ReadonlyMap<number, Points>): Promise<void> {
   const portions = [...added].flatMap(([series, points]) =>
-    byDay(points).map((day): Portion => ({ series, points: day, old: [] })),
+    byDay(points).map((day): DayOfPoints => ({ series, points: day, old: [] })),
   );
   if (portions.length === 0) return;
   await readOld(tx, tenantId, portions);

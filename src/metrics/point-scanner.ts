@@ -116,7 +116,7 @@ export function scanPoint(bytes: Uint8Array, view: DataView, from: number, to: n
 }
 
 /** Returns where the text of a chunk begins that `scanPoint` has accepted, and where the chunk ends. */
-function textOf(bytes: Uint8Array, at: number): [from: number, to: number] {
+function textBounds(bytes: Uint8Array, at: number): [from: number, to: number] {
   const lengthAt = bytes[at] === labelsTag.first ? at + 2 : at + 1;
   const length = bytes[lengthAt] as number;
   if (length < 128) return [lengthAt + 1, lengthAt + 1 + length];
@@ -127,7 +127,7 @@ function textOf(bytes: Uint8Array, at: number): [from: number, to: number] {
 /** Returns the metric among pieces that `scanPoint` has accepted, each after the one before. */
 export function metricIn(pieces: Buffer): string {
   for (let at = 0; at < pieces.byteLength; ) {
-    const [from, to] = textOf(pieces, at);
+    const [from, to] = textBounds(pieces, at);
     if (pieces[at] === tags.metric) return pieces.toString("utf8", from, to);
     at = to;
   }

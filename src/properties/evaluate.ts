@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Matcher } from "../clause/matcher.ts";
+import type { RowPredicate } from "../clause/matcher.ts";
 import type { Db } from "../db/connect.ts";
 import { type CustomProperties, customPropertiesMax, type LockedEntity } from "../entities/custom-properties.ts";
 import { isOverfull } from "../entities/terms.ts";
@@ -82,7 +82,7 @@ export async function evaluate(
 
 /** An updater that is ready to be applied. */
 export interface ReadyUpdater<Row> {
-  matches: Matcher<Row>;
+  matches: RowPredicate<Row>;
   properties: CustomProperties;
 }
 

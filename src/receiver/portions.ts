@@ -5,17 +5,12 @@ export interface PortionBounds {
   full?(): boolean;
 }
 
-export type Portion<T> = T[];
-
 /**
  * A stream in portions: what has come by the time that the next is asked for, at least one item. While a portion is in
  * work the stream is read on, up to the bounds. What was gathered when the stream fails is dropped: nothing of it was
  * acknowledged.
  */
-export async function* portions<T>(
-  items: AsyncIterable<T>,
-  { itemsMax, full }: PortionBounds,
-): AsyncIterable<Portion<T>> {
+export async function* portions<T>(items: AsyncIterable<T>, { itemsMax, full }: PortionBounds): AsyncIterable<T[]> {
   const iterator = items[Symbol.asyncIterator]();
   let gathered: T[] = [];
   let over = false;

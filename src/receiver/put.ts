@@ -3,7 +3,7 @@ import { paced } from "../event-loop.ts";
 import type { HeldBody } from "../rpc/request-memory.ts";
 import { batchBytesMax, batchItemsMax, type IngestQueue, type LaneKind } from "./ingest-queue.ts";
 import { type Failed, type ItemRules, sift } from "./item.ts";
-import { type Portion, portions } from "./portions.ts";
+import { portions } from "./portions.ts";
 
 /** A kind of items that the receiver takes: how they are checked, made and stored. */
 export interface PutKind<S extends DescMessage, Item> {
@@ -146,7 +146,7 @@ export async function putPortions<Message>(
 ): Promise<PutOutcome<Message>> {
   const { outcome, add } = gather<Message>(1000);
   const bounds = { itemsMax: batchItemsMax, full: () => body.bytes() >= batchBytesMax };
-  for await (const part of portions(messages, bounds) as AsyncIterable<Portion<Message>>) {
+  for await (const part of portions(messages, bounds) as AsyncIterable<Message[]>) {
     const before = outcome.succeeded + outcome.failedCount;
     const bytes = body.bytes();
     const failed = await put(sender, { messages: part, bytes }, (index) => `[${before + index}]`, false);

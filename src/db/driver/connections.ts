@@ -4,7 +4,7 @@ import type postgres from "postgres";
 import { type Holder, limiter } from "../../limiter.ts";
 import { connectionLost } from "./connection-errors.ts";
 import { type Client, count, isFatal, type PooledConnection } from "./pooled-connection.ts";
-import { type Answer, forget, fromFirstRow, type Query, queryAdapter, type Tagged } from "./query-adapter.ts";
+import { forget, fromFirstRow, queryAdapter, type SentQuery, type Settling, type Tagged } from "./query-adapter.ts";
 import { transact } from "./transact.ts";
 
 /** A pool's tagged template, which can also begin transactions. */
@@ -66,7 +66,7 @@ export function connections(options: ConnectionsOptions) {
       options.onclose();
     });
     // A query that is never sent shows how this client runs one.
-    const { handler: run } = client`` as unknown as Query;
+    const { handler: run } = client`` as unknown as SentQuery;
     const retireMs = performance.now() + (options.lifetimeMs ?? lifetimeMs * (1 + Math.random()));
     const nothing = {
       closed: false,
@@ -134,7 +134,7 @@ export function connections(options: ConnectionsOptions) {
   }
 
   /** A statement of its own: takes a connection for as long as it runs. */
-  function single(query: Query, { resolve, reject }: Answer): () => void {
+  function single(query: SentQuery, { resolve, reject }: Settling): () => void {
     const { canceller } = query;
     const waiter: Waiter = {
       refuse(error) {

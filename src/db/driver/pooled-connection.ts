@@ -1,6 +1,6 @@
 import type postgres from "postgres";
 import type { Hold } from "../../limiter.ts";
-import type { Query } from "./query-adapter.ts";
+import type { SentQuery } from "./query-adapter.ts";
 
 export type Client = postgres.Sql<{ bigint: bigint }>;
 
@@ -13,7 +13,7 @@ export type Client = postgres.Sql<{ bigint: bigint }>;
 export interface PooledConnection {
   client: Client;
   /** The driver's own way to run a query on this client. */
-  run: (query: Query) => void;
+  run: (query: SentQuery) => void;
   closed: boolean;
   /** Not to be used again, although it is open. */
   spent: boolean;
@@ -35,6 +35,6 @@ export const isFatal = (error: unknown) =>
   ["FATAL", "PANIC"].includes((error as { severity?: string } | null)?.severity ?? "");
 
 /** Counts what PostgreSQL and the driver keep of a statement that is sent. */
-export function count(slot: PooledConnection, { prepare, prepared }: Query): void {
+export function count(slot: PooledConnection, { prepare, prepared }: SentQuery): void {
   if (prepare && !prepared) slot.statements += 1;
 }

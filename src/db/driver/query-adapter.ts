@@ -5,15 +5,15 @@ import { Name, Statement } from "./statement.ts";
 export type Tagged = postgres.ISql<{ bigint: bigint }>;
 
 /** The parts of the driver's query that are used here (3.4.9, pinned; test/db/driver/connections.system.test.ts watches). */
-export interface Query {
+export interface SentQuery {
   options: { onexecute?: () => unknown };
   args: unknown[];
   parameters?: unknown[];
   executed: boolean;
-  handler: (query: Query) => void;
+  handler: (query: SentQuery) => void;
   resolve: (answer: unknown) => void;
   reject: (error: unknown) => void;
-  canceller: ((query: Query) => Promise<void>) | null;
+  canceller: ((query: SentQuery) => Promise<void>) | null;
   active: boolean;
   cancelled: unknown;
   /** Once it is sent: whether the connection keeps it prepared, and whether it did so before. */
@@ -22,25 +22,25 @@ export interface Query {
 }
 
 /** Notified of how a query has ended. */
-export interface Answer {
+export interface Settling {
   resolve(answer: unknown): void;
   reject(error: unknown): void;
 }
 
 /** Makes a query one of a pool or a transaction; returns what sends it. */
-export type Adopt = (query: Query, answer: Answer) => () => void;
+export type Adopt = (query: SentQuery, answer: Settling) => () => void;
 
 /** A tagged template on a client of the driver, whose queries are adopted before they are sent. */
 export function queryAdapter(inner: Tagged, adopt: Adopt): Tagged {
-  const make = inner.unsafe as unknown as (...args: unknown[]) => Query;
-  const send = (text: string, parameters: unknown[], ended: Answer) => {
+  const make = inner.unsafe as unknown as (...args: unknown[]) => SentQuery;
+  const send = (text: string, parameters: unknown[], ended: Settling) => {
     const query = make(text, parameters, { prepare: true, simple: false });
     query.executed = true;
     adopt(query, ended)();
     return query;
   };
   const outer = (first: TemplateStringsArray | string, ...values: unknown[]) =>
-    typeof first === "string" ? new Name(first) : new Statement<Query>(first, values, send);
+    typeof first === "string" ? new Name(first) : new Statement<SentQuery>(first, values, send);
   const unsafe = (...args: unknown[]) => {
     const query = make(...args);
     const { resolve, reject } = query;
@@ -69,7 +69,7 @@ export function fromFirstRow(answer: unknown): unknown {
 const nothing = () => undefined;
 
 /** Lets go of what a query knows that has ended: its closures live on until a full collection (src/db/driver/statement.ts). */
-export function forget(query: Query): void {
+export function forget(query: SentQuery): void {
   query.active = false;
   query.args = [];
   query.parameters = [];
@@ -81,7 +81,8 @@ export function forget(query: Query): void {
 
 /** Stops a statement, and resolves when PostgreSQL has been reported. Never rejects. */
 export async function cancelQuery(pending: object): Promise<void> {
-  const query = pending instanceof Statement ? (pending.execute().sent as Query | undefined) : (pending as Query);
+  const query =
+    pending instanceof Statement ? (pending.execute().sent as SentQuery | undefined) : (pending as SentQuery);
   if (query === undefined) return; // it could not be sent
   const { canceller } = query;
   query.canceller = null;

@@ -1,7 +1,7 @@
 import { Readable, Writable } from "node:stream";
 import { connectionLost } from "./connection-errors.ts";
 import { count, isFatal, type PooledConnection } from "./pooled-connection.ts";
-import { type Answer, forget, fromFirstRow, type Query, queryAdapter, type Tagged } from "./query-adapter.ts";
+import { forget, fromFirstRow, queryAdapter, type SentQuery, type Settling, type Tagged } from "./query-adapter.ts";
 
 /** Whether PostgreSQL has refused a statement, and so knows that the transaction has failed; not where the driver has. */
 const isOfPostgres = (error: unknown) => (error as { severity?: string } | null)?.severity !== undefined;
@@ -14,7 +14,7 @@ const isAborted = (error: unknown) => (error as { code?: string } | null)?.code 
  */
 const sentOnce = {
   get: () => undefined,
-  set(this: Query, error: unknown) {
+  set(this: SentQuery, error: unknown) {
     this.cancelled = true; // the driver sends nothing that is
     this.reject(error);
   },
@@ -33,7 +33,7 @@ function resumeAtEnd(rows: Readable, slot: PooledConnection): void {
 }
 
 /** A statement within a transaction: nothing may reach the driver once the connection is lost. */
-function joined(query: Query, slot: PooledConnection, { resolve, reject }: Answer): () => void {
+function joined(query: SentQuery, slot: PooledConnection, { resolve, reject }: Settling): () => void {
   const { handler, canceller } = query;
   Object.defineProperty(query, "retried", sentOnce);
   const succeed = (value: unknown) => {
@@ -80,7 +80,7 @@ export async function transact<T>(slot: PooledConnection, fn: (tx: Tagged) => Pr
     reject(error);
   };
   let failed: { error: unknown } | undefined;
-  const noted = ({ resolve, reject: tell }: Answer): Answer => ({
+  const noted = ({ resolve, reject: tell }: Settling): Settling => ({
     resolve,
     reject(error) {
       if (failed === undefined || isAborted(failed.error)) failed = { error };

@@ -7,7 +7,7 @@ import {
   WatchEventsResponseSchema,
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { checkClause } from "../../clause/check.ts";
-import { type Matcher, matcherOf } from "../../clause/matcher.ts";
+import { matcherOf, type RowPredicate } from "../../clause/matcher.ts";
 import type { Pace } from "../../event-loop.ts";
 import type { FeedChange, Replaced } from "../feed.ts";
 import type { EventRow } from "../fields.ts";
@@ -95,12 +95,12 @@ function metadataBefore(now: EventRow["metadata"], { metadata, added = [] }: Rep
   ]);
 }
 
-function matcher(tenantId: string, query: EventQuery): Matcher<EventRow> {
+function matcher(tenantId: string, query: EventQuery): RowPredicate<EventRow> {
   const { start, end } = checkedRange(query, "query");
   const overlap = query.activeCriteria === ActiveCriteria.BY_OVERLAP;
   const severities = new Set<number>(query.severities);
   const statuses = new Set<number>(query.statuses);
-  const clause: Matcher<EventRow> =
+  const clause: RowPredicate<EventRow> =
     query.clause === undefined
       ? () => true
       : matcherOf(checkClause(query.clause, "query.clause"), eventResolver(tenantId));
