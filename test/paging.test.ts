@@ -15,6 +15,7 @@ import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
 import { eventTrigger, webhook } from "./notifications/samples.ts";
 import { allMethods, callName, callRpc, isBuilt, newWorld, type World } from "./support/calls.ts";
+import { consumed } from "./support/consumed.ts";
 import { testServer } from "./support/server.ts";
 
 const server = await testServer();
@@ -100,7 +101,7 @@ const lists: Readonly<Record<string, Fill>> = {
     await Promise.all(names.map((name) => rules.createRule({ rule: { name } })));
     return {};
   },
-  "DeliveryService/ListDeliveries": async ({ client }) => {
+  "DeliveryService/ListDeliveries": async ({ client, db, tenant }) => {
     await client(TriggerService).createTrigger({ trigger: { name: "t", type: eventTrigger("x") } });
     await client(DestinationService).createDestination({ destination: { name: "d", type: webhook("x") } });
     const members = { triggerNames: ["t"], destinationNames: ["d"] };
@@ -108,6 +109,7 @@ const lists: Readonly<Record<string, Fill>> = {
     await client(RuleService).createRule({ rule: { name: "r", enabled: true, delaySec: 86_400n, ...members } });
     const event = { timestamp: BigInt(Date.now()), dimensions: { source: "web-1" } };
     await client(DataReceiverService).putEvents({ events: names.map((name) => ({ ...event, name: `x ${name}` })) });
+    await consumed(db, tenant.id);
     return {};
   },
   "AuditLogService/ListAuditEntries": async (world) => {
@@ -139,10 +141,12 @@ const more: Readonly<Record<string, (world: World, request: object) => Promise<u
   "DestinationService/ListDestinations": ({ client }) =>
     client(DestinationService).createDestination({ destination: { name: "zz", type: webhook("x") } }),
   "RuleService/ListRules": ({ client }) => client(RuleService).createRule({ rule: { name: "zz" } }),
-  "DeliveryService/ListDeliveries": ({ client }) =>
-    client(DataReceiverService).putEvents({
+  "DeliveryService/ListDeliveries": async ({ client, db, tenant }) => {
+    await client(DataReceiverService).putEvents({
       events: [{ timestamp: BigInt(Date.now()), dimensions: { source: "web-1" }, name: "x zz" }],
-    }),
+    });
+    await consumed(db, tenant.id);
+  },
   "AuditLogService/ListAuditEntries": ({ client }) =>
     client(ApiClientService).createApiClient({ apiClient: { name: "zz", type: 3, role: "user" } }),
 };

@@ -368,8 +368,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a cell of an export is a formula",
     file: "console/parts/download.ts",
-    text: "/^[=+\\-@\\t\\r]/",
-    replacement: "/^[+\\-@\\t\\r]/",
+    text: "[=+\\-@＝＋－＠]",
+    replacement: "[+\\-@＝＋－＠]",
     tests: ["test/console/links-and-files.test.ts"],
   },
 ];
