@@ -162,7 +162,7 @@ describe("a rule", () => {
       await says.getByLabel("For the event").selectOption({ index: 0 });
       await says.getByText('trigger "critical" does not match').waitFor();
       await says.getByText("What on call gets").click();
-      await says.getByText(/"message": "&lt;img src=x/).waitFor();
+      await says.getByText(/"message": "<img src=x/).waitFor();
       await says.getByText("Why was I (not) notified?").click();
       await says.getByText("The rule is disabled, or names no destination.").waitFor();
     },
