@@ -1,8 +1,9 @@
+import { allMatch, type LabelMatcher, readMatchers } from "../../clause/label-matcher.ts";
+import { labelPattern } from "../../clause/label-pattern.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
 import { invalidValue } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
 import { alertOfMetadata } from "./event-of-alert.ts";
-import { anchored, type Matcher, parseMatcher } from "./matchers.ts";
 import { timeText } from "./times.ts";
 
 /** The name of the one receiver: rules decide where notifications go. */
@@ -22,13 +23,23 @@ export function asked({ query }: Pick<Call, "query">): (alert: ReturnType<typeof
   const [active, silenced] = [flag("active"), flag("silenced")];
   flag("inhibited");
   flag("unprocessed");
+  const matchers = filtersOf(query);
+  const wanted = query.get("receiver");
+  const here = !wanted || receivers(wanted)(receiver.name);
+  return ({ labels, status }) => here && (status.state === "active" ? active : silenced) && allMatch(matchers, labels);
+}
+
+/** Reads the parameters `filter`, a matcher each. @throws code 3 */
+export function filtersOf(query: URLSearchParams): LabelMatcher[] {
   const filters = query.getAll("filter");
   if (filters.length > filtersMax) throw invalidValue("filter", `must be given at most ${filtersMax} times`);
-  const matchers: Matcher[] = filters.map(parseMatcher);
-  const wanted = query.get("receiver");
-  const here = !wanted || anchored(wanted)(receiver.name);
-  return ({ labels, status }) =>
-    here && (status.state === "active" ? active : silenced) && matchers.every((matches) => matches(labels));
+  return readMatchers(filters, "filter");
+}
+
+function receivers(expression: string): (name: string) => boolean {
+  const pattern = labelPattern(expression);
+  if ("reason" in pattern) throw invalidValue("receiver", "must be a regular expression of RE2's syntax");
+  return pattern.matches;
 }
 
 /** An alert as Alertmanager shows it. It ends when it expires; one that came as webhook has no end yet. */
