@@ -1,9 +1,6 @@
 import { invalidFields } from "../errors.ts";
 import { codePoints, labelPattern } from "./label-pattern.ts";
 
-/** Labels by their names. A label that is absent is one that is empty. */
-export type Labels = Readonly<Record<string, string>>;
-
 export type MatcherOperator = "=" | "!=" | "=~" | "!~";
 
 /** A matcher of labels, ready to be asked. */
@@ -123,11 +120,7 @@ export function matcherText({ name, operator, value }: Pick<LabelMatcher, "name"
 
 const inQuotes = (text: string) => `"${text.replaceAll(/[\\"\n]/g, (c) => (c === "\n" ? "\\n" : `\\${c}`))}"`;
 
-/** The value of a label; empty where there is none. */
-export const labelValue = (labels: Labels, name: string): string =>
-  Object.hasOwn(labels, name) ? (labels[name] as string) : "";
-
-/** Compares labels with matchers, all of which must hold. */
-export function allMatch(matchers: readonly LabelMatcher[], labels: Labels): boolean {
-  return matchers.every((matcher) => matcher.matches(labelValue(labels, matcher.name)));
+/** Compares labels with matchers, all of which must hold. @param labelOf returns a label's value, the empty text where there is none */
+export function allMatch(matchers: readonly LabelMatcher[], labelOf: (name: string) => string): boolean {
+  return matchers.every((matcher) => matcher.matches(labelOf(matcher.name)));
 }

@@ -40,7 +40,7 @@ export function boolArray(values: Nullable<boolean>): string {
   return literal(values, (value) => (value ? "t" : "f"));
 }
 
-/** For `::jsonb[]`, of values (not of JSON texts); `null` is SQL NULL, not the JSON null. */
+/** For `::jsonb[]` and `::json[]`, of values (not of JSON texts); `null` is SQL NULL, not the JSON null. */
 export function jsonArray(values: Nullable<unknown>): string {
   // A JSON text holds no control characters, so that it is quoted in an array as in JSON: a fifth of the time for many backslashes.
   return literal(values, (value) => JSON.stringify(JSON.stringify(value)));

@@ -15,6 +15,8 @@ export interface EventIdentity {
   name: string;
   /** What distinguishes it from others of its name on its entity; empty: nothing. */
   dedupKey: string;
+  /** The labels of the alert that it is, as they were sent; absent: it is none, or its metadata hold them whole. */
+  alertLabels?: Readonly<Record<string, string>>;
 }
 
 /** One change of an occurrence; `before` is undefined when the change opened it. */

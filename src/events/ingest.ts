@@ -1,5 +1,5 @@
 import type { Config } from "../config/settings.ts";
-import { bigintArray, byteaArray, int4Array, textArray } from "../db/batch.ts";
+import { bigintArray, byteaArray, int4Array, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { fromHome, home } from "../db/home-row.ts";
 import { again, transaction } from "../db/transaction.ts";
@@ -21,6 +21,8 @@ export interface EventItem extends Instance {
   dimensions: Record<string, string>;
   /** What distinguishes it from others of its name on its entity; absent or empty: nothing. */
   dedupKey?: string;
+  /** Of an alert whose metadata do not hold its labels whole: these. Its key is made of them. */
+  alertLabels?: Readonly<Record<string, string>>;
   /** It only keeps an open occurrence open, until its `expiresAtMs`, and shows its texts: it is no instance, whatever its time. */
   onlyKeepsOpen?: true;
   /** Keys of its metadata in which such reports may differ: alone they change nothing that is shown. */
@@ -55,7 +57,11 @@ function gather(tenantId: string, items: readonly EventItem[], nowMs: number) {
     const key = bytesKey(eventId);
     const subject = subjects.get(key);
     if (subject !== undefined) subject.instances.push(item);
-    else subjects.set(key, { key, id: eventId, entityId, name, dedupKey, instances: [item], history: [] });
+    else {
+      const { alertLabels } = item;
+      const identity = { id: eventId, entityId, name, dedupKey, ...(alertLabels && { alertLabels }) };
+      subjects.set(key, { key, ...identity, instances: [item], history: [] });
+    }
     const entityKey = bytesKey(entityId);
     const sighting = sightings.get(entityKey);
     if (sighting === undefined) {
@@ -131,14 +137,15 @@ async function lockAndRead(
 /** Makes events that were not there when those that are were locked; returns the version of the rules. */
 async function makeEvents(tx: Db, tenantId: string, missing: readonly Subject[]) {
   const insert = () => tx`
-    insert into events (tenant_id, id, entity_id, name, dedup_key)
-    select home.tenant_id, id, entity_id, name, nullif(dedup_key, '')
+    insert into events (tenant_id, id, entity_id, name, dedup_key, alert_labels)
+    select home.tenant_id, id, entity_id, name, nullif(dedup_key, ''), alert_labels
     from ${home(tx, tenantId)}, unnest(
       ${byteaArray(missing.map(({ id }) => id))}::bytea[],
       ${byteaArray(missing.map(({ entityId }) => entityId))}::bytea[],
       ${textArray(missing.map(({ name }) => name))}::text[],
-      ${textArray(missing.map(({ dedupKey }) => dedupKey))}::text[]
-    ) as event (id, entity_id, name, dedup_key)
+      ${textArray(missing.map(({ dedupKey }) => dedupKey))}::text[],
+      ${jsonArray(missing.map(({ alertLabels }) => alertLabels ?? null))}::json[]
+    ) as event (id, entity_id, name, dedup_key, alert_labels)
     order by id
     on conflict do nothing`;
   const [[state], made] = await Promise.all([

@@ -20,6 +20,14 @@ export function occurrenceKey(item: { eventId: string; occurrenceId: string }): 
   return eventId !== undefined && key?.eventId.equals(eventId) ? key : undefined;
 }
 
+/** What a row of events says. */
+interface StoredEvent {
+  name: string;
+  dedup_key: string | null;
+  alert_labels: Record<string, string> | null;
+  entity_id: Buffer;
+}
+
 /** A text that two keys share only when they are equal. */
 export const keyText = ({ eventId, number }: OccurrenceKey) => `${eventId.toString("latin1")}${number}`;
 
@@ -29,8 +37,8 @@ export async function readOccurrences(
   tenantId: string,
   keys: readonly OccurrenceKey[],
 ): Promise<Map<string, { event: EventIdentity; occurrence: Occurrence }>> {
-  const rows = await tx<(StoredOccurrence & { name: string; dedup_key: string | null; entity_id: Buffer })[]>`
-    select o.*, e.name, e.dedup_key, e.entity_id
+  const rows = await tx<(StoredOccurrence & StoredEvent)[]>`
+    select o.*, e.name, e.dedup_key, e.alert_labels, e.entity_id
     from unnest(
         ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[],
         ${int4Array(keys.map(({ number }) => number))}::int4[]
@@ -40,11 +48,17 @@ export async function readOccurrences(
         where o.tenant_id = ${tenantId} and o.event_id = asked.event_id and o.number = asked.number limit 1
       ) as o
       cross join lateral (
-        select name, dedup_key, entity_id from events where tenant_id = ${tenantId} and id = asked.event_id limit 1
+        select name, dedup_key, alert_labels, entity_id from events where tenant_id = ${tenantId} and id = asked.event_id limit 1
       ) as e`;
   return new Map(
     rows.map((row) => {
-      const event = { id: row.event_id, entityId: row.entity_id, name: row.name, dedupKey: row.dedup_key ?? "" };
+      const event: EventIdentity = {
+        id: row.event_id,
+        entityId: row.entity_id,
+        name: row.name,
+        dedupKey: row.dedup_key ?? "",
+        ...(row.alert_labels && { alertLabels: row.alert_labels }),
+      };
       return [keyText({ eventId: row.event_id, number: row.number }), { event, occurrence: toOccurrence(row) }];
     }),
   );

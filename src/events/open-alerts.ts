@@ -1,11 +1,13 @@
 import type { Db } from "../db/connect.ts";
 import { exhausted } from "../errors.ts";
+import type { EventIdentity } from "./changes.ts";
 import type { Occurrence } from "./lifecycle.ts";
 import { findOccurrences, keyText, type OccurrenceKey } from "./occurrences.ts";
 
-/** An occurrence that is open, with the key of its event. */
-export interface OpenAlert extends Occurrence {
-  dedupKey: string;
+/** An occurrence that is open, with its event. */
+export interface OpenAlert {
+  event: EventIdentity;
+  occurrence: Occurrence;
 }
 
 const alertsMax = 200_000;
@@ -31,8 +33,7 @@ export async function* openAlerts(db: Db, tenantId: string, type: string): Async
     yield page.flatMap((key) => {
       const { event, occurrence } = found.get(keyText(key)) ?? {};
       if (event === undefined || occurrence === undefined || occurrence.endMs !== null) return [];
-      const { dedupKey } = event;
-      return dedupKey === "" ? [] : [{ ...occurrence, dedupKey }];
+      return event.dedupKey === "" ? [] : [{ event, occurrence }];
     });
   }
 }

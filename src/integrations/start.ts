@@ -1,8 +1,8 @@
 import type { Config } from "../config/settings.ts";
+import { alertType } from "../events/labels.ts";
 import type { OpenAlert } from "../events/open-alerts.ts";
 import type { ForeignRoutes } from "../http/foreign-routes.ts";
 import { timeStarter } from "../wire/call.ts";
-import { alertType } from "./alertmanager/event-of-alert.ts";
 import { integrationRoutes } from "./routes.ts";
 import { type ItemCounts, itemCounts, type Serving } from "./serving.ts";
 import type { IntegrationParts } from "./table.ts";

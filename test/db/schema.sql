@@ -363,6 +363,7 @@ create table events (
   entity_id bytea not null,
   name text collate "C" not null,
   dedup_key text collate "C",
+  alert_labels json,
   constraint events_tenant_id_id_pk PRIMARY KEY (tenant_id, id),
   constraint events_tenant_id_entity_id_entities_tenant_id_id_fk FOREIGN KEY (tenant_id, entity_id) REFERENCES entities(tenant_id, id)
 );

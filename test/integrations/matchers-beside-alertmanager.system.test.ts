@@ -9,7 +9,19 @@ import { tool } from "./calls.ts";
 import { installed } from "./programs.ts";
 
 const names = ["alertname", "job", "path", "odd", "_x", "absent", "é", "a b", ""];
-const values = ["", "web-1:9100", "/var,/home", "hello world", 'say "hi"', "back\\slash", "{b}", "λόγος", "𝒜x", "A"];
+const values = [
+  "",
+  "web-1:9100",
+  "/var,/home",
+  "hello world",
+  "line\nend",
+  'say "hi"',
+  "back\\slash",
+  "{b}",
+  "λόγος",
+  "𝒜x",
+  "A",
+];
 
 const spaces = fc.constantFrom("", " ", "\t", "  ");
 const bare = fc.oneof(

@@ -1,12 +1,10 @@
 import { createHash } from "node:crypto";
 import { compareCodePoints } from "../../clause/code-point-order.ts";
 import type { EventItem } from "../../events/ingest.ts";
+import { alertType, annotationPrefix, generatorKey, labelPrefix } from "../../events/labels.ts";
 import { entityOfLabels, hasMeaning } from "../foreign-keys.ts";
 import { cut, cutBytes, lines, oneLine } from "../foreign-texts.ts";
 import type { Alert } from "./alerts.ts";
-
-/** The type of the events that alerts become. */
-export const alertType = "alert";
 
 const severities: Readonly<Record<string, number>> = {
   critical: 5,
@@ -47,29 +45,11 @@ export function dedupKeyOf(labels: Alert["labels"]): string {
   return digest.digest("hex");
 }
 
-const labelPrefix = "label.";
-const annotationPrefix = "annotation.";
-const generator = "generatorURL";
-
 /** A label's key among the metadata of its event. Different labels have different keys. */
 function labelKey(name: string): string {
   const taken =
-    hasMeaning(name) || name === generator || name.startsWith(labelPrefix) || name.startsWith(annotationPrefix);
+    hasMeaning(name) || name === generatorKey || name.startsWith(labelPrefix) || name.startsWith(annotationPrefix);
   return taken ? labelPrefix + name : name;
-}
-
-/** What an event's metadata say of the alert that it was: its labels, its annotations, and where it came from. */
-export function alertOfMetadata(metadata: Readonly<Record<string, unknown>>) {
-  const labels: [string, string][] = [];
-  const annotations: [string, string][] = [];
-  let generatorURL = "";
-  for (const [key, value] of Object.entries(metadata)) {
-    if (typeof value !== "string" || key === "reason") continue;
-    if (key === generator) generatorURL = value;
-    else if (key.startsWith(annotationPrefix)) annotations.push([key.slice(annotationPrefix.length), value]);
-    else labels.push([key.startsWith(labelPrefix) ? key.slice(labelPrefix.length) : key, value]);
-  }
-  return { labels: Object.fromEntries(labels), annotations: Object.fromEntries(annotations), generatorURL };
 }
 
 const metadataBytesMax = 60_000; // of 64 KiB; the service notes why it closed an occurrence there, too
@@ -81,25 +61,48 @@ const keyBytesMax = 1024;
 
 const entryBytes = (...texts: [key: string, value: string]) => Buffer.byteLength(JSON.stringify(texts));
 
-/** The metadata of an event. Where they are too large the longest values are cut first, and then the last ones are left out. */
-function metadataOf({ labels, annotations, generatorURL }: Alert): Record<string, string> {
+/** Labels of at most so many bytes are never cut for the sake of annotations. */
+const wholeLabelsBytesMax = 16_384;
+
+const metadataKey = (key: string) => cutBytes(oneLine(key), keyBytesMax);
+
+/** Tells whether metadata hold labels whole. Depends on nothing but the labels, which are the same in all reports of an event. */
+function fitWhole(entries: readonly (readonly [key: string, value: string])[]): boolean {
+  const bytes = entries.reduce((sum, entry) => sum + entryBytes(...entry), 0);
+  return (
+    bytes <= wholeLabelsBytesMax && entries.every(([key, value]) => metadataKey(key) === key && lines(value) === value)
+  );
+}
+
+/**
+ * The metadata of an event, and the labels of its alert where the metadata do not hold them whole. Where metadata are too large
+ * the longest values are cut first, and then the last ones are left out.
+ */
+function metadataOf({ labels, annotations, generatorURL }: Alert): Pick<EventItem, "alertLabels"> & {
+  metadata: Record<string, string>;
+} {
+  const present = labels.filter(([, value]) => value !== "");
+  const ofLabels = present.map(([name, value]) => [labelKey(name), value] as const);
+  const whole = fitWhole(ofLabels);
   const all = [
-    ...labels.filter(([, value]) => value !== "").map(([name, value]) => [labelKey(name), value] as const),
-    ...(generatorURL === "" ? [] : [[generator, generatorURL] as const]),
+    ...ofLabels,
+    ...(generatorURL === "" ? [] : [[generatorKey, generatorURL] as const]),
     ...annotations.map(([name, value]) => [annotationPrefix + name, value] as const),
   ].slice(0, entriesMax);
-  const texts = all.map(([key, value]): [string, string] => [cutBytes(oneLine(key), keyBytesMax), oneLine(value)]);
+  const texts = all.map(([key, value]): [string, string] => [metadataKey(key), lines(value)]);
   const sizes = texts.map(([key, value]) => entryBytes(key, value));
   const valueSizes = texts.map(([, value]) => Buffer.byteLength(value));
+  const from = whole ? ofLabels.length : 0;
   let bytes = sizes.reduce((sum, size) => sum + size, 0);
   for (let most = valueBytesMax; most >= valueBytesMin; most /= 2) {
-    for (const [i, entry] of texts.entries()) {
+    for (let i = from; i < texts.length; i++) {
       if ((valueSizes[i] as number) <= most) continue;
-      const value = cutBytes(entry[1], most);
-      texts[i] = [entry[0], value];
+      const [key, text] = texts[i] as [string, string];
+      const value = cutBytes(text, most);
+      texts[i] = [key, value];
       valueSizes[i] = Buffer.byteLength(value);
       bytes -= sizes[i] as number;
-      sizes[i] = entryBytes(entry[0], value);
+      sizes[i] = entryBytes(key, value);
       bytes += sizes[i] as number;
     }
     if (bytes <= metadataBytesMax) break;
@@ -108,7 +111,7 @@ function metadataOf({ labels, annotations, generatorURL }: Alert): Record<string
     bytes -= sizes[texts.length - 1] as number;
     texts.pop();
   }
-  return Object.fromEntries(texts);
+  return { metadata: Object.fromEntries(texts), ...(!whole && { alertLabels: Object.fromEntries(present) }) };
 }
 
 const nameCharactersMax = 255;
@@ -142,10 +145,10 @@ export function eventOfAlert(alert: Alert, times: AlertTimes, entityLabels: Read
     type: alertType,
     summary: cut(oneLine(summary), summaryCharactersMax),
     body: cutBytes(lines(annotation.get("description") ?? ""), bodyBytesMax),
-    metadata: metadataOf(alert),
+    ...metadataOf(alert),
     ...(times.expiresAtMs !== undefined && { expiresAtMs: BigInt(times.expiresAtMs) }),
     // An alert that fires still is sent again and again: it keeps its occurrence open, and is no news.
     // Of a pair that sends it each names itself as the origin.
-    ...(times.firing ? { onlyKeepsOpen: true, looseKeys: [generator] } : { closesOpen: true }),
+    ...(times.firing ? { onlyKeepsOpen: true, looseKeys: [generatorKey] } : { closesOpen: true }),
   };
 }

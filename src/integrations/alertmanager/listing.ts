@@ -1,9 +1,9 @@
 import { allMatch, type LabelMatcher, readMatchers } from "../../clause/label-matcher.ts";
 import { labelPattern } from "../../clause/label-pattern.ts";
+import { alertOfMetadata, labelOf, labelView } from "../../events/labels.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
 import { invalidValue } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
-import { alertOfMetadata } from "./event-of-alert.ts";
 import { timeText } from "./times.ts";
 
 /** The name of the one receiver: rules decide where notifications go. */
@@ -26,7 +26,8 @@ export function asked({ query }: Pick<Call, "query">): (alert: ReturnType<typeof
   const matchers = filtersOf(query);
   const wanted = query.get("receiver");
   const here = !wanted || receivers(wanted)(receiver.name);
-  return ({ labels, status }) => here && (status.state === "active" ? active : silenced) && allMatch(matchers, labels);
+  return ({ labels, status }) =>
+    here && (status.state === "active" ? active : silenced) && allMatch(matchers, (name) => labelOf(labels, name));
 }
 
 /** Reads the parameters `filter`, a matcher each. @throws code 3 */
@@ -43,19 +44,19 @@ function receivers(expression: string): (name: string) => boolean {
 }
 
 /** An alert as Alertmanager shows it. It ends when it expires; one that came as webhook has no end yet. */
-export function shown(alert: OpenAlert, nowMs: number) {
-  const { labels, annotations, generatorURL } = alertOfMetadata(alert.metadata);
-  const expiresMs = alert.expiresMs === null ? nowMs + stillMs : Number(alert.expiresMs);
+export function shown({ event, occurrence }: OpenAlert, nowMs: number) {
+  const { annotations, generatorURL } = alertOfMetadata(occurrence.metadata);
+  const { expiresMs, startMs, lastSeenMs, status } = occurrence;
   return {
     annotations,
-    endsAt: timeText(expiresMs),
-    fingerprint: alert.dedupKey.slice(0, 16),
+    endsAt: timeText(expiresMs === null ? nowMs + stillMs : Number(expiresMs)),
+    fingerprint: event.dedupKey.slice(0, 16),
     receivers: [receiver],
-    startsAt: timeText(Number(alert.startMs)),
-    status: { inhibitedBy: [], silencedBy: [], state: alert.status === suppressed ? "suppressed" : "active" },
-    updatedAt: timeText(Number(alert.lastSeenMs)),
+    startsAt: timeText(Number(startMs)),
+    status: { inhibitedBy: [], silencedBy: [], state: status === suppressed ? "suppressed" : "active" },
+    updatedAt: timeText(Number(lastSeenMs)),
     generatorURL,
-    labels,
+    labels: labelView({ kind: "occurrence", event, occurrence, dimensions: {} }),
   };
 }
 

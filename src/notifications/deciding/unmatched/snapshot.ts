@@ -9,7 +9,7 @@ interface Snapshot {
 
 /** Ids in base64, whole numbers as texts where they may be large; numbers of `texts`. */
 type Row = readonly [
-  ids: readonly [event: string, entity: string, dedupKey?: string],
+  ids: readonly [event: string, entity: string, dedupKey?: string, alertLabels?: number | null],
   place: readonly [name: number, number: number, opened: boolean, reported: boolean, news: boolean],
   from: readonly [chain: readonly string[], root: string],
   state: readonly [severity: number, status: number, acknowledged: boolean],
@@ -60,7 +60,12 @@ function rowOf(
     metadataTexts.set(after.metadata, metadata);
   }
   return [
-    [event.id.toString("base64"), event.entityId.toString("base64"), event.dedupKey],
+    [
+      event.id.toString("base64"),
+      event.entityId.toString("base64"),
+      event.dedupKey,
+      event.alertLabels === undefined ? null : placeOf(JSON.stringify(event.alertLabels)),
+    ],
     [placeOf(event.name), after.number, opened, reported, news],
     [chain, root],
     [after.severity, after.status, after.acknowledged],
@@ -84,7 +89,14 @@ export function changesOf(text: string): RuleChange[] {
     return found;
   };
   return changes.map(
-    ([[event, entity, dedupKey = ""], [name, number, opened, reported, news], [chain, root], state, places, times]) => {
+    ([
+      [event, entity, dedupKey = "", labels = null],
+      [name, number, opened, reported, news],
+      [chain, root],
+      state,
+      places,
+      times,
+    ]) => {
       const [severity, status, acknowledged] = state;
       const [type, summary, body, metadata] = places;
       const [start, lastSeen, end, instances, expires = null] = times;
@@ -105,7 +117,12 @@ export function changesOf(text: string): RuleChange[] {
         keptOpenMs: null,
       };
       const ids = { id: Buffer.from(event, "base64"), entityId: Buffer.from(entity, "base64") };
-      const identity = { ...ids, name: at(name), dedupKey };
+      const identity = {
+        ...ids,
+        name: at(name),
+        dedupKey,
+        ...(labels !== null && { alertLabels: JSON.parse(at(labels)) }),
+      };
       return { event: identity, after, opened, reported, news, chain, root };
     },
   );

@@ -1,0 +1,105 @@
+import type { EventIdentity } from "./changes.ts";
+import type { Occurrence } from "./lifecycle.ts";
+
+/** Labels by name; none is empty. A name may be any text, `__proto__` included: look one up by `labelOf`. */
+export type LabelView = Readonly<Record<string, string>>;
+
+type Dimensions = Readonly<Record<string, string>>;
+
+/** Anything that a rule can match. */
+export type Labelled =
+  | {
+      readonly kind: "occurrence";
+      readonly event: Pick<EventIdentity, "name" | "dedupKey" | "alertLabels">;
+      readonly occurrence: Pick<Occurrence, "type" | "severity" | "metadata">;
+      readonly dimensions: Dimensions;
+    }
+  | {
+      readonly kind: "series";
+      readonly triggerName: string;
+      readonly metricName: string;
+      readonly dimensions: Dimensions;
+      /** Labels of the series; undefined: it has none. */
+      readonly labels: Dimensions | undefined;
+    }
+  | { readonly kind: "stale"; readonly triggerName: string; readonly dimensions: Dimensions };
+
+/** Names by the number of the API's enum. */
+const severityNames = ["default", "debug", "info", "warning", "error", "critical"] as const;
+
+/** The labels of anything that a rule can match. Where names collide the first one counts; an empty text is no label. */
+export function labelView(of: Labelled): LabelView {
+  const { dimensions } = of;
+  switch (of.kind) {
+    case "occurrence": {
+      const { event, occurrence } = of;
+      const { type, severity, metadata } = occurrence;
+      if (isAlert(event, occurrence)) return event.alertLabels ?? alertOfMetadata(metadata).labels;
+      const own = { alertname: event.name, severity: severityNames[severity] ?? "default", type };
+      return firstOf(own, dimensions, textsIn(metadata));
+    }
+    case "series":
+      return firstOf({ alertname: of.triggerName, __name__: of.metricName }, dimensions, of.labels ?? {});
+    case "stale":
+      return firstOf({ alertname: of.triggerName }, dimensions);
+  }
+}
+
+/** A label's value; the empty text where there is none. */
+export function labelOf(labels: LabelView, name: string): string {
+  return Object.hasOwn(labels, name) ? (labels[name] as string) : "";
+}
+
+function firstOf(...maps: readonly Dimensions[]): LabelView {
+  const view = new Map<string, string>();
+  for (const map of maps)
+    for (const name of Object.keys(map)) {
+      const value = map[name] as string;
+      if (value !== "" && !view.has(name)) view.set(name, value);
+    }
+  return Object.fromEntries(view);
+}
+
+/** The texts, numbers and booleans of metadata, as texts. */
+function textsIn(metadata: Occurrence["metadata"]): Dimensions {
+  const texts: [string, string][] = [];
+  for (const [name, value] of Object.entries(metadata)) {
+    if (typeof value === "string") texts.push([name, value]);
+    else if (typeof value === "number" || typeof value === "boolean") texts.push([name, JSON.stringify(value)]);
+  }
+  return Object.fromEntries(texts);
+}
+
+/** The type of the events that alerts become. */
+export const alertType = "alert";
+
+/** Tells whether an occurrence came as an alert. Their keys are SHA-256, hex, of their labels. */
+function isAlert(
+  { dedupKey, alertLabels }: Pick<EventIdentity, "dedupKey" | "alertLabels">,
+  { type }: Pick<Occurrence, "type">,
+): boolean {
+  return alertLabels !== undefined || (type === alertType && /^[\da-f]{64}$/.test(dedupKey));
+}
+
+/** Stands before the name of a label that would mean something else among an event's metadata. */
+export const labelPrefix = "label.";
+/** Stands before the name of an annotation. */
+export const annotationPrefix = "annotation.";
+/** The key of an alert's `generatorURL`. */
+export const generatorKey = "generatorURL";
+/** The key under which the service says why it closed an occurrence. */
+const reasonKey = "reason";
+
+/** The labels, annotations and source that an event's metadata hold of the alert that it was; values may be cut. */
+export function alertOfMetadata(metadata: Occurrence["metadata"]) {
+  const labels: [string, string][] = [];
+  const annotations: [string, string][] = [];
+  let generatorURL = "";
+  for (const [key, value] of Object.entries(metadata)) {
+    if (typeof value !== "string" || key === reasonKey) continue;
+    if (key === generatorKey) generatorURL = value;
+    else if (key.startsWith(annotationPrefix)) annotations.push([key.slice(annotationPrefix.length), value]);
+    else labels.push([key.startsWith(labelPrefix) ? key.slice(labelPrefix.length) : key, value]);
+  }
+  return { labels: Object.fromEntries(labels), annotations: Object.fromEntries(annotations), generatorURL };
+}
