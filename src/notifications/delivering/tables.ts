@@ -45,6 +45,8 @@ export const dueDeliveries = pgTable(
     slowTries: integer("slow_tries").notNull(),
     /** When it was asked for again; null when it never was. */
     retriedMs: bigintMs("retried_ms"),
+    /** The silence that holds it until it is due; null when none does. */
+    silenceId: uuid("silence_id"),
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.id] }),
@@ -57,6 +59,7 @@ export const dueDeliveries = pgTable(
     index("due_deliveries_by_due")
       .on(table.tenantId, table.destinationName, table.dueMs, table.id)
       .where(sql`tries >= 0`),
+    index("due_deliveries_by_silence").on(table.tenantId, table.silenceId, table.id).where(sql`silence_id is not null`),
   ],
 );
 
