@@ -16,7 +16,7 @@ afterAll(async () => {
   await clear(dataDir);
 });
 
-const points = ["jobs:claimed", "jobs:run", "jobs:finished", "outbox:written", "transaction:committed"];
+const points = ["jobs:claimed", "jobs:run", "jobs:finished", "enqueue:written", "transaction:committed"];
 
 test("a server that dies between the commit and late matching, or in it, leaves nothing untold and says nothing twice", async () => {
   const tenant = await testTenant(sql);

@@ -9,7 +9,7 @@ import { forgetOccurrences } from "./match-store.ts";
 import { rulesMemory } from "./matcher/rules-memory.ts";
 import { onChanges, onKeptOpen } from "./on-changes.ts";
 import { onPoints } from "./on-points.ts";
-import type { Wake } from "./outbox.ts";
+import type { Wake } from "./passage.ts";
 import { type Recheck, recheckMatches } from "./recheck.ts";
 import { repeatJob } from "./repeat-jobs.ts";
 import { standingJob } from "./standing-look.ts";

@@ -3,13 +3,14 @@ import { afterCommit } from "../../db/transaction.ts";
 import type { ChangeHooks } from "../../events/changes.ts";
 import type { SourceHooks } from "../sources/source.ts";
 import { comparisonsMax } from "./comparisons.ts";
-import { decideChanges, isMade, readNoted, type SeenChange, seenChange } from "./decide-changes.ts";
+import { isMade, readNoted, type SeenChange, seenChange } from "./match.ts";
 import { effort } from "./matcher/effort.ts";
 import { findMatches } from "./matcher/find-matches.ts";
 import type { RulesMemory } from "./matcher/rules-memory.ts";
 import type { TenantRules } from "./matcher/tenant-rules.ts";
-import type { Wake } from "./outbox.ts";
+import type { Wake } from "./passage.ts";
 import { type RuleChange, ruleChanges } from "./rule-changes.ts";
+import { passFrom } from "./stages.ts";
 import type { LookAtStanding } from "./standing.ts";
 import { hasUnmatched, storeUnmatched } from "./unmatched/unmatched-changes.ts";
 
@@ -58,7 +59,7 @@ export function onChanges({
       // After those that wait, even what would be quick: an occurrence's changes are matched in their order.
       matched = (await waiting) ? 0 : found;
       const some = all.slice(0, matched);
-      await decideChanges(tx, tenantId, rules, some, { noted: await noted, nowMs, wake });
+      await passFrom("match", { tx, tenantId, nowMs, wake, noted: await noted, changes: { rules, all: some } });
     }
     const left = all.slice(matched).map(({ change }) => change);
     if (left.length > 0) await leave(tx, tenantId, left, nowMs, wakeMatching);

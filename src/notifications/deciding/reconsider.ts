@@ -3,15 +3,17 @@ import { readEntities } from "../../entities/read.ts";
 import { lockEvents } from "../../events/lock.ts";
 import { keyText as occurrenceText, readOccurrences } from "../../events/occurrences.ts";
 import type { Subject } from "../matched-subject.ts";
-import { applyDecisions, type Sight } from "./apply-decisions.ts";
-import { signatureOf, toldOf } from "./decide-changes.ts";
+import { signatureOf, toldOf } from "./match.ts";
 import { keyText, lockMatches, nilRule, readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
 import { effort } from "./matcher/effort.ts";
 import { findMatches } from "./matcher/find-matches.ts";
 import { matchRow } from "./matcher/rows.ts";
 import type { LoadedRule, Matches, TenantRules } from "./matcher/tenant-rules.ts";
+import { inMaintenance } from "./mute.ts";
 import type { Deciding } from "./on-changes.ts";
+import type { Sight } from "./passage.ts";
 import { newRoot } from "./rule-changes.ts";
+import { passFrom } from "./stages.ts";
 import { type Look, pairText } from "./standing.ts";
 import { oldestUnmatchedMs } from "./unmatched/unmatched-changes.ts";
 
@@ -82,13 +84,13 @@ export async function reconsider(
       const rule = rules.byId.get(match.ruleId) as LoadedRule;
       const { subject } = match;
       const { triggerNames, now, told } = look(match);
-      const inMaintenance = (entities.get(keyText(subject.entityId))?.window_production_state ?? null) !== null;
-      const how = { again: false, inMaintenance, delayEnds: delayEnds.has(pairText(match)) };
+      const muted = inMaintenance(entities.get(keyText(subject.entityId)));
+      const how = { again: false, inMaintenance: muted, delayEnds: delayEnds.has(pairText(match)) };
       const matches = triggerNames.length > 0;
       yield { ...how, rule, subject, matches, now, triggerNames: () => triggerNames, told: () => ({ ...told, root }) };
     }
   }
-  await applyDecisions(tx, tenantId, sights(), matches, nowMs, wake);
+  await passFrom("decide", { tx, tenantId, nowMs, wake, noted: matches, sights: sights() });
   return { matches, look };
 }
 

@@ -1,6 +1,5 @@
 import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
-import type { Db } from "../../db/connect.ts";
-import { enqueue } from "../../jobs/queue.ts";
+import type { NewJob } from "../../jobs/queue.ts";
 import { type Manner, repeatMs } from "./decide.ts";
 import type { StoredMatch } from "./match-store.ts";
 
@@ -29,16 +28,12 @@ export function repetitionOf(rule: Manner & { id: string }, match: StoredMatch):
   return { ruleId: rule.id, key: match.subject.key, dueMs };
 }
 
-/** Leaves the jobs of repetitions, in the transaction that decides on their matches. A later one of a match makes an earlier one void. */
-export async function repeatLater(
-  tx: Db,
-  tenantId: string,
-  repetitions: readonly Repetition[],
-  nowMs: number,
-): Promise<void> {
-  const jobs = repetitions.map(({ ruleId, key, dueMs }) => {
+/** The jobs of repetitions. A later one of a match makes an earlier one void. */
+export function repetitionJobs(repetitions: readonly Repetition[]): { kind: string; jobs: NewJob[] } {
+  const jobs = repetitions.map(({ ruleId, key, dueMs }): [string, NewJob] => {
     const payload: RepetitionPayload = { ruleId, key: key.toString("base64url") };
-    return { id: `${payload.key}:${ruleId}:${dueMs}`, payload, dueMs };
+    const id = `${payload.key}:${ruleId}:${dueMs}`;
+    return [id, { id, payload, dueMs }];
   });
-  await enqueue(tx, { tenantId, kind: repeatKind }, jobs, nowMs);
+  return { kind: repeatKind, jobs: [...new Map(jobs).values()] };
 }

@@ -5,7 +5,7 @@ import type { RulePart } from "../rules-version.ts";
 import { type StoredMatch, standingSubjects } from "./match-store.ts";
 import type { Deciding } from "./on-changes.ts";
 import { reconsider } from "./reconsider.ts";
-import { repeatLater, repetitionOf } from "./repetitions.ts";
+import { repeatKind, repetitionJobs, repetitionOf } from "./repetitions.ts";
 
 /** The jobs that look once at what rules match that were enabled or changed: one for each change. */
 export const standingKind = "notifications.standing";
@@ -65,7 +65,7 @@ export function standingJob(deciding: Deciding): JobKind {
         const rule = byId.get(match.ruleId);
         return (rule && repetitionOf(rule, match)) ?? [];
       });
-      await repeatLater(tx, tenantId, repetitions, nowMs);
+      await enqueue(tx, { tenantId, kind: repeatKind }, repetitionJobs(repetitions).jobs, nowMs);
     }
     return last === undefined ? [] : again(nowMs, last.toString("base64url"));
   }

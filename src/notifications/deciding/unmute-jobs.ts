@@ -1,6 +1,4 @@
-import type { Db } from "../../db/connect.ts";
-import { enqueue } from "../../jobs/queue.ts";
-import { keyText } from "./match-store.ts";
+import type { NewJob } from "../../jobs/queue.ts";
 
 /** The jobs that look at what was kept silent, by the entities that are perhaps no longer in maintenance. */
 export const unmuteKind = "notifications.released";
@@ -14,27 +12,12 @@ export interface Released {
   atMs?: number;
 }
 
-/** Leaves a job that looks at what is kept silent about these entities. */
-export async function unmuteReleased(
-  tx: Db,
-  tenantId: string,
-  entityIds: readonly Buffer[],
-  dueMs: number,
-): Promise<void> {
-  const payload: Released = { entityIds: entityIds.map((id) => id.toString("base64url")), atMs: dueMs };
-  await enqueue(tx, { tenantId, kind: unmuteKind }, [{ payload, dueMs }], dueMs);
+/** The jobs that look at what is kept silent about these entities. */
+export function unmuteJobs(entityIds: readonly Buffer[], dueMs: number): { kind: string; jobs: NewJob[] } {
+  const texts = new Set(entityIds.map((id) => id.toString("base64url")));
+  const payload: Released = { entityIds: [...texts], atMs: dueMs };
+  return { kind: unmuteKind, jobs: [{ payload, dueMs }] };
 }
 
-/**
- * Leaves a look at what a transaction has just begun to keep silent: a window that ends before this commits does not know
- * of it.
- */
-export async function lookAtSilenced(
-  tx: Db,
-  tenantId: string,
-  entityIds: readonly Buffer[],
-  nowMs: number,
-): Promise<void> {
-  const ids = new Map(entityIds.map((id) => [keyText(id), id]));
-  await unmuteReleased(tx, tenantId, [...ids.values()], nowMs + settledMs);
-}
+/** The same of what a transaction has just begun to keep silent: a window that ends before its commit does not know of it. */
+export const lookAtSilenced = (entityIds: readonly Buffer[], nowMs: number) => unmuteJobs(entityIds, nowMs + settledMs);

@@ -1,15 +1,16 @@
 import type { Db } from "../../db/connect.ts";
 import { readEntities } from "../../entities/read.ts";
-import type { Job } from "../../jobs/queue.ts";
+import { enqueue, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import { windowSubject } from "../matched-subject.ts";
 import { keyText, mutedSubjects } from "./match-store.ts";
 import type { Deciding } from "./on-changes.ts";
-import { type Notice, storeNotices } from "./outbox.ts";
+import type { Notice } from "./passage.ts";
 import { reconsider } from "./reconsider.ts";
 import { newRoot } from "./rule-changes.ts";
+import { passFrom } from "./stages.ts";
 import { oldestUnmatchedMs } from "./unmatched/unmatched-changes.ts";
-import { type Released, unmuteKind, unmuteReleased } from "./unmute-jobs.ts";
+import { type Released, unmuteJobs, unmuteKind } from "./unmute-jobs.ts";
 
 /** A maintenance window whose run begins or ends. Times are ms since the epoch. */
 export interface WindowNotice {
@@ -45,14 +46,16 @@ export function windowRules(deciding: Deciding, nowMs: () => number) {
           return [{ ...due, rule, destinationNames: rule.destinationNames, triggerNames: [], subject, told }];
         });
       });
-      await storeNotices(tx, tenantId, { notices: all, nowMs: now }, deciding.wake);
+      await passFrom("enqueue", { tx, tenantId, nowMs: now, wake: deciding.wake, notices: all });
     },
 
     /** Leaves a job that reports what was kept silent about these entities and still stands. */
     async onReleased(tx: Db, tenantId: string, entityIds: readonly Buffer[]): Promise<void> {
       const silent = await mutedSubjects(tx, tenantId, entityIds);
       const ids = new Map(silent.map(({ entityId }) => [keyText(entityId), entityId]));
-      if (ids.size > 0) await unmuteReleased(tx, tenantId, [...ids.values()], nowMs());
+      const now = nowMs();
+      const { kind, jobs } = unmuteJobs([...ids.values()], now);
+      if (ids.size > 0) await enqueue(tx, { tenantId, kind }, jobs, now);
     },
 
     kind: {

@@ -6,11 +6,13 @@ import { type Pace, paced } from "../../event-loop.ts";
 import { labelsPredicate } from "../../metrics/metric-clause.ts";
 import { readPoints } from "../../metrics/read.ts";
 import type { StoredPoints } from "../../metrics/store.ts";
-import { applyDecisions, type Sight } from "../deciding/apply-decisions.ts";
 import { decide } from "../deciding/decide.ts";
 import { keyText, lockMatches, makePlaces, readMatches, type StoredMatches } from "../deciding/match-store.ts";
 import type { LoadedRule, LoadedTrigger, TenantRules } from "../deciding/matcher/tenant-rules.ts";
+import { inMaintenance } from "../deciding/mute.ts";
+import type { Sight } from "../deciding/passage.ts";
 import { newRoot } from "../deciding/rule-changes.ts";
+import { passFrom } from "../deciding/stages.ts";
 import { type Subject, seriesSubject } from "../matched-subject.ts";
 import { checkEntityQuery, meansOf } from "./entity-query.ts";
 import { lookAtSeries } from "./look-at-series.ts";
@@ -85,7 +87,8 @@ async function holdPoints(
   const someKeys = some.map(({ subject }) => subject.key);
   await lockMatches(tx, tenantId, someKeys);
   const [now, news] = await Promise.all([readMatches(tx, tenantId, someKeys), withoutLate(tx, tenantId, some, nowMs)]);
-  await applyDecisions(tx, tenantId, sights(rules, news, entities, now, pace), now, nowMs, wake);
+  const seen = sights(rules, news, entities, now, pace);
+  await passFrom("decide", { tx, tenantId, nowMs, wake, noted: now, sights: seen });
 }
 
 async function watchedOf(
@@ -143,7 +146,7 @@ async function* sights(
     const alike = meant.length === triggers.length ? shared.get(triggers) : undefined;
     const own = alike ?? ruleBounds(rules, meant);
     if (meant.length === triggers.length) shared.set(triggers, own);
-    const inMaintenance = (entity?.window_production_state ?? null) !== null;
+    const muted = inMaintenance(entity);
     let lastMs = -Infinity;
     for (const { timeMs, value } of points) {
       await pace();
@@ -160,7 +163,7 @@ async function* sights(
           subject,
           matches,
           again: true,
-          inMaintenance,
+          inMaintenance: muted,
           now: undefined,
           triggerNames: () => crossing().map(({ name }) => name),
           told() {

@@ -8,10 +8,12 @@ import { readEntities } from "../../entities/read.ts";
 import { payloadOf } from "../../jobs/payload.ts";
 import { enqueue, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
-import { applyDecisions, type Sight } from "../deciding/apply-decisions.ts";
 import { keyText, lockMatches, makePlaces, readMatches } from "../deciding/match-store.ts";
 import type { LoadedTrigger, TenantRules } from "../deciding/matcher/tenant-rules.ts";
+import { inMaintenance } from "../deciding/mute.ts";
+import type { Sight } from "../deciding/passage.ts";
 import { newRoot } from "../deciding/rule-changes.ts";
+import { passFrom } from "../deciding/stages.ts";
 import { staleSubject } from "../matched-subject.ts";
 import { checkEntityQuery, meansOf } from "./entity-query.ts";
 import { lastTimes } from "./last-times.ts";
@@ -225,12 +227,12 @@ async function tell(tx: Db, tenantId: string, changes: readonly Change[], decidi
   const { users } = await deciding.memory.now(tx, tenantId);
   const ids = new Map(changes.map(({ entityId }) => [keyText(entityId), entityId]));
   const entities = await readEntities(tx, tenantId, [...ids.values()]);
-  const inWindows = new Set(entities.flatMap((row) => (row.window_production_state === null ? [] : [keyText(row.id)])));
+  const inWindows = new Set(entities.flatMap((row) => (inMaintenance(row) ? [keyText(row.id)] : [])));
   const sights = changes.flatMap(({ trigger, triggerName, entityId, lastMs, fired }): Sight[] => {
     const source = trigger && sourceOf(trigger);
     const subject = staleSubject(triggerName, entityId, source?.metricName ?? "");
-    const inMaintenance = inWindows.has(keyText(entityId));
-    const seen = { subject, matches: fired, again: false, now: undefined, inMaintenance };
+    const muted = inWindows.has(keyText(entityId));
+    const seen = { subject, matches: fired, again: false, now: undefined, inMaintenance: muted };
     const root = newRoot();
     const bound = source && { threshold: Number(source.durationSec), thresholdType: "duration" };
     const triggerNames = fired ? [triggerName] : [];
@@ -249,5 +251,5 @@ async function tell(tx: Db, tenantId: string, changes: readonly Change[], decidi
   );
   await lockMatches(tx, tenantId, [...keys.values()]);
   const noted = await readMatches(tx, tenantId, [...keys.values()]);
-  await applyDecisions(tx, tenantId, sights, noted, nowMs, deciding.wake);
+  await passFrom("decide", { tx, tenantId, nowMs, wake: deciding.wake, noted, sights });
 }

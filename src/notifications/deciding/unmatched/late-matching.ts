@@ -6,10 +6,11 @@ import { type Histogram, histogram, secondsBounds } from "../../../histogram.ts"
 import type { Again, Job } from "../../../jobs/queue.ts";
 import type { JobKind } from "../../../jobs/worker.ts";
 import type { Log } from "../../../log.ts";
-import { decideChanges, readNoted, type SeenChange, seenChange } from "../decide-changes.ts";
+import { readNoted, type SeenChange, seenChange } from "../match.ts";
 import { effort } from "../matcher/effort.ts";
 import { findMatches } from "../matcher/find-matches.ts";
 import type { Deciding } from "../on-changes.ts";
+import { passFrom } from "../stages.ts";
 import { changesOf } from "./snapshot.ts";
 import { endUnmatched, lockOldest, matchKind, type Unmatched } from "./unmatched-changes.ts";
 
@@ -111,7 +112,7 @@ export function lateMatching(deciding: Deciding, log?: Pick<Log, "error">): { ki
     const reported = known.flatMap(({ change }) => (change.reported ? [change.event] : []));
     deciding.onEvents(tx, tenantId, rules, reported, portions[0]?.row.createdMs ?? nowMs);
     const noted = await readNoted(tx, tenantId, known);
-    await decideChanges(tx, tenantId, rules, known, { noted, nowMs, wake: deciding.wake });
+    await passFrom("match", { tx, tenantId, nowMs, wake: deciding.wake, noted, changes: { rules, all: known } });
     return some.length;
   }
 

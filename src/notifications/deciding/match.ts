@@ -3,7 +3,6 @@ import type { Occurrence } from "../../events/lifecycle.ts";
 import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import { occurrenceSubject, type Subject } from "../matched-subject.ts";
 import { chainRulesMax } from "../notification.ts";
-import { applyDecisions, type Sight } from "./apply-decisions.ts";
 import type { Signature } from "./decide.ts";
 import {
   keyText,
@@ -17,7 +16,8 @@ import {
 import type { Matched } from "./matcher/find-matches.ts";
 import { matchRow, readEntitiesOf } from "./matcher/rows.ts";
 import type { LoadedRule, TenantRules } from "./matcher/tenant-rules.ts";
-import type { Wake } from "./outbox.ts";
+import { inMaintenance } from "./mute.ts";
+import type { Sight, Stage } from "./passage.ts";
 import type { RuleChange } from "./rule-changes.ts";
 
 /** A change that is held against rules. */
@@ -47,23 +47,22 @@ export function readNoted(tx: Db, tenantId: string, all: readonly SeenChange[]):
   );
 }
 
-/**
- * Decides on changes whose matches were found, in their order, under the locks of their events, and stores what follows.
- * `noted` is what is noted of the occurrences by now.
- */
-export async function decideChanges(
-  tx: Db,
-  tenantId: string,
-  rules: TenantRules,
-  all: readonly SeenChange[],
-  { noted, nowMs, wake }: { noted: StoredMatches; nowMs: number; wake: Wake },
-): Promise<void> {
+/** Changes of occurrences with the rules that match them. */
+export interface MatchedChanges {
+  readonly rules: TenantRules;
+  readonly all: readonly SeenChange[];
+}
+
+/** Shows rules the changes that match them, or did, under the locks of their events. */
+export const match: Stage = async ({ tx, tenantId, noted, changes }) => {
+  if (changes === undefined) return {};
+  const { rules, all } = changes;
   const carriers = all.flatMap(({ change, subject }) => (isMade(change) ? [carrier(change, subject)] : []));
   if (carriers.length > 0) await writeMatches(tx, tenantId, carriers);
   for (const each of carriers) note(noted, each);
   await readMaintenance(tx, tenantId, rules, all, noted);
-  await applyDecisions(tx, tenantId, sights(rules, all, noted), noted, nowMs, wake);
-}
+  return { sights: sights(rules, all, noted) };
+};
 
 /** The row that keeps which rules made an occurrence. */
 function carrier({ chain }: RuleChange, subject: Subject): StoredMatch {
@@ -121,7 +120,7 @@ function* sights(rules: TenantRules, all: readonly SeenChange[], noted: StoredMa
         triggerNames: () => triggerNames,
         matches: triggerNames.length > 0,
         again: change.news,
-        inMaintenance: (row.entity?.window_production_state ?? null) !== null,
+        inMaintenance: inMaintenance(row.entity),
         now: signatureOf(change.after),
         told: () => ({ ...toldOf(change.after, chain), root: change.root }),
       };

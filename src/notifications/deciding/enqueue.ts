@@ -2,34 +2,15 @@ import { randomUUID } from "node:crypto";
 import { byteaArray, textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { fromHome, home } from "../../db/home-row.ts";
-import { afterCommit } from "../../db/transaction.ts";
+import { paced } from "../../event-loop.ts";
 import { failpoint } from "../../failpoint.ts";
-import { announce } from "../../jobs/queue.ts";
-import type { DeliverySnapshot } from "../delivery-snapshot.ts";
-import type { Subject } from "../matched-subject.ts";
-import type { Due } from "./decide.ts";
+import { announce, enqueue as enqueueJobs } from "../../jobs/queue.ts";
+import { keyText, writeMatches } from "./match-store.ts";
+import { type Decided, type Notice, portion, type Stage } from "./passage.ts";
+import { repetitionJobs, repetitionOf } from "./repetitions.ts";
 
 /** The work that due deliveries are, in the table of all that is due. */
 const lane = "deliveries";
-
-/** Informs the process that deliveries of a tenant are stored, and when the first is due. */
-export type Wake = (tenantId: string, dueMs: number) => void;
-
-/** A notification that is to go to destinations. */
-export interface Notice extends Due {
-  readonly rule: { readonly id: string; readonly name: string };
-  readonly destinationNames: readonly string[];
-  readonly triggerNames: readonly string[];
-  readonly subject: Pick<Subject, "key"> & Partial<Subject>;
-  readonly told: DeliverySnapshot;
-}
-
-/** What of a rule and subject waits, and goes to these destinations, although it is not needed any more. */
-export interface Unneeded {
-  readonly ruleId: string;
-  readonly key: Buffer;
-  readonly destinationNames: readonly string[];
-}
 
 /** A UUID version 7 of this time: such ids are found by the day that is in them. */
 export function deliveryId(ms: number): string {
@@ -60,18 +41,34 @@ function toRows({ rule, destinationNames, triggerNames, subject, told, occasion,
 }
 
 /**
- * Stores deliveries in the caller's transaction, and makes due now what is not needed any more, so that it is cancelled
- * soon. Near the end of the transaction: of all rows that are due, the tenant's is locked last.
+ * Stores what was decided and its messages, and makes due now what is not needed any more, so that it is cancelled soon. At the end
+ * of the transaction: what is due is locked after all that lies below an event.
  */
-export async function storeNotices(
-  tx: Db,
-  tenantId: string,
-  { notices, unneeded = [], nowMs }: { notices: readonly Notice[]; unneeded?: readonly Unneeded[]; nowMs: number },
-  wake: Wake,
-): Promise<void> {
+export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, jobs }) => {
+  const pace = paced(undefined, tenantId);
+  const last = new Map(decided.map((each) => [`${keyText(each.match.subject.key)}${each.rule.id}`, each]));
+  const matches = [...last.values()].map(({ match }) => match);
+  for (let from = 0; from < matches.length; from += portion) {
+    if (from > 0) await pace();
+    await writeMatches(tx, tenantId, matches.slice(from, from + portion));
+  }
+  const over = decided.filter((each) => each.over);
+  let dueMs = over.length > 0 && (await hasten(tx, tenantId, over, nowMs)) > 0 ? nowMs : Infinity;
+  for (let from = 0; from < notices.length; from += portion) {
+    if (from > 0) await pace();
+    dueMs = Math.min(dueMs, await storeNotices(tx, tenantId, notices.slice(from, from + portion)));
+  }
+  if (dueMs < Infinity) await announce(tx, { tenantId, kind: lane }, BigInt(dueMs));
+  const repetitions = decided.flatMap(({ rule, match }) => repetitionOf(rule, match) ?? []);
+  for (const { kind, jobs: some } of [...jobs, repetitionJobs(repetitions)]) {
+    await enqueueJobs(tx, { tenantId, kind }, some, nowMs);
+  }
+  return { dueMs };
+};
+
+/** Stores deliveries; returns when the first is due. */
+async function storeNotices(tx: Db, tenantId: string, notices: readonly Notice[]): Promise<number> {
   const rows = notices.flatMap(toRows);
-  const hastened = unneeded.length > 0 ? await hasten(tx, tenantId, unneeded, nowMs) : 0;
-  if (rows.length === 0 && hastened === 0) return;
   if (rows.length > 0) {
     await fromHome(
       tx,
@@ -85,16 +82,14 @@ export async function storeNotices(
       from ${home(tx, tenantId)}, jsonb_populate_recordset(null::due_deliveries, ${JSON.stringify(rows)}::jsonb)`,
     );
   }
-  failpoint("outbox:written");
-  const dueMs = rows.reduce((least, { due_ms }) => Math.min(least, due_ms), hastened > 0 ? nowMs : Infinity);
-  await announce(tx, { tenantId, kind: lane }, BigInt(dueMs));
-  afterCommit(tx, () => wake(tenantId, dueMs));
+  failpoint("enqueue:written");
+  return rows.reduce((least, { due_ms }) => Math.min(least, due_ms), Infinity);
 }
 
 /** Ends of other rules may have waited for this one's. By due_deliveries_by_age, then by the key. Returns how many there were. */
-async function hasten(tx: Db, tenantId: string, unneeded: readonly Unneeded[], nowMs: number): Promise<number> {
-  const each = unneeded.flatMap(({ ruleId, key, destinationNames }) =>
-    destinationNames.map((destinationName) => ({ ruleId, key, destinationName })),
+async function hasten(tx: Db, tenantId: string, over: readonly Decided[], nowMs: number): Promise<number> {
+  const each = over.flatMap(({ rule, match }) =>
+    rule.destinationNames.map((destinationName) => ({ ruleId: rule.id, key: match.subject.key, destinationName })),
   );
   const moved = await tx`
     update due_deliveries set due_ms = ${BigInt(nowMs)}

@@ -1,0 +1,38 @@
+import { paced } from "../../event-loop.ts";
+import { decide, type Match } from "./decide.ts";
+import { keyText, note, type StoredMatch } from "./match-store.ts";
+import { type Decided, type Passage, portion, type Sight, type Stage } from "./passage.ts";
+
+/** Decides on the sights, in their order, in slices: each as the one before has left the match. */
+export const decideAll: Stage = async ({ tenantId, nowMs, sights, noted }) => {
+  const pace = paced(undefined, tenantId);
+  const decided: Decided[] = [];
+  let count = 0;
+  for await (const sight of sights) {
+    if (++count % portion === 0) await pace();
+    const made = decideOn(sight, noted, nowMs);
+    if (made === undefined) continue;
+    note(noted, made.match);
+    decided.push(made);
+  }
+  return { decided };
+};
+
+function decideOn(sight: Sight, noted: Passage["noted"], nowMs: number): Decided | undefined {
+  const { rule, subject } = sight;
+  const before = noted.get(keyText(subject.key))?.get(rule.id);
+  const decision = decide(rule, before, sight, nowMs);
+  if (decision === undefined) return undefined;
+  const told = sight.told();
+  const matching = sight.triggerNames();
+  const match: StoredMatch = {
+    ...(decision.match satisfies Match),
+    subject,
+    ruleId: rule.id,
+    triggerNames: matching.length > 0 ? matching : (before?.triggerNames ?? []),
+    chain: [],
+    value: told.value ?? before?.value,
+    valueMs: told.value === undefined ? before?.valueMs : told.timeMs,
+  };
+  return { ...decision, rule, match, told };
+}

@@ -1,0 +1,66 @@
+import type { Db } from "../../db/connect.ts";
+import type { NewJob } from "../../jobs/queue.ts";
+import type { DeliverySnapshot } from "../delivery-snapshot.ts";
+import type { Subject } from "../matched-subject.ts";
+import type { Decision, Due, Seen } from "./decide.ts";
+import type { MatchedChanges } from "./match.ts";
+import type { StoredMatch, StoredMatches } from "./match-store.ts";
+import type { LoadedRule } from "./matcher/tenant-rules.ts";
+
+/** Informs the process that deliveries of a tenant are stored, and when the first is due. */
+export type Wake = (tenantId: string, dueMs: number) => void;
+
+/** A subject as a rule sees it. */
+export interface Sight extends Seen {
+  readonly rule: LoadedRule;
+  readonly subject: Subject;
+  /** Returns the triggers of the rule that match it, in the rule's order; none: it matches no more. Called only if anything follows. */
+  triggerNames(): readonly string[];
+  /** Returns the snapshot of deliveries. Called only if anything follows. */
+  told(): DeliverySnapshot;
+}
+
+/** A sight from which something follows. */
+export interface Decided extends Pick<Decision, "due" | "over"> {
+  readonly rule: LoadedRule;
+  /** The row to be stored. */
+  readonly match: StoredMatch;
+  readonly told: DeliverySnapshot;
+}
+
+/** A notification that is to go to destinations. */
+export interface Notice extends Due {
+  readonly rule: { readonly id: string; readonly name: string };
+  readonly destinationNames: readonly string[];
+  readonly triggerNames: readonly string[];
+  readonly subject: Pick<Subject, "key"> & Partial<Subject>;
+  readonly told: DeliverySnapshot;
+}
+
+/** Holds what passes through the stages in one transaction, under the locks of its subjects. */
+export interface Passage {
+  readonly tx: Db;
+  readonly tenantId: string;
+  readonly nowMs: number;
+  readonly wake: Wake;
+  /** The stored matches of the subjects, read under their locks; each decision replaces its own. */
+  readonly noted: StoredMatches;
+  /** What enters at `match`. */
+  readonly changes: MatchedChanges | undefined;
+  /** From `match`, or from the source that enters at `decide`; in their order. */
+  readonly sights: Iterable<Sight> | AsyncIterable<Sight>;
+  /** From `decide`, in their order; of a rule and subject the last one is stored. */
+  readonly decided: readonly Decided[];
+  /** From `group`. */
+  readonly notices: readonly Notice[];
+  /** Jobs that the stages leave, by kind. */
+  readonly jobs: readonly { kind: string; jobs: readonly NewJob[] }[];
+  /** From `enqueue`: when the first delivery is due; Infinity: none is. */
+  readonly dueMs: number;
+}
+
+/** One stage: returns what it adds to the passage, or replaces. */
+export type Stage = (passage: Passage) => Partial<Passage> | Promise<Partial<Passage>>;
+
+/** Rows of one statement, and sights after which others get their turn: what is more is written in several. */
+export const portion = 1000;

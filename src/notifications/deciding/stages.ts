@@ -1,0 +1,26 @@
+import { decideAll } from "./decide-all.ts";
+import { deliver } from "./deliver.ts";
+import { enqueue } from "./enqueue.ts";
+import { group } from "./group.ts";
+import { match } from "./match.ts";
+import { mute } from "./mute.ts";
+import type { Passage, Stage } from "./passage.ts";
+
+/**
+ * The way of an alert, in one transaction under the locks of its subjects. Changes of occurrences enter at `match`; points, data that
+ * stay away and looks at what stands at `decide`; what windows say at `enqueue`.
+ */
+const stages = { match, decide: decideAll, mute, group, enqueue, deliver };
+
+/** Passes what enters at a stage through this one and all that follow. */
+export async function passFrom(
+  first: keyof typeof stages,
+  entering: Pick<Passage, "tx" | "tenantId" | "nowMs" | "wake"> & Partial<Passage>,
+): Promise<void> {
+  const nothing = { changes: undefined, noted: new Map(), sights: [], decided: [], notices: [], jobs: [] };
+  let passage: Passage = { ...nothing, dueMs: Infinity, ...entering };
+  const all: [string, Stage][] = Object.entries(stages);
+  for (const [, stage] of all.slice(all.findIndex(([name]) => name === first))) {
+    passage = { ...passage, ...(await stage(passage)) };
+  }
+}
