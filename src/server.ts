@@ -193,7 +193,7 @@ export async function startServer(
   starting.defer(() => housekeeping.stop());
 
   // What goes out.
-  const outgoing = { keyring: masterKeys, nowMs: clock.nowMs, store: storeChanges, known, rules, openWindows, log };
+  const outgoing = { keyring: masterKeys, nowMs: clock.nowMs, store: storeChanges, known, rules, openWindows, wakeJobs, log };
   const notifications = await startNotifications(pool, replicas, config, outgoing);
   starting.defer(() => notifications.stop());
 

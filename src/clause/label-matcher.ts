@@ -1,13 +1,17 @@
 import { invalidFields } from "../errors.ts";
-import { codePoints, labelPattern } from "./label-pattern.ts";
+import { codePoints, type LabelPattern, labelPattern } from "./label-pattern.ts";
 
 export type MatcherOperator = "=" | "!=" | "=~" | "!~";
 
-/** A matcher of labels, ready to be asked. */
-export interface LabelMatcher {
+/** What a matcher is made of. */
+export interface MatcherParts {
   readonly name: string;
   readonly operator: MatcherOperator;
   readonly value: string;
+}
+
+/** A matcher of labels, ready to be asked. */
+export interface LabelMatcher extends MatcherParts {
   /** Compares one value; an absent label is the empty text. */
   matches(value: string): boolean;
 }
@@ -60,13 +64,31 @@ export function readMatcher(text: string): LabelMatcher | MatcherMistake {
   const raw = readValue(text, at, end);
   if (typeof raw === "number") return mistake(raw, quoteInValue);
   const value = unescaped(raw.text);
-  if (operator === "=") return { name, operator, value, matches: (label) => label === value };
-  if (operator === "!=") return { name, operator, value, matches: (label) => label !== value };
-  const pattern = labelPattern(value);
-  if ("reason" in pattern) return mistake(sourceAt(text, raw.from, pattern.at), pattern.reason);
-  return operator === "=~"
-    ? { name, operator, value, matches: pattern.matches }
-    : { name, operator, value, matches: (label) => !pattern.matches(label) };
+  if (operator === "=~" || operator === "!~") {
+    const pattern = labelPattern(value);
+    if ("reason" in pattern) return mistake(sourceAt(text, raw.from, pattern.at), pattern.reason);
+  }
+  return labelMatcher({ name, operator, value });
+}
+
+/** Makes a matcher whose parts were checked when they were stored. Its expression is compiled when it is first asked. */
+export function labelMatcher({ name, operator, value }: MatcherParts): LabelMatcher {
+  let compiled: LabelPattern | undefined;
+  const found = (label: string) => {
+    if (compiled === undefined) {
+      const pattern = labelPattern(value);
+      // One that a later version refuses matches nothing.
+      compiled = "reason" in pattern ? { matches: () => operator === "!~" } : pattern;
+    }
+    return compiled.matches(label);
+  };
+  const asks: Record<MatcherOperator, LabelMatcher["matches"]> = {
+    "=": (label) => label === value,
+    "!=": (label) => label !== value,
+    "=~": found,
+    "!~": (label) => !found(label),
+  };
+  return { name, operator, value, matches: asks[operator] };
 }
 
 /** The value between two places, as it is written; the place of a quotation mark that may not be there. */
@@ -113,7 +135,7 @@ export function readMatchers(texts: readonly string[], path: string): LabelMatch
 }
 
 /** Writes a matcher so that `readMatcher` reads the same one. */
-export function matcherText({ name, operator, value }: Pick<LabelMatcher, "name" | "operator" | "value">): string {
+export function matcherText({ name, operator, value }: MatcherParts): string {
   const word = plainName.exec(name)?.[0] === name ? name : inQuotes(name);
   return `${word}${operator}${inQuotes(value)}`;
 }

@@ -26,6 +26,8 @@ interface Options {
   store: StoreChanges;
   /** What this process knows of entities. */
   known: EntityCache;
+  /** Reports that there are jobs. */
+  wakeJobs(): void;
   /** Decides again on deliveries right before they are tried. */
   rules: Pick<RuleEngine, "recheck">;
   /** The maintenance windows that an entity is in. */
@@ -45,7 +47,7 @@ export async function startNotifications(
   pool: Pool,
   replicas: Pick<NotifyListener, "listen">,
   config: Config,
-  { keyring, nowMs, store, known, rules, openWindows, log }: Options,
+  { keyring, nowMs, store, known, rules, openWindows, wakeJobs, log }: Options,
 ): Promise<Notifications> {
   const world = openSendEnvironment(config, {
     ownUrl: `${config.plaintext ? "http" : "https"}://${config.host}:${config.port}`,
@@ -82,6 +84,7 @@ export async function startNotifications(
       openWindows,
       nowMs,
       wake: sending.wake,
+      wakeJobs,
     }),
     hostsInUse: hostsInUse(world),
     wake: sending.wake,

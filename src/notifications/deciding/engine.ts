@@ -4,9 +4,11 @@ import type { OnDeleted } from "../../events/retention.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import type { Log } from "../../log.ts";
 import type { OnPoints } from "../../metrics/store.ts";
+import { resolvedJob } from "../silences/until-resolved.ts";
 import { lookAtStanding, startSources } from "../sources.ts";
 import { forgetOccurrences } from "./match-store.ts";
 import { rulesMemory } from "./matcher/rules-memory.ts";
+import type { TenantRules } from "./matcher/tenant-rules.ts";
 import { onChanges, onKeptOpen } from "./on-changes.ts";
 import { onPoints } from "./on-points.ts";
 import type { Wake } from "./passage.ts";
@@ -27,6 +29,8 @@ export interface RuleEngine {
   /** What happens when maintenance windows begin and end. */
   readonly windows: Omit<ReturnType<typeof windowRules>, "kind">;
   readonly kinds: readonly JobKind[];
+  /** Returns the rules and silences of a tenant as they are now. */
+  inForce(tenantId: string): Promise<Pick<TenantRules, "silences" | "byId">>;
   /** Before events of a tenant are taken. @throws code 8 while too many wait to be matched */
   check(tenantId: string): void;
   /** What was matched after the commit. */
@@ -70,7 +74,8 @@ export function ruleEngine(
     onPoints: onPoints(shared, sources),
     onDeleted: forgetOccurrences,
     windows,
-    kinds: [kind, ...sources.kinds, late.kind, repeatJob(deciding), standingJob(deciding)],
+    kinds: [kind, ...sources.kinds, late.kind, repeatJob(deciding), standingJob(deciding), resolvedJob()],
+    inForce: (tenantId) => shared.memory.now(sql, tenantId),
     check: waiting.check,
     stats: late.stats,
     flush: sources.flush,

@@ -61,7 +61,7 @@ export const match: Stage = async ({ tx, tenantId, noted, changes }) => {
   if (carriers.length > 0) await writeMatches(tx, tenantId, carriers);
   for (const each of carriers) note(noted, each);
   await readMaintenance(tx, tenantId, rules, all, noted);
-  return { sights: sights(rules, all, noted) };
+  return { sights: sights(rules, all, noted), silences: rules.silences };
 };
 
 /** The row that keeps which rules made an occurrence. */

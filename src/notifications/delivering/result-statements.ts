@@ -136,12 +136,14 @@ const waitingValues = (result: Result) => ({
   tries: result.row.tries + (result.attempt === undefined ? 0 : 1),
   slow: result.row.slowTries + (result.slow ? 1 : 0),
   due: result.dueMs ?? 0,
+  silence: result.silenceId ?? null,
 });
 
 const keepWaiting = (tx: Db, { byId, held }: OwnRows) => tx`
   update due_deliveries set lease_until_ms = 0, due_ms = (by_id -> id::text ->> 'due')::bigint,
     error = by_id -> id::text ->> 'error', tries = (by_id -> id::text ->> 'tries')::int4,
-    slow_tries = (by_id -> id::text ->> 'slow')::int4, attempts = by_id -> id::text -> 'attempts'
+    slow_tries = (by_id -> id::text ->> 'slow')::int4, attempts = by_id -> id::text -> 'attempts',
+    silence_id = (by_id -> id::text ->> 'silence')::uuid
   from ${byId} where ${held}`;
 
 const doneValues = (result: Result) => ({

@@ -1,5 +1,6 @@
 import { boolean, index, integer, pgTable, primaryKey, uuid } from "drizzle-orm/pg-core";
-import { bigintMs, bytea, tenantId, text, texts } from "../../db/columns.ts";
+import type { MatcherParts } from "../../clause/label-matcher.ts";
+import { bigintMs, bytea, jsonb, tenantId, text, texts } from "../../db/columns.ts";
 
 /** One row a silence. It stays after its end for as long as deliveries are kept. */
 export const silences = pgTable(
@@ -9,6 +10,8 @@ export const silences = pgTable(
     id: uuid("id").notNull(),
     /** As they were sent. */
     matchers: texts("matchers").notNull(),
+    /** The same, read: rules need no parser. */
+    parts: jsonb("parts").notNull().$type<MatcherParts[]>(),
     /** The same as `matcherText` writes them: what is equal is equal here. */
     canonical: texts("canonical").notNull(),
     startsMs: bigintMs("starts_ms").notNull(),

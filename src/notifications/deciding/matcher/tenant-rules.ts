@@ -1,6 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Pace } from "../../../event-loop.ts";
+import { loadedSilence, type Silences, silencesInForce } from "../../silences/silences-in-force.ts";
 import type { ReadyTrigger, SourceName } from "../../sources/source.ts";
 import { dataOf, readyTrigger, storedTriggerType } from "../../sources.ts";
 import type { Manner } from "../decide.ts";
@@ -30,6 +31,7 @@ export interface TenantRules {
   readonly triggers: ReadonlyMap<string, LoadedTrigger>;
   /** The rules that use a trigger. */
   readonly users: ReadonlyMap<string, readonly LoadedRule[]>;
+  readonly silences: Silences;
   /** Over the triggers of events. */
   readonly events: BuiltIndex;
   /** How many texts of their triggers each event is compared with, beside what an index decides. */
@@ -73,11 +75,17 @@ export async function renewed(
   const rules = new Map(kept?.rules);
   const known = new Map(kept?.triggers);
   const lengths = new Map(kept?.lengths);
+  const silences = new Map(kept?.silences.byId);
   for (const { kind, name } of loaded.changes) {
     if (kind === "rule") rules.delete(name);
     if (kind === "trigger") known.delete(name);
+    if (kind === "silence") silences.delete(name);
   }
   for (const row of loaded.rules) if (notifies(row)) rules.set(row.name, toRule(row));
+  for (const row of loaded.silences) {
+    await pace();
+    silences.set(row.id, loadedSilence(row));
+  }
   const changed = new Set(loaded.changes.flatMap(({ kind, name }) => (kind === "trigger" ? [name] : [])));
   for (const { name, type, length } of loaded.triggers) {
     await pace();
@@ -100,6 +108,7 @@ export async function renewed(
   await pace();
   const triggers = [...known.values()].flatMap(({ name, event }) => (event === undefined ? [] : [{ ...event, name }]));
   const events = await triggerIndex(triggers, fields.events, { pace, before: kept?.events });
+  const inForce = silencesInForce(silences);
   return {
     version: loaded.version,
     rules,
@@ -107,9 +116,13 @@ export async function renewed(
     triggers: known,
     users,
     byData: byData(known.values()),
+    silences: inForce,
     events,
     comparisons: triggers.reduce((sum, { comparisons }) => sum + comparisons, 0),
-    weight: [...lengths.values()].reduce((sum, length) => sum + length, rules.size * ruleWeight + events.bytes),
+    weight: [...lengths.values()].reduce(
+      (sum, length) => sum + length,
+      rules.size * ruleWeight + events.bytes + inForce.weight,
+    ),
     fields,
     lengths,
   };
