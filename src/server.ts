@@ -193,7 +193,16 @@ export async function startServer(
   starting.defer(() => housekeeping.stop());
 
   // What goes out.
-  const outgoing = { keyring: masterKeys, nowMs: clock.nowMs, store: storeChanges, known, rules, openWindows, wakeJobs, log };
+  const outgoing = {
+    keyring: masterKeys,
+    nowMs: clock.nowMs,
+    store: storeChanges,
+    known,
+    rules,
+    openWindows,
+    wakeJobs,
+    log,
+  };
   const notifications = await startNotifications(pool, replicas, config, outgoing);
   starting.defer(() => notifications.stop());
 
@@ -250,6 +259,8 @@ export async function startServer(
     events,
     points,
     openAlerts: openAlerts.bind(undefined, pool.sql),
+    standing: notifications.standing,
+    silences: notifications.silences,
     stopping: stopping.signal,
   });
 

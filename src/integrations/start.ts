@@ -1,5 +1,4 @@
 import type { Config } from "../config/settings.ts";
-import { alertType } from "../events/labels.ts";
 import type { OpenAlert } from "../events/open-alerts.ts";
 import type { ForeignRoutes } from "../http/foreign-routes.ts";
 import { timeStarter } from "../wire/call.ts";
@@ -15,12 +14,23 @@ interface Options extends Omit<Serving, "counts" | "startTime"> {
   models: IntegrationParts["models"];
   events: IntegrationParts["events"];
   points: IntegrationParts["points"];
-  /** The open occurrences of a type, in pages. */
-  openAlerts(tenantId: string, type: string): AsyncIterable<readonly OpenAlert[]>;
+  /** The open occurrences, in pages. */
+  openAlerts(tenantId: string): AsyncIterable<readonly OpenAlert[]>;
+  standing: IntegrationParts["standing"];
+  silences: IntegrationParts["silences"];
 }
 
 /** The protocols of other tools: their routes, and what came over them. */
-export function startIntegrations({ models, events, points, openAlerts, stopping, ...serving }: Options): {
+export function startIntegrations({
+  models,
+  events,
+  points,
+  openAlerts,
+  standing,
+  silences,
+  stopping,
+  ...serving
+}: Options): {
   foreign: ForeignRoutes;
   stats: ItemCounts["all"];
 } {
@@ -33,7 +43,9 @@ export function startIntegrations({ models, events, points, openAlerts, stopping
     points,
     lane: events.lane,
     alertsMax: config.receiverItemsMax,
-    open: (tenantId) => openAlerts(tenantId, alertType),
+    open: openAlerts,
+    standing,
+    silences,
   };
   const shared = { ...serving, counts, startTime: timeStarter(stopping) };
   return { foreign: integrationRoutes(integrations(parts), shared), stats: counts.all };

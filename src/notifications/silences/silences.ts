@@ -83,7 +83,11 @@ export interface SilenceWrite {
   readonly bounds: QuotaBounds;
   /** Names the silence in the request, for errors. */
   readonly at: string;
+  /** Names that need not be there. */
+  readonly known?: Scope;
 }
+
+type Scope = Pick<StoredSilence, "ruleNames" | "destinationNames">;
 
 /** Creates a silence. @throws code 3, code 8 for one too many, code 9 for too much text */
 export async function createSilence(
@@ -92,9 +96,9 @@ export async function createSilence(
   wanted: WantedSilence,
   write: SilenceWrite,
 ): Promise<StoredSilence> {
-  const { author, nowMs, bounds, at } = write;
+  const { author, nowMs, bounds, at, known } = write;
   const checked = checkWanted(wanted, nowMs, at);
-  await checkScope(tx, tenantId, checked, at);
+  await checkScope(tx, tenantId, checked, at, known);
   const startsMs = BigInt(Math.max(nowMs, wanted.startsMs ?? 0));
   const [row] = await orm(tx)
     .insert(silences)
@@ -118,17 +122,22 @@ export async function createSilence(
 /**
  * Replaces a silence: in place where it stays the same one, else the old one ends and a new one begins.
  * @param again whether one that has ended begins anew, as Alertmanager has it
+ * @param keepsScope whether the rules and destinations of the old one stay
  * @throws code 3, 5, 8; code 9 for one that has ended
  */
 export async function replaceSilence(
   tx: Db,
   tenantId: string,
   id: string,
-  wanted: WantedSilence,
-  { again, ...write }: SilenceWrite & { again: boolean },
+  sent: WantedSilence,
+  { again, keepsScope = false, ...writing }: SilenceWrite & { again: boolean; keepsScope?: boolean },
 ): Promise<StoredSilence> {
-  const { nowMs, author, at, bounds } = write;
+  const { nowMs, author, at, bounds } = writing;
   const old = await lockSilence(tx, tenantId, id);
+  const { ruleNames, destinationNames } = old;
+  const wanted = keepsScope ? { ...sent, ruleNames, destinationNames } : sent;
+  // A name that was known once may be kept: it holds nothing more.
+  const write = { ...writing, known: { ruleNames, destinationNames } };
   const state = stateOf(old, nowMs);
   if (state === "EXPIRED") {
     if (!again) throw failedPrecondition(`silence "${id}" has expired: create another one`);
@@ -141,7 +150,7 @@ export async function replaceSilence(
     await endSilence(tx, tenantId, old, nowMs);
     return made;
   }
-  await checkScope(tx, tenantId, checked, at);
+  await checkScope(tx, tenantId, checked, at, write.known);
   const [row] = await orm(tx)
     .update(silences)
     .set({
@@ -216,7 +225,13 @@ async function lockSilence(tx: Db, tenantId: string, id: string): Promise<Stored
 }
 
 /** Names that there is none of would hold nothing. @throws code 3 */
-async function checkScope(tx: Db, tenantId: string, { ruleNames, destinationNames }: Checked, at: string) {
+async function checkScope(
+  tx: Db,
+  tenantId: string,
+  { ruleNames, destinationNames }: Scope,
+  at: string,
+  before: Scope = { ruleNames: [], destinationNames: [] },
+) {
   if (ruleNames.length === 0 && destinationNames.length === 0) return;
   const [known] = await tx<[{ rules: string[]; destinations: string[] }]>`
     select array(select name from rules where tenant_id = ${tenantId} and name = any(${textArray(ruleNames)}::text[])) as rules,
@@ -229,8 +244,13 @@ async function checkScope(tx: Db, tenantId: string, { ruleNames, destinationName
         : [{ path: `${at}${path}[${i}]`, rule: `there is no ${kind} named ${JSON.stringify(name)}` }],
     );
   const broken = [
-    ...missing(ruleNames, known.rules, "rule", "ruleNames"),
-    ...missing(destinationNames, known.destinations, "destination", "destinationNames"),
+    ...missing(ruleNames, [...known.rules, ...before.ruleNames], "rule", "ruleNames"),
+    ...missing(
+      destinationNames,
+      [...known.destinations, ...before.destinationNames],
+      "destination",
+      "destinationNames",
+    ),
   ];
   if (broken.length > 0) throw invalidFields(broken);
 }

@@ -38,7 +38,7 @@ export interface SilenceWriter {
     tenantId: string,
     id: string,
     wanted: WantedSilence,
-    by: By & { again: boolean },
+    by: By & { again: boolean; keepsScope?: boolean },
     audit: Audit,
   ): Promise<StoredSilence>;
   expire(tenantId: string, id: string, audit: Audit): Promise<StoredSilence>;
@@ -80,11 +80,11 @@ export function silenceWriter(db: Db, { bounds, nowMs, wake, wakeJobs }: Silence
         (tx, now) => createSilence(tx, tenantId, wanted, { author, nowMs: now, bounds, at }),
         await found(tenantId, wanted, at),
       ),
-    replace: async (tenantId, id, wanted, { author, at, again }, audit) =>
+    replace: async (tenantId, id, wanted, { author, at, ...how }, audit) =>
       await write(
         tenantId,
         audit,
-        (tx, now) => replaceSilence(tx, tenantId, id, wanted, { author, nowMs: now, bounds, at, again }),
+        (tx, now) => replaceSilence(tx, tenantId, id, wanted, { author, nowMs: now, bounds, at, ...how }),
         await found(tenantId, wanted, at),
       ),
     expire: (tenantId, id, audit) => write(tenantId, audit, (tx, now) => expireSilence(tx, tenantId, id, now)),
