@@ -33,9 +33,8 @@ CREATE TABLE "silences" (
 );
 --> statement-breakpoint
 ALTER TABLE "due_deliveries" ADD COLUMN "silence_id" uuid;--> statement-breakpoint
+ALTER TABLE "rules" ADD COLUMN "matchers" text[] collate "C" DEFAULT '{}' NOT NULL;--> statement-breakpoint
 CREATE INDEX "silences_by_age" ON "silences" USING btree ("tenant_id","created_ms","id");--> statement-breakpoint
 CREATE INDEX "silences_by_end" ON "silences" USING btree ("tenant_id","ends_ms");--> statement-breakpoint
-CREATE INDEX "due_deliveries_by_silence" ON "due_deliveries" USING btree ("tenant_id","silence_id","id") WHERE silence_id is not null;
---> statement-breakpoint
 -- Two indexes begin with the tenant: as in 0012.
 alter table silences alter column tenant_id set statistics 0;

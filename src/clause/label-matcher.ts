@@ -1,4 +1,4 @@
-import { invalidFields } from "../errors.ts";
+import { invalidField, invalidFields } from "../errors.ts";
 import { codePoints, type LabelPattern, labelPattern } from "./label-pattern.ts";
 
 export type MatcherOperator = "=" | "!=" | "=~" | "!~";
@@ -16,6 +16,11 @@ export interface LabelMatcher extends MatcherParts {
   matches(value: string): boolean;
 }
 
+/** A matcher that was just read, with the size of its expression's machine. */
+export interface ReadMatcher extends LabelMatcher {
+  readonly instructions: number;
+}
+
 /** Why a text is no matcher; `column` counts its code points from 1. */
 export interface MatcherMistake {
   column: number;
@@ -23,7 +28,7 @@ export interface MatcherMistake {
 }
 
 export const matcherCharactersMax = 2048;
-export const matchersMax = 50;
+const instructionsMax = 4000;
 
 const plainName = /^[a-zA-Z_:][a-zA-Z0-9_:]*/;
 const blanks = /^[\t\n\f\r ]*/;
@@ -36,7 +41,7 @@ const quoteInValue = 'a value holds " only in quotes and after a backslash';
  * Reads a matcher as Alertmanager writes it, `name="value"`, with `=`, `!=`, `=~` or `!~`. A value may go without quotes up to the end
  * of the text; a name that is no plain word is quoted.
  */
-export function readMatcher(text: string): LabelMatcher | MatcherMistake {
+export function readMatcher(text: string): ReadMatcher | MatcherMistake {
   const mistake = (at: number, reason: string): MatcherMistake => ({
     column: codePoints(text.slice(0, at)) + 1,
     reason,
@@ -64,11 +69,11 @@ export function readMatcher(text: string): LabelMatcher | MatcherMistake {
   const raw = readValue(text, at, end);
   if (typeof raw === "number") return mistake(raw, quoteInValue);
   const value = unescaped(raw.text);
-  if (operator === "=~" || operator === "!~") {
-    const pattern = labelPattern(value);
-    if ("reason" in pattern) return mistake(sourceAt(text, raw.from, pattern.at), pattern.reason);
-  }
-  return labelMatcher({ name, operator, value });
+  const matcher = labelMatcher({ name, operator, value });
+  if (operator === "=" || operator === "!=") return { ...matcher, instructions: 0 };
+  const pattern = labelPattern(value);
+  if ("reason" in pattern) return mistake(sourceAt(text, raw.from, pattern.at), pattern.reason);
+  return { ...matcher, instructions: pattern.instructions };
 }
 
 /** Makes a matcher whose parts were checked when they were stored. Its expression is compiled when it is first asked. */
@@ -78,7 +83,7 @@ export function labelMatcher({ name, operator, value }: MatcherParts): LabelMatc
     if (compiled === undefined) {
       const pattern = labelPattern(value);
       // One that a later version refuses matches nothing.
-      compiled = "reason" in pattern ? { matches: () => operator === "!~" } : pattern;
+      compiled = "reason" in pattern ? { matches: () => operator === "!~", instructions: 0 } : pattern;
     }
     return compiled.matches(label);
   };
@@ -115,6 +120,14 @@ function sourceAt(text: string, from: number, codePoint: number): number {
   return at;
 }
 
+/** Names a label among the fields of rows: no clause can, since it holds NUL. */
+export const labelField = (name: string) => `${labelMark}${name}`;
+const labelMark = "\0label ";
+
+/** Returns the label that a field stands for; undefined: it is another field. */
+export const labelOfField = (field: string): string | undefined =>
+  field.startsWith(labelMark) ? field.slice(labelMark.length) : undefined;
+
 /** Says where a text is wrong, in the words that every door uses. */
 export const mistakeText = ({ column, reason }: MatcherMistake) => `column ${column}: ${reason}`;
 
@@ -131,6 +144,9 @@ export function readMatchers(texts: readonly string[], path: string): LabelMatch
     return [];
   });
   if (broken.length > 0) throw invalidFields(broken);
+  // All are asked of one thing in one go.
+  if (matchers.reduce((sum, { instructions }) => sum + instructions, 0) > instructionsMax)
+    throw invalidField(path, "the expressions are too complex together");
   return matchers;
 }
 

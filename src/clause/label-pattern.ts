@@ -4,6 +4,8 @@ import { RE2JS, RE2JSSyntaxException } from "re2js";
 export interface LabelPattern {
   /** Compares in time that is linear in the text. */
   matches(text: string): boolean;
+  /** How large its machine is: a comparison takes so much longer. */
+  readonly instructions: number;
 }
 
 /** Where an expression is wrong, and why; `at` counts its code points from 0. */
@@ -29,7 +31,7 @@ export function labelPattern(expression: string): LabelPattern | PatternMistake 
   // A quotation that is not ended would take the end of the group with it, as it does at Alertmanager.
   const compiled = RE2JS.compile(`(?:${expression})`);
   if (compiled.programSize() > instructionsMax) return { at: 0, reason: tooComplex };
-  return { matches: (text) => compiled.testExact(text) };
+  return { matches: (text) => compiled.testExact(text), instructions: compiled.programSize() };
 }
 
 /** Counts the characters of a text as people see them, not UTF-16's units. */

@@ -26,6 +26,10 @@ export function triggerPredicate(clause: Checked, names: FoldedNames): Matches {
     }
     case "field":
       return comparing(clause, names);
+    case "label": {
+      const { matcher } = clause;
+      return (row) => matcher.matches(row.label(matcher.name));
+    }
     case "ids":
       throw new RangeError("triggers name no ids");
   }

@@ -47,6 +47,7 @@ export interface RuleRow extends Named {
   muteDuringMaintenance: boolean;
   triggerNames: string[];
   destinationNames: string[];
+  matchers: string[];
 }
 
 /** A trigger as the API shows it. */
@@ -65,7 +66,7 @@ export function toDestination({ type, secretsDigest, ...row }: DestinationRow): 
 /** A rule as the API shows it. */
 export function toRule({ repeatIntervalSec, delaySec, repeatWhile, ...row }: RuleRow): Rule {
   const { description, tags, enabled, message, repeat, sendUpdates, muteDuringMaintenance } = row;
-  const { triggerNames, destinationNames } = row;
+  const { triggerNames, destinationNames, matchers } = row;
   return create(RuleSchema, {
     ...row,
     etag: etagOf([
@@ -78,6 +79,7 @@ export function toRule({ repeatIntervalSec, delaySec, repeatWhile, ...row }: Rul
       muteDuringMaintenance,
       triggerNames,
       destinationNames,
+      ...(matchers.length > 0 ? [matchers] : []),
       repeatWhile ?? RepeatWhile.UNSPECIFIED,
       repeatIntervalSec,
       delaySec,

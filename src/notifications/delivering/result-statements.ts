@@ -163,7 +163,7 @@ const countSent = (tx: Db, { byId, held }: OwnRows, now: bigint) => tx`
   select tenant_id, about, name, ${now - (now % BigInt(slotMs))}, count(*)::int4
   from ${byId} cross join due_deliveries cross join lateral (
     values ('rule', rule_name), ('destination', destination_name)
-    union all select 'trigger', t from unnest(trigger_names) as t
+    union all select 'trigger', t from unnest(trigger_names) as t where t <> ''
   ) as counts (about, name)
   where ${held} group by tenant_id, about, name order by tenant_id, about, name
   on conflict (tenant_id, about, name, slot_ms) do update set count = c.count + excluded.count`;

@@ -59,7 +59,6 @@ export const dueDeliveries = pgTable(
     index("due_deliveries_by_due")
       .on(table.tenantId, table.destinationName, table.dueMs, table.id)
       .where(sql`tries >= 0`),
-    index("due_deliveries_by_silence").on(table.tenantId, table.silenceId, table.id).where(sql`silence_id is not null`),
   ],
 );
 

@@ -37,6 +37,7 @@ export interface SilenceDoor {
 const noScope = { ruleNames: [], destinationNames: [] };
 const pageRows = 200;
 
+/** Makes the door of other tools, by the writer that the native API has too. */
 export function silenceDoor(db: Db, writer: SilenceWriter): SilenceDoor {
   const by = ({ principal: { clientId, clientName, keyPrefix } }: Caller) => ({
     author: { clientId, clientName, keyPrefix },

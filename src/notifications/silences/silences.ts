@@ -9,6 +9,7 @@ import { exhausted, failedPrecondition, invalidField, invalidFields, notFound } 
 import { announce } from "../../jobs/queue.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
 import { raiseRulesVersion } from "../rules-version.ts";
+import { loadedSilence } from "./silences-in-force.ts";
 import { silences } from "./tables.ts";
 
 /** A silence as it is stored. */
@@ -196,7 +197,7 @@ export async function endSilence(tx: Db, tenantId: string, old: StoredSilence, n
   return row as StoredSilence;
 }
 
-/** Has all that a silence holds judged again now. By due_deliveries_by_silence. */
+/** Has all that a silence holds judged again now. By the key: what waits is little. */
 async function releaseHeld(tx: Db, tenantId: string, id: string, nowMs: number): Promise<void> {
   const moved = await tx`
     update due_deliveries set due_ms = ${BigInt(nowMs)}
@@ -264,6 +265,25 @@ async function checkBounds(tx: Db, tenantId: string, nowMs: number, bounds: Quot
     throw exhausted(`the tenant has ${silencesMax} silences that have not expired already; end one first`);
   if (held.bytes > bounds.resourceBytesMax) throw tooLarge("silences", held.bytes, bounds);
 }
+
+/** Reads the silences that are active. */
+export async function activeSilences(db: Db, tenantId: string, nowMs: number): Promise<StoredSilence[]> {
+  return await orm(db)
+    .select()
+    .from(silences)
+    .where(silencesWhere(tenantId, { states: ["ACTIVE"], canonical: [] }, nowMs));
+}
+
+/** A stored silence as rules ask it. */
+export const toLoaded = ({ id, parts, startsMs, endsMs, ruleNames, destinationNames }: StoredSilence) =>
+  loadedSilence({
+    id,
+    matchers: parts,
+    startsMs: Number(startsMs),
+    endsMs: endsMs === null ? null : Number(endsMs),
+    ruleNames,
+    destinationNames,
+  });
 
 /** Which silences to list. */
 export interface SilenceFilter {

@@ -44,6 +44,7 @@ export interface SilenceWriter {
   expire(tenantId: string, id: string, audit: Audit): Promise<StoredSilence>;
 }
 
+/** Makes what writes silences. */
 export function silenceWriter(db: Db, { bounds, nowMs, wake, wakeJobs }: SilenceWriting): SilenceWriter {
   /** Finds, before the transaction, what a silence waits for that begins at once. */
   async function found(tenantId: string, { matchers, startsMs, endsMs }: WantedSilence, at: string) {

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/rule.proto.
  */
 export const file_belfry_notifications_v1_rule: GenFile = /*@__PURE__*/
-  fileDesc("CiJiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSLQBAoEUnVsZRInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEiEKC2Rlc2NyaXB0aW9uGAIgASgJQgy6SAlyByiAILoBAQASDwoHZW5hYmxlZBgDIAEoCBI0Cg10cmlnZ2VyX25hbWVzGAQgAygJQh26SBqSARcQ6AciEnIQEAEY/wEyCV5cUHtDY30qJBI4ChFkZXN0aW5hdGlvbl9uYW1lcxgFIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSHgoHbWVzc2FnZRgGIAEoCUINukgKcggogIAEugEBABIOCgZyZXBlYXQYByABKAgSJQoPcmVwZWF0X2ludGVydmFsGAggASgDQge6SAQiAigASACIAQESHgoJZGVsYXlfc2VjGAkgASgDQgu6SAgiBhiAowUoABIUCgxzZW5kX3VwZGF0ZXMYCiABKAgSKgoEdGFncxgLIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBIfChdtdXRlX2R1cmluZ19tYWludGVuYW5jZRgMIAEoCBImChlyZWNlbnRfbm90aWZpY2F0aW9uX2NvdW50GA0gASgDQgPgQQMSRAoMcmVwZWF0X3doaWxlGA4gASgOMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmVwZWF0V2hpbGVCCLpIBYIBAhABEhkKBGV0YWcYECABKAlCC7pICHIGGEC6AQEAQhIKEF9yZXBlYXRfaW50ZXJ2YWxKBAgPEBAqYwoLUmVwZWF0V2hpbGUSHAoYUkVQRUFUX1dISUxFX1VOU1BFQ0lGSUVEEAASFQoRUkVQRUFUX1dISUxFX09QRU4QARIfChtSRVBFQVRfV0hJTEVfVU5BQ0tOT1dMRURHRUQQAmIGcHJvdG8z", [file_buf_validate_validate, file_google_api_field_behavior]);
+  fileDesc("CiJiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSL3BAoEUnVsZRInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEiEKC2Rlc2NyaXB0aW9uGAIgASgJQgy6SAlyByiAILoBAQASDwoHZW5hYmxlZBgDIAEoCBI0Cg10cmlnZ2VyX25hbWVzGAQgAygJQh26SBqSARcQ6AciEnIQEAEY/wEyCV5cUHtDY30qJBI4ChFkZXN0aW5hdGlvbl9uYW1lcxgFIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSHgoHbWVzc2FnZRgGIAEoCUINukgKcggogIAEugEBABIOCgZyZXBlYXQYByABKAgSJQoPcmVwZWF0X2ludGVydmFsGAggASgDQge6SAQiAigASACIAQESHgoJZGVsYXlfc2VjGAkgASgDQgu6SAgiBhiAowUoABIUCgxzZW5kX3VwZGF0ZXMYCiABKAgSKgoEdGFncxgLIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBIfChdtdXRlX2R1cmluZ19tYWludGVuYW5jZRgMIAEoCBImChlyZWNlbnRfbm90aWZpY2F0aW9uX2NvdW50GA0gASgDQgPgQQMSRAoMcmVwZWF0X3doaWxlGA4gASgOMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmVwZWF0V2hpbGVCCLpIBYIBAhABEiUKCG1hdGNoZXJzGBEgAygJQhO6SBCSAQ0QMiIJcgcYgBC6AQEAEhkKBGV0YWcYECABKAlCC7pICHIGGEC6AQEAQhIKEF9yZXBlYXRfaW50ZXJ2YWxKBAgPEBAqYwoLUmVwZWF0V2hpbGUSHAoYUkVQRUFUX1dISUxFX1VOU1BFQ0lGSUVEEAASFQoRUkVQRUFUX1dISUxFX09QRU4QARIfChtSRVBFQVRfV0hJTEVfVU5BQ0tOT1dMRURHRUQQAmIGcHJvdG8z", [file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
  * Sends a message to all of its destinations when any of its triggers matches: one notification to each, however many of its
@@ -121,6 +121,14 @@ export type Rule = Message<"belfry.notifications.v1.Rule"> & {
    * @generated from field: belfry.notifications.v1.RepeatWhile repeat_while = 14;
    */
   repeatWhile: RepeatWhile;
+
+  /**
+   * Matchers of labels, all of which must hold, as in `severity="critical"`: a condition of its own beside the triggers, over occurrences
+   * alone. A closed occurrence matches none.
+   *
+   * @generated from field: repeated string matchers = 17;
+   */
+  matchers: string[];
 
   /**
    * Distinguishes this state from earlier and later ones. A change that holds the one that was read is code 10 when the rule has been

@@ -14,6 +14,8 @@ export interface RuleRow {
   delaySec: number;
   sendUpdates: boolean;
   muteDuringMaintenance: boolean;
+  /** A condition of its own; empty: it has none. */
+  matchers: string[];
   triggerNames: string[];
   destinationNames: string[];
 }
@@ -71,7 +73,7 @@ export async function readRules(db: Db, tenantId: string, sinceVersion: bigint):
     select 'rule', json_build_object('id', r.id, 'name', r.name, 'enabled', r.enabled, 'repeat', r.repeat,
         'repeatIntervalSec', r.repeat_interval_sec, 'repeatWhile', coalesce(r.repeat_while, 0), 'delaySec', r.delay_sec, 'sendUpdates', r.send_updates,
         'muteDuringMaintenance', r.mute_during_maintenance,
-        'triggerNames', array(select t.trigger_name from rule_triggers t
+        'matchers', r.matchers, 'triggerNames', array(select t.trigger_name from rule_triggers t
           where t.tenant_id = ${tenantId} and t.rule_name = r.name order by t.place),
         'destinationNames', array(select d.destination_name from rule_destinations d
           where d.tenant_id = ${tenantId} and d.rule_name = r.name order by d.place))

@@ -13,6 +13,7 @@ import { type BuiltIndex, triggerIndex } from "./trigger-index.ts";
 export interface LoadedRule extends Manner {
   readonly id: string;
   readonly name: string;
+  /** Its own condition among them, the last. */
   readonly triggerNames: readonly string[];
   readonly destinationNames: readonly string[];
 }
@@ -48,8 +49,12 @@ export type Matches = Map<LoadedRule, string[]>;
 /** A longer interval never ends; times stay within int64. */
 const intervalSecMax = 100 * 365 * 86_400;
 
-const toRule = ({ repeatIntervalSec, delaySec, enabled: _, ...row }: RuleRow): LoadedRule => ({
+/** The name under which a rule's own condition stands among the triggers: none that a trigger may have. */
+export const ownTrigger = (rule: string) => `\0${rule}`;
+
+const toRule = ({ repeatIntervalSec, delaySec, enabled: _, matchers, ...row }: RuleRow): LoadedRule => ({
   ...row,
+  triggerNames: matchers.length === 0 ? row.triggerNames : [...row.triggerNames, ownTrigger(row.name)],
   repeatIntervalMs: Math.min(repeatIntervalSec, intervalSecMax) * 1000,
   delayMs: delaySec * 1000,
 });
@@ -77,11 +82,26 @@ export async function renewed(
   const lengths = new Map(kept?.lengths);
   const silences = new Map(kept?.silences.byId);
   for (const { kind, name } of loaded.changes) {
-    if (kind === "rule") rules.delete(name);
+    if (kind === "rule") {
+      rules.delete(name);
+      known.delete(ownTrigger(name));
+    }
     if (kind === "trigger") known.delete(name);
     if (kind === "silence") silences.delete(name);
   }
-  for (const row of loaded.rules) if (notifies(row)) rules.set(row.name, toRule(row));
+  for (const row of loaded.rules) {
+    if (!notifies(row)) continue;
+    rules.set(row.name, toRule(row));
+    if (row.matchers.length === 0) continue;
+    await pace();
+    const name = ownTrigger(row.name);
+    const trigger = readableTrigger(name, { event: { query: { matchers: row.matchers } } }, fields);
+    lengths.set(
+      name,
+      row.matchers.reduce((sum, text) => sum + text.length, 0),
+    );
+    if (trigger !== undefined) known.set(name, trigger);
+  }
   for (const row of loaded.silences) {
     await pace();
     silences.set(row.id, loadedSilence(row));
