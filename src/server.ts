@@ -34,6 +34,7 @@ import {
 import { entityCache } from "./entities/entity-cache.ts";
 import { entityService } from "./entities/service.ts";
 import { storingChanges } from "./events/changes.ts";
+import { feedConsumer } from "./events/consumers/feed-consumer.ts";
 import { expiryJobs } from "./events/expiry.ts";
 import { pruneFeed } from "./events/feed.ts";
 import { eventHousekeeping } from "./events/housekeeping.ts";
@@ -146,7 +147,7 @@ export async function startServer(
     bodies: held,
     answers: untaken,
     ingest,
-    checkRules: (tenantId) => rules.check(tenantId),
+    checkRules: (tenantId) => matching.check(tenantId),
   });
   const noting = { requestsFd: given?.requestsFd, process: given?.process };
   const limits = { ...noting, streamsMax: config.streamsMax, recordAudit: audit.record };
@@ -154,9 +155,12 @@ export async function startServer(
 
   // What rules make of what happens.
   const wakeJobs = () => jobs.wake();
-  const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs, { wakeJobs, log });
-  const { onChanges, onKeptOpen, onPoints } = rules;
+  const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs, log);
+  const { onKeptOpen, onPoints } = rules;
   starting.defer(() => rules.stop());
+  const atOnce = Math.max(1, pool.counts.sending - 1);
+  const matching = feedConsumer(pool.sending, rules.consumer, { nowMs: clock.nowMs, atOnce, log });
+  starting.defer(() => matching.stop());
 
   // What metric points are kept in.
   const [known, bounds] = [entityCache(), dataBounds(config)];
@@ -169,13 +173,15 @@ export async function startServer(
   const feeds = feedNotifications(pool.system, replicas, watching);
   starting.defer(() => feeds.stop());
   const storeChanges = storingChanges({
-    onChanges,
+    consumers: [matching],
     onKeptOpen,
-    onStored(tenantId, row) {
-      watching.stored(tenantId, row);
+    onStored(tenantId, rows) {
+      matching.stored(tenantId, rows);
       feeds.grew(tenantId);
-      const { position } = row;
-      if (position % 64n === 0n) pruneFeed(pool.background, tenantId, clock.nowMs()).catch(() => undefined);
+      for (const row of rows) {
+        watching.stored(tenantId, row);
+        if (row.position % 64n === 0n) pruneFeed(pool.background, tenantId, clock.nowMs()).catch(() => undefined);
+      }
     },
   });
 
@@ -183,7 +189,8 @@ export async function startServer(
   const retention = startRetention(pool, config, { known, nowMs: clock.nowMs, log });
   starting.defer(() => retention.stop());
   const windows = [...windowKinds(rules.windows, wakeJobs, log), expiryJobs(storeChanges)];
-  const kinds = [...updaterKinds(bounds.fieldsMax), ...rules.kinds, ...windows, ...metrics.kinds, ...retention.kinds];
+  const onRules = [...rules.kinds, ...matching.kinds];
+  const kinds = [...updaterKinds(bounds.fieldsMax), ...onRules, ...windows, ...metrics.kinds, ...retention.kinds];
   const working = { kinds, nowMs: clock.nowMs, log, busy: ingest.busy, leaseMs: config.jobLeaseMs };
   const jobs = startJobs(pool, replicas, working);
   starting.defer(() => jobs.stop());
@@ -276,7 +283,7 @@ export async function startServer(
       jobs,
       metrics,
       notifications,
-      rules,
+      matching,
       audit,
       untaken,
       integrations,

@@ -27,7 +27,7 @@ export interface ConnectionCounts {
   questions: number;
   /** Runs of jobs. */
   background: number;
-  /** Deliveries of notifications: what is claimed and what is recorded. */
+  /** Notifications: matching after the commits, deliveries that are claimed and recorded. */
   sending: number;
 }
 
@@ -86,7 +86,7 @@ export function connectionCounts(max: number): ConnectionCounts {
   const system = max < 12 ? 1 : 3;
   const background = Math.max(2, Math.min(4, Math.floor(max / 5)));
   const ingest = Math.max(1, Math.min(Math.floor(max / 3), Math.max(4, 2 * availableParallelism())));
-  const sending = max < 12 ? 1 : 2;
+  const sending = max < 12 ? 1 : 3;
   return { system, ingest, background, sending, questions: Math.max(1, max - system - background - ingest - sending) };
 }
 

@@ -1,8 +1,13 @@
 import type { Db } from "../db/connect.ts";
 import { lacksHome } from "../db/home-row.ts";
 import { afterCommit } from "../db/transaction.ts";
+import { paced } from "../event-loop.ts";
 import { failpoint } from "../failpoint.ts";
+import { runBy } from "../jobs/run-by.ts";
+import { type Consumer, feedJob, feedKind } from "./consumers/consumer.ts";
+import { openCursor } from "./consumers/cursors.ts";
 import { announceExpiry } from "./expiry.ts";
+import { encodeFacts, factsOf } from "./facts.ts";
 import { appendFeed, type FeedRow } from "./feed.ts";
 import type { Instance, Occurrence, Texts, Transition } from "./lifecycle.ts";
 import type { LockedEvents } from "./lock.ts";
@@ -33,32 +38,20 @@ export interface KeptOpen extends Pick<Occurrence, "number" | "expiresMs" | "kep
   texts?: Texts;
 }
 
-/** Facts that come with changes. */
-export interface Telling {
-  /** tenant_state.rules_version, read after the transaction began. */
-  rulesVersion: bigint;
-  nowMs: number;
-}
-
 /** Functions that are called with changes. */
 export interface ChangeHooks {
-  /**
-   * Within the transaction, after what the changes write was sent and under the locks of their events. May lock rows below
-   * these events, then due_work. Changes are in the order in which they happened; those of one occurrence follow each
-   * other, the `after` of one is the `before` of the next. What it throws fails the transaction. A transaction that runs
-   * again calls it again; what it does beyond statements belongs into `afterCommit`.
-   */
-  onChanges?(tx: Db, tenantId: string, changes: readonly Change[], told: Telling): Promise<void>;
-  /** Within the transaction, as `onChanges`: reports came of these events that only keep them open. */
-  onKeptOpen?(tx: Db, tenantId: string, events: readonly EventIdentity[], told: Telling): Promise<void>;
-  /** After the commit, and only when this process knows of it: the new row of the tenant's feed. */
-  onStored?(tenantId: string, row: FeedRow): void;
+  /** What reads the feed: while one of them has a cursor in it, or wants one, the rows have facts. */
+  readonly consumers?: readonly Pick<Consumer, "name" | "wants">[];
+  /** After the commit, as far as this process knows of it: reports came of these events that only keep them open. */
+  onKeptOpen?(tenantId: string, events: readonly EventIdentity[], told: { rulesVersion: bigint; nowMs: number }): void;
+  /** After the commit, and only when this process knows of it: the new rows of the tenant's feed. */
+  onStored?(tenantId: string, rows: readonly FeedRow[]): void;
 }
 
 /** Stores changes of occurrences in the caller's transaction. */
 export type StoreChanges = (
   tx: Db,
-  locked: Pick<LockedEvents, "tenantId" | "rulesVersion">,
+  locked: Omit<LockedEvents, "ids">,
   changes: readonly Change[],
   nowMs: number,
   more?: MoreToStore,
@@ -67,40 +60,45 @@ export type StoreChanges = (
 /** What is stored with changes. */
 export interface MoreToStore {
   keptOpen?: readonly KeptOpen[];
-  /** Notes in due_work what the changes make due. Called in the order of locks: below the events, before the rules decide; never without changes. */
+  /** Notes in due_work what the changes make due. Called in the order of locks: below the events; never without changes. */
   announce?(): Promise<void>;
 }
 
+/** A process that does not read what it has stored within this time, ms, is not waited for. */
+const lookMs = 1000;
+
 /**
  * The only function that changes occurrences: for reports, management, ageing and expiry. Writes occurrences and their instances,
- * calls the hooks, and appends to the feed. The caller has locked the events (`lockEvents`), and only commits after this.
+ * and appends to the feed, with what its consumers look at. The caller has locked the events (`lockEvents`), and only commits after this.
  * At most 1,000 changes at once; beyond them the caller's next transaction.
  * Statements may still be under way when it resolves: what they fail with fails the transaction.
  */
-export function storingChanges({ onChanges, onKeptOpen, onStored }: ChangeHooks): StoreChanges {
-  return async (tx, { tenantId, rulesVersion }, changes, nowMs, { keptOpen = [], announce } = {}) => {
-    const facts = { rulesVersion: rulesVersion ?? 0n, nowMs };
+export function storingChanges({ consumers = [], onKeptOpen, onStored }: ChangeHooks): StoreChanges {
+  return async (tx, { tenantId, rulesVersion, consumers: known }, changes, nowMs, { keptOpen = [], announce } = {}) => {
     if (keptOpen.length > 0) {
       writeKeptOpen(tx, tenantId, keptOpen);
-      await onKeptOpen?.(
-        tx,
-        tenantId,
-        keptOpen.map(({ event }) => event),
-        facts,
-      );
+      const events = keptOpen.map(({ event }) => event);
+      if (onKeptOpen !== undefined)
+        afterCommit(tx, () => onKeptOpen(tenantId, events, { rulesVersion: rulesVersion ?? 0n, nowMs }));
     }
     if (changes.length === 0) return;
     // What follows is not waited for: it must not store nothing in silence.
     if (rulesVersion === undefined) throw lacksHome(tenantId);
     const written = [...writeOccurrences(tx, tenantId, changes), ...writeInstances(tx, tenantId, changes)];
     Promise.all(written).catch(() => undefined); // the transaction fails with it
+    const reading = consumers.filter(({ name, wants }) => {
+      return known.includes(name) || wants(tenantId, rulesVersion);
+    });
+    const facts = reading.length > 0 ? factsOf(changes) : [];
+    const texts = await encodeFacts(facts, paced(undefined, tenantId));
+    for (const { name } of reading) if (!known.includes(name)) await openCursor(tx, tenantId, name);
     const expiresMs = firstExpiry(changes);
     if (expiresMs !== undefined) await announceExpiry(tx, tenantId, expiresMs, nowMs);
     await announce?.();
-    if (onChanges !== undefined) await onChanges(tx, tenantId, changes, facts);
+    for (const { name } of reading) await runBy(tx, { tenantId, kind: feedKind(name) }, feedJob, nowMs + lookMs, nowMs);
     failpoint("changes:told");
-    const row = appendFeed(tx, tenantId, changes, nowMs);
-    if (onStored !== undefined) afterCommit(tx, () => onStored(tenantId, row()));
+    const rows = appendFeed(tx, tenantId, { changes, facts, texts }, nowMs);
+    if (onStored !== undefined) afterCommit(tx, () => onStored(tenantId, rows()));
   };
 }
 

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Db, Sql } from "../db/connect.ts";
 import { fromHome, home } from "../db/home-row.ts";
 import type { Change } from "./changes.ts";
+import type { Fact, FactsText } from "./facts.ts";
 import { CLOSED, type Occurrence } from "./lifecycle.ts";
 
 /** The members of an occurrence that change and that queries filter by. */
@@ -40,11 +41,13 @@ export interface Replaced {
   added?: string[];
 }
 
-/** What one transaction changed. Positions of a tenant have no gap and follow the commits. */
+/** What one transaction changed; with much text, further rows have the rest of its facts. Positions of a tenant have no gap and follow the commits. */
 export interface FeedRow {
   position: bigint;
   createdMs: bigint;
   changes: FeedChange[];
+  /** What consumers look at; absent: none had a cursor, or it was read without them. */
+  facts?: readonly Fact[];
 }
 
 /** How long changes are kept. */
@@ -201,35 +204,55 @@ export function decodeChanges(bytes: Buffer, earlier: Buffer | null): FeedChange
  * Sends the last statements of a transaction that changes occurrences. The lock lasts until the commit is durable, so that
  * positions follow the commits; an aborted transaction gives its position back, and the next one has waited for it. Not a
  * counter in a row: one rewritten by each transaction cannot be pruned while a snapshot is held. Returns a function that
- * returns the row once the transaction is committed.
+ * returns the rows once the transaction is committed.
  */
-export function appendFeed(tx: Db, tenantId: string, changes: readonly Change[], nowMs: number): () => FeedRow {
-  const row: FeedRow = { position: 0n, createdMs: BigInt(nowMs), changes: feedChanges(changes) };
-  const statements = [
+export function appendFeed(
+  tx: Db,
+  tenantId: string,
+  { changes, facts, texts }: { changes: readonly Change[]; facts: readonly Fact[]; texts: readonly FactsText[] },
+  nowMs: number,
+): () => FeedRow[] {
+  const createdMs = BigInt(nowMs);
+  const rows: FeedRow[] = [{ position: 0n, createdMs, changes: feedChanges(changes) }];
+  for (let i = 1; i < texts.length; i++) rows.push({ position: 0n, createdMs, changes: [] });
+  let from = 0;
+  for (const [i, { count }] of texts.entries()) {
+    (rows[i] as FeedRow).facts = facts.slice(from, from + count);
+    from += count;
+  }
+  const statements: Promise<unknown>[] = [
     tx`select from tenant_state where tenant_id = ${tenantId} for no key update`.execute(),
-    // A statement of its own: it must see what was committed while the lock waited.
-    fromHome(
-      tx,
-      tenantId,
-      () => tx<{ position: bigint }[]>`
-        insert into feed (tenant_id, position, created_ms, changes, earlier)
-        select home.tenant_id,
-          coalesce((select position from feed where tenant_id = ${tenantId} order by position desc limit 1), 0) + 1,
-          ${row.createdMs}::bigint, ${encodeChanges(row.changes)}::bytea, ${encodeEarlier(row.changes)}::bytea
-        from ${home(tx, tenantId)}
-        returning position`,
-    ).then(([made]) => {
-      row.position = made?.position ?? 0n;
-    }),
+    // Statements of their own: they must see what was committed while the lock waited.
+    ...rows.map((row, i) => insertRow(tx, tenantId, row, texts[i])),
   ];
   Promise.all(statements).catch(() => undefined); // the transaction fails with it
-  return () => row;
+  return () => rows;
 }
 
-/** Removes rows that are older than `feedMs`, but never the newest: the next position follows it. May be repeated. */
+async function insertRow(tx: Db, tenantId: string, row: FeedRow, facts: FactsText | undefined): Promise<void> {
+  const [made] = await fromHome(
+    tx,
+    tenantId,
+    () => tx<{ position: bigint }[]>`
+      insert into feed (tenant_id, position, created_ms, changes, earlier, facts, fact_count)
+      select home.tenant_id,
+        coalesce((select position from feed where tenant_id = ${tenantId} order by position desc limit 1), 0) + 1,
+        ${row.createdMs}::bigint, ${encodeChanges(row.changes)}::bytea, ${encodeEarlier(row.changes)}::bytea,
+        ${facts?.text ?? null}::text, ${facts?.count ?? null}::int4
+      from ${home(tx, tenantId)}
+      returning position`,
+  );
+  row.position = made?.position ?? 0n;
+}
+
+/**
+ * Removes rows that are older than `feedMs`, but none that a consumer still reads, and never the newest: the next position follows it.
+ * May be repeated.
+ */
 export async function pruneFeed(sql: Sql, tenantId: string, nowMs: number): Promise<void> {
   await sql`
     delete from feed
     where tenant_id = ${tenantId} and created_ms < ${BigInt(nowMs) - feedMs}
-      and position < (select max(position) from feed where tenant_id = ${tenantId})`;
+      and position < (select max(position) from feed where tenant_id = ${tenantId})
+      and position <= coalesce((select min(position) from feed_cursors where tenant_id = ${tenantId}), position)`;
 }

@@ -124,17 +124,17 @@ async function lockAndRead(
   const room = eventsMax - (await readCount(tx, tenantId, "events"));
   const refused = missing.splice(Math.max(0, room));
   if (missing.length === 0) return { locked, refused };
-  const rulesVersion = await makeEvents(tx, tenantId, missing).catch((error) => {
+  const made = await makeEvents(tx, tenantId, missing).catch((error) => {
     if (error.code !== NO_ENTITY) throw error;
     // The foreign key checks what was remembered: a restored database lacks some of it.
     for (const { entityId } of missing) known.forgetEntity(entityId);
     throw again("an entity that was known is not there");
   });
   await addToCount(tx, tenantId, "events", missing.length, eventsMax);
-  return { locked: { tenantId, rulesVersion: rulesVersion ?? locked.rulesVersion }, refused };
+  return { locked: { ...locked, ...made }, refused };
 }
 
-/** Makes events that were not there when those that are were locked; returns the version of the rules. */
+/** Makes events that were not there when those that are were locked; returns the version of the rules, and what reads the feed. */
 async function makeEvents(tx: Db, tenantId: string, missing: readonly Subject[]) {
   const insert = () => tx`
     insert into events (tenant_id, id, entity_id, name, dedup_key, alert_labels)
@@ -149,12 +149,14 @@ async function makeEvents(tx: Db, tenantId: string, missing: readonly Subject[])
     order by id
     on conflict do nothing`;
   const [[state], made] = await Promise.all([
-    tx<{ rules_version: bigint }[]>`select rules_version from tenant_state where tenant_id = ${tenantId}`.execute(),
+    tx<{ rulesVersion: bigint; consumers: string[] }[]>`
+      select rules_version as "rulesVersion", array(select name from feed_cursors where tenant_id = ${tenantId}) as consumers
+      from tenant_state where tenant_id = ${tenantId}`.execute(),
     fromHome(tx, tenantId, insert),
   ]);
   // To lock them now would leave the order of locks.
   if (made.count < missing.length) throw again("another has made some of these events since");
-  return state?.rules_version;
+  return state;
 }
 
 /**

@@ -9,6 +9,8 @@ export interface LockedEvents {
   ids: Buffer[];
   /** The version of the tenant's rules; undefined while the tenant has no row of state, which means 0. */
   rulesVersion: bigint | undefined;
+  /** The consumers that have a cursor in the tenant's feed (src/events/consumers/). */
+  consumers: readonly string[];
 }
 
 /**
@@ -16,7 +18,8 @@ export interface LockedEvents {
  * after this one see all that earlier holders have written, and only they do, so what is read about occurrences is read in
  * statements of their own.
  *
- * All writers lock in one order: entity_keys, entities by id, events by id, rows below the event, due_work, tenant_state.
+ * All writers lock in one order: entity_keys, entities by id, a cursor of the feed, events by id, rows below the event, due_work,
+ * tenant_state.
  */
 export async function lockEvents(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedEvents> {
   planWithoutValues(tx);
@@ -26,10 +29,17 @@ export async function lockEvents(tx: Db, tenantId: string, ids: readonly Buffer[
 /** The same on a connection of what comes in, where no statement is planned with values. */
 export async function lockSentEvents(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedEvents> {
   // The primary key, in its order: sorted is nothing on the connections of what comes in (design/statements).
-  const rows = await tx<{ id: Buffer; rules_version: bigint | null }[]>`
-    select e.id, (select rules_version from tenant_state where tenant_id = ${tenantId}) as rules_version
+  const rows = await tx<{ id: Buffer; rules_version: bigint | null; consumers: string[] }[]>`
+    select e.id, (select rules_version from tenant_state where tenant_id = ${tenantId}) as rules_version,
+      array(select name from feed_cursors where tenant_id = ${tenantId}) as consumers
     from events e
     where e.tenant_id = ${tenantId} and e.id = any(${byteaArray(ids)}::bytea[])
     order by e.id for no key update`.execute();
-  return { tenantId, ids: rows.map(({ id }) => id), rulesVersion: rows[0]?.rules_version ?? undefined };
+  const [first] = rows;
+  return {
+    tenantId,
+    ids: rows.map(({ id }) => id),
+    rulesVersion: first?.rules_version ?? undefined,
+    consumers: first?.consumers ?? [],
+  };
 }

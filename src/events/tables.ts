@@ -128,6 +128,23 @@ export const feed = pgTable(
     changes: bytea("changes").notNull(),
     /** What the changes replaced; null: nothing, or written by a server that did not keep it. */
     earlier: bytea("earlier"),
+    /** What consumers look at of each report and change (src/events/facts.ts); null: no consumer had a cursor. */
+    facts: text("facts"),
+    factCount: integer("fact_count"),
   },
   (table) => [primaryKey({ columns: [table.tenantId, table.position] })],
+);
+
+/** One row a consumer that reads the feed of a tenant: its lock, and up to where the feed has had its effects. */
+export const feedCursors = pgTable(
+  "feed_cursors",
+  {
+    tenantId: tenantId(),
+    name: text("name").notNull(),
+    /** The last row of the feed of which all facts are consumed. */
+    position: bigint("position", { mode: "bigint" }).notNull(),
+    /** How many facts of the next row are consumed. */
+    done: integer("done").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.name] })],
 );

@@ -12,11 +12,14 @@ import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { notFound } from "../errors.ts";
 import { paced } from "../event-loop.ts";
+import { changedBehindMs } from "../events/consumers/cursors.ts";
+import { asideOf } from "../events/consumers/set-aside.ts";
 import { parseOccurrenceId } from "../events/identity.ts";
 import { CLOSED } from "../events/lifecycle.ts";
 import { findOccurrences, keyText as occurrenceText } from "../events/occurrences.ts";
 import { principalOf } from "../rpc/context.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
+import { rulesName } from "./deciding/deciding.ts";
 import { keyText, nilRule, readMatches, type StoredMatch } from "./deciding/match-store.ts";
 import { fieldsOf, type MatchRow, matchRow } from "./deciding/matcher/rows.ts";
 import { holdsOf } from "./deciding/mute.ts";
@@ -69,6 +72,10 @@ interface Case {
   readonly chain: readonly string[];
   /** The newest first. */
   readonly deliveries: readonly DeliveryRow[];
+  /** Since when a change of it waits to be looked at. */
+  readonly unseenMs: number | undefined;
+  /** Why looking at a change of it has failed, and when that is tried again. */
+  readonly aside: Awaited<ReturnType<typeof asideOf>>;
 }
 
 /** Says why rules did or did not notify. */
@@ -113,8 +120,10 @@ async function readCase(db: Db, tenantId: string, { name, about }: ExplainNotifi
   const found = occurrence && (await findOccurrences(db, tenantId, [occurrence])).get(occurrenceText(occurrence));
   if (occurrence !== undefined && found === undefined) throw unknown();
   const key = found ? occurrenceSubject(found.event, found.occurrence.number).key : Buffer.from(text, "base64url");
-  const [matches, deliveries] = await Promise.all([
+  const [matches, unseenMs, aside, deliveries] = await Promise.all([
     readMatches(db, tenantId, [key]),
+    found && changedBehindMs(db, tenantId, rulesName, key),
+    occurrence && asideOf(db, tenantId, rulesName, occurrence),
     readDeliveries(db, {
       waiting: db`tenant_id = ${tenantId} and destination_name = any(${textArray(rule.destinationNames)}::text[])
         and subject = ${key} and created_ms >= 0 and rule_id = ${rule.id}`,
@@ -126,7 +135,8 @@ async function readCase(db: Db, tenantId: string, { name, about }: ExplainNotifi
   if (found === undefined && noted === undefined && deliveries.length === 0) throw unknown();
   const row = found && matchRow(found.event, found.occurrence);
   if (row !== undefined) await readSeen(db, tenantId, row, rule.triggers);
-  return { rule, name, row, match: noted?.get(rule.id), chain: noted?.get(nilRule)?.chain ?? [], deliveries };
+  const chain = noted?.get(nilRule)?.chain ?? [];
+  return { rule, name, row, match: noted?.get(rule.id), chain, deliveries, unseenMs, aside };
 }
 
 async function readRule(db: Db, tenantId: string, name: string): Promise<RuleRow> {
@@ -150,7 +160,16 @@ function chainSteps({ chain, name }: Case): ExplanationStep[] {
   return [step("chain", "stopped", "the rule led to this event itself, so it does not start by it")];
 }
 
-function matchSteps({ match }: Case, matches: boolean): ExplanationStep[] {
+function matchSteps({ match, unseenMs, aside }: Case, matches: boolean): ExplanationStep[] {
+  if (aside !== undefined) {
+    const why = aside.cause === "" ? "" : `: ${aside.cause}`;
+    const steps = { untilMs: aside.dueMs };
+    return [step("match", "waiting", `looking at a change of it has failed, and is tried again${why}`, steps)];
+  }
+  if (unseenMs !== undefined)
+    return [
+      step("match", "waiting", "a change of it that was stored then is about to be looked at", { timeMs: unseenMs }),
+    ];
   if (match?.standing) return [step("match", "passed", "the match stands since then", { timeMs: match.matchedMs })];
   if (matches) return [step("match", "waiting", "the rule has not seen it match yet: its next report decides")];
   if (match === undefined || match.matchedMs === 0) return [];
@@ -246,8 +265,10 @@ function deliverySteps({ deliveries }: Case): ExplanationStep[] {
   });
 }
 
-function outcomeOf({ rule, name, match, chain, deliveries }: Case, matches: boolean, silenced: boolean): Outcome {
+function outcomeOf(known: Case, matches: boolean, silenced: boolean): Outcome {
+  const { rule, name, match, chain, deliveries, unseenMs, aside } = known;
   if (!rule.enabled || rule.destinationNames.length === 0) return Outcome.RULE_DISABLED;
+  if (unseenMs !== undefined || aside !== undefined) return Outcome.WAITING;
   const own = deliveries.filter(({ createdMs }) => createdMs >= (match?.matchedMs ?? 0));
   const some = (...statuses: DeliveryRow["status"][]) => own.some(({ status }) => statuses.includes(status));
   if (match?.standing && match.muted) return Outcome.MUTED;

@@ -203,3 +203,24 @@ export const chainCounts = pgTable(
   },
   (table) => [primaryKey({ columns: [table.tenantId, table.root, table.ruleId] })],
 );
+
+/** One row a portion of changes that a server of 0.2 has stored and left to be matched; this version writes none. */
+export const unmatchedChanges = pgTable(
+  "unmatched_changes",
+  {
+    tenantId: tenantId(),
+    /** Grows with the changes of each event; portions of different events may share one. */
+    position: bigint("position", { mode: "bigint" }).notNull(),
+    id: uuid("id").notNull(),
+    /** When they were stored. */
+    createdMs: bigintMs("created_ms").notNull(),
+    count: integer("count").notNull(),
+    /** How many of them have been matched. */
+    done: integer("done").notNull(),
+    /** Of `changes`. */
+    bytes: integer("bytes").notNull(),
+    /** In the form of src/events/facts.ts. */
+    changes: text("changes").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.position, table.id] })],
+);

@@ -1,10 +1,10 @@
 import type { Pool } from "../db/connect.ts";
+import type { FeedConsumer } from "../events/consumers/feed-consumer.ts";
 import type { WatchHub } from "../events/watch/watch-hub.ts";
 import type { Histogram } from "../histogram.ts";
 import type { startIntegrations } from "../integrations/start.ts";
 import type { Jobs } from "../jobs/start.ts";
 import type { MetricPart } from "../metrics/start.ts";
-import type { RuleEngine } from "../notifications/deciding/engine.ts";
 import type { Notifications } from "../notifications/start.ts";
 import type { IngestQueue } from "../receiver/ingest-queue.ts";
 import { codeName } from "../rpc/log.ts";
@@ -19,7 +19,7 @@ export interface Sources {
   readonly jobs: Pick<Jobs, "stats" | "backlogs">;
   readonly metrics: Pick<MetricPart, "stats">;
   readonly notifications: Pick<Notifications, "stats">;
-  readonly rules: Pick<RuleEngine, "stats">;
+  readonly matching: Pick<FeedConsumer, "stats">;
   readonly watches: Pick<WatchHub, "stats">;
   readonly integrations: Pick<ReturnType<typeof startIntegrations>, "stats">;
   readonly audit: Pick<AuditQueue, "stats">;
@@ -216,20 +216,18 @@ function jobFamilies({ jobs }: Sources): Family[] {
   ];
 }
 
-function matchingFamilies({ rules }: Sources): Family[] {
+function matchingFamilies({ matching }: Sources): Family[] {
   return [
-    counter(
-      "belfry_late_matched_changes_total",
-      "Changes of events that rules have looked at after their commit.",
-      () => one(rules.stats().changes),
+    counter("belfry_late_matched_changes_total", "Changes of events that rules have looked at.", () =>
+      one(matching.stats().facts),
     ),
     counter(
       "belfry_matching_set_aside_changes_total",
-      "Changes of events that no rule looks at any more, because matching them failed again and again.",
-      () => one(rules.stats().setAside),
+      "Changes of events that were set aside, because matching them failed again and again.",
+      () => one(matching.stats().setAside),
     ),
-    ranges("belfry_matching_late_seconds", "How long after their commit such changes were matched.", () => [
-      [{}, rules.stats().lateSec],
+    ranges("belfry_matching_late_seconds", "How long after they were stored changes were looked at.", () => [
+      [{}, matching.stats().lateSec],
     ]),
   ];
 }

@@ -378,7 +378,17 @@ create table feed (
   created_ms bigint not null,
   changes bytea not null,
   earlier bytea,
+  facts text collate "C",
+  fact_count integer,
   constraint feed_tenant_id_position_pk PRIMARY KEY (tenant_id, "position")
+);
+
+create table feed_cursors (
+  tenant_id uuid not null,
+  name text collate "C" not null,
+  position bigint not null,
+  done integer not null,
+  constraint feed_cursors_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
 );
 
 create table instances (

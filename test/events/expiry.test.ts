@@ -9,7 +9,7 @@ import type { Sql } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { entityCache } from "../../src/entities/entity-cache.ts";
 import { ageOccurrences } from "../../src/events/age.ts";
-import { storingChanges } from "../../src/events/changes.ts";
+import { type StoreChanges, storingChanges } from "../../src/events/changes.ts";
 import { expireOccurrences } from "../../src/events/expiry.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { transport } from "../support/clients.ts";
@@ -22,14 +22,15 @@ const { sql } = server.database;
 /** Without a server, whose own job would close what a test expires. */
 const { sql: alone } = await testDatabase();
 const heard: string[] = [];
-const store = storingChanges({
-  async onChanges(_tx, _tenantId, changes) {
-    for (const { after } of changes) heard.push(`${after.number}:${after.status}`);
-  },
-  async onKeptOpen(_tx, _tenantId, events) {
+const stored = storingChanges({
+  onKeptOpen(_tenantId, events) {
     for (const { name } of events) heard.push(`kept ${name}`);
   },
 });
+const store: StoreChanges = (tx, locked, changes, ...more) => {
+  for (const { after } of changes) heard.push(`${after.number}:${after.status}`);
+  return stored(tx, locked, changes, ...more);
+};
 const [OPEN, SUPPRESSED, CLOSED] = [1, 2, 3] as const;
 
 function item(time: number, more: Partial<EventItem> & { until?: number } = {}): EventItem {

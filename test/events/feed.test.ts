@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
 import { entityCache } from "../../src/entities/entity-cache.ts";
 import { eventIds } from "../../src/entities/identity.ts";
-import { type Change, type ChangeHooks, storingChanges } from "../../src/events/changes.ts";
+import { type ChangeHooks, storingChanges } from "../../src/events/changes.ts";
 import {
   decodeChanges,
   encodeChanges,
@@ -40,32 +40,26 @@ async function feedOf(tenant: string) {
   }));
 }
 
-test("changes are told within the transaction, in their order, each after the other's state; and the feed's row after its commit", async () => {
+/** A consumer that wants the facts of every tenant. */
+const wanting = { name: "test", wants: () => true };
+
+test("the feed's row is told after its commit, with the facts of each report and change, none merged, for whom wants them", async () => {
   const tenant = randomUUID();
-  const changes: Change[] = [];
   const rows: FeedRow[] = [];
-  const hooks: ChangeHooks = {
-    async onChanges(tx, tenantId, told, { rulesVersion }) {
-      expect([tenantId, rulesVersion]).toEqual([tenant, 0n]);
-      expect(await tx`select 1 from occurrences where tenant_id = ${tenant}`).toHaveLength(2);
-      expect(await sql`select 1 from occurrences where tenant_id = ${tenant}`).toHaveLength(0);
-      changes.push(...told);
-    },
-    onStored: (_, row) => rows.push(row),
-  };
+  const hooks: ChangeHooks = { consumers: [wanting], onStored: (_, more) => rows.push(...more) };
   const batch = [item(10), item(20, { severity: 5 }), item(30, { status: CLOSED, severity: 0 }), item(40), item(40)];
   await put(tenant, batch, hooks);
-  expect(changes.map(({ before, after }) => [before?.number, after.number, after.status, after.severity])).toEqual([
+  const facts = rows[0]?.facts ?? [];
+  expect(facts.map(({ before, after }) => [before?.severity, after.number, after.status, after.severity])).toEqual([
     [undefined, 1, 1, 4],
-    [1, 1, 1, 5],
-    [1, 1, CLOSED, 5],
+    [4, 1, 1, 5],
+    [5, 1, CLOSED, 5],
     [undefined, 2, 1, 4],
   ]);
-  expect(changes[1]?.before).toBe(changes[0]?.after);
-  expect(changes[2]?.instance?.timeMs).toBe(30n);
+  expect(facts.map(({ reported, news }) => [reported, news])).toEqual(facts.map(() => [true, true]));
   const { eventId, entityId } = eventIds(tenant, { source: "web-1" }, "disk full");
-  expect(changes[0]?.event).toMatchObject({ id: eventId, entityId, name: "disk full" });
-  expect(await feedOf(tenant)).toMatchObject(rows);
+  expect(facts[0]?.event).toMatchObject({ id: eventId, entityId, name: "disk full" });
+  expect(await feedOf(tenant)).toMatchObject(rows.map(({ facts: _, ...row }) => row));
   expect(rows).toMatchObject([
     {
       position: 1n,
@@ -86,17 +80,6 @@ test("changes are told within the transaction, in their order, each after the ot
   ]);
   await put(tenant, batch, hooks);
   expect(await feedOf(tenant)).toHaveLength(1);
-});
-
-test("what a hook throws leaves nothing, and tells no one", async () => {
-  const tenant = randomUUID();
-  const hooks: ChangeHooks = {
-    onChanges: () => Promise.reject(new Error("no")),
-    onStored: () => expect.unreachable(),
-  };
-  await expect(put(tenant, [item(10)], hooks)).rejects.toThrow("no");
-  expect(await sql`select 1 from occurrences where tenant_id = ${tenant}`).toEqual([]);
-  expect(await feedOf(tenant)).toEqual([]);
 });
 
 test("positions have no gap and are never seen out of order, whatever is committed, aborted and written at once", async () => {
@@ -186,7 +169,7 @@ test("a row keeps what its changes replaced, as far as it may grow", async () =>
       item(time, { name: `${i}`, summary: "s", metadata: { x, same: 1, ...(x === "b" && { y: 2 }) } }),
     );
   await put(tenant, batch(1, "a".repeat(60_000)));
-  await put(tenant, batch(2, "b"), { onStored: (_, row) => rows.push(row) });
+  await put(tenant, batch(2, "b"), { onStored: (_, more) => rows.push(...more) });
   const earlier = rows[0]?.changes.map((change) => change.earlier) ?? [];
   expect(earlier[0]).toEqual({
     lastSeenMs: 1n,

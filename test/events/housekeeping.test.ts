@@ -5,7 +5,7 @@ import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { ageOccurrences } from "../../src/events/age.ts";
-import { storingChanges } from "../../src/events/changes.ts";
+import { type StoreChanges, storingChanges } from "../../src/events/changes.ts";
 import { deleteOld } from "../../src/events/retention.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
@@ -68,11 +68,10 @@ describe("ageing", () => {
     await put("d two days of warning", 2 * day, WARNING, OPEN);
     await put("e closed", 2 * day, INFO, CLOSED);
     const told: unknown[] = [];
-    const telling = storingChanges({
-      async onChanges(_tx, _tenantId, changes) {
-        told.push(...changes.map(({ event, before, after }) => [event.name, before?.status, after.status]));
-      },
-    });
+    const telling: StoreChanges = (tx, locked, changes, ...more) => {
+      told.push(...changes.map(({ event, before, after }) => [event.name, before?.status, after.status]));
+      return store(tx, locked, changes, ...more);
+    };
     const more = await transaction(sql, (tx) => ageOccurrences(tx, id, ageing, { nowMs, store: telling }));
     expect(more).toBe(false);
     expect(told).toEqual([["a old info", OPEN, CLOSED]]);

@@ -185,14 +185,14 @@ export const mutants: readonly Mutant[] = [
     file: "src/events/changes.ts",
     text: `    if (expiresMs !== undefined) await announceExpiry(tx, tenantId, expiresMs, nowMs);
     await announce?.();
-    if (onChanges !== undefined) await onChanges(tx, tenantId, changes, facts);
+    for (const { name } of reading) await runBy(tx, { tenantId, kind: feedKind(name) }, feedJob, nowMs + lookMs, nowMs);
     failpoint("changes:told");
-    const row = appendFeed(tx, tenantId, changes, nowMs);
+    const rows = appendFeed(tx, tenantId, { changes, facts, texts }, nowMs);
 `,
     replacement: `    await announce?.();
-    if (onChanges !== undefined) await onChanges(tx, tenantId, changes, facts);
+    for (const { name } of reading) await runBy(tx, { tenantId, kind: feedKind(name) }, feedJob, nowMs + lookMs, nowMs);
     failpoint("changes:told");
-    const row = appendFeed(tx, tenantId, changes, nowMs);
+    const rows = appendFeed(tx, tenantId, { changes, facts, texts }, nowMs);
     if (expiresMs !== undefined) await announceExpiry(tx, tenantId, expiresMs, nowMs);
 `,
     tests: ["test/events/expiry.test.ts", "test/statements.test.ts"],

@@ -44,7 +44,8 @@ async function chained(rules: number) {
     for (;;) {
       const [row] = await sql<{ left: number }[]>`
         select ((select count(*) from due_deliveries where tenant_id = ${tenant.id})
-          + (select count(*) from unmatched_changes where tenant_id = ${tenant.id}))::int4 as left`;
+          + (select count(*) from feed f join feed_cursors c on c.tenant_id = f.tenant_id and f.position > c.position
+            where f.tenant_id = ${tenant.id}))::int4 as left`;
       if (row?.left === 0) break;
       await sleep(50);
     }

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { readConfig } from "../../src/config/settings.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
+import type { Consumer } from "../../src/events/consumers/consumer.ts";
 import { type RuleEngine, ruleEngine } from "../../src/notifications/deciding/engine.ts";
 import type { Waiting } from "../../src/notifications/deciding/recheck.ts";
 import { historyPartitions } from "../../src/notifications/delivering/history.ts";
@@ -50,41 +51,36 @@ interface Stored {
   status: string;
 }
 
+const newEngine = () =>
+  ruleEngine(
+    sql,
+    () => undefined,
+    () => 0,
+  );
+
 /** A tenant of the service, its engine, and receivers that answer or do not. */
 class Real {
   readonly down = new Set<string>();
   engine: RuleEngine;
   readonly tenantId: string;
   readonly changing: ReturnType<typeof ruleTenant>;
-  private readonly storingMs: number;
 
-  /** @param storingMs 0: all is matched after the commit */
-  constructor(tenantId: string, storingMs: number) {
+  constructor(tenantId: string, handsOver: boolean) {
     this.tenantId = tenantId;
-    this.storingMs = storingMs;
-    this.engine = this.newEngine();
+    this.engine = newEngine();
     // Through this one's memory rules are changed; the engine is another server's.
-    const engine = {
-      ...this.engine,
-      onChanges: (...told: Parameters<RuleEngine["onChanges"]>) => this.engine.onChanges(...told),
+    const consumer: Consumer = {
+      name: this.engine.consumer.name,
+      wants: (...of) => this.engine.consumer.wants(...of),
+      batch: (...of) => this.engine.consumer.batch(...of),
     };
-    this.changing = ruleTenant(sql, engine, tenantId);
+    this.changing = ruleTenant(sql, { ...this.engine, consumer }, tenantId, handsOver);
   }
 
   /** A server that has no memory replaces the one before. */
   async restart() {
     await this.engine.stop();
-    this.engine = this.newEngine();
-  }
-
-  private newEngine() {
-    const { storingMs } = this;
-    return ruleEngine(
-      sql,
-      () => undefined,
-      () => 0,
-      { storingMs },
-    );
+    this.engine = newEngine();
   }
 
   /** The looks at delays that have ended, whichever destinations take anything now; then all that is due is tried. */
@@ -265,15 +261,15 @@ const commands = [
 ];
 
 test.each([
-  ["as it is stored", 20],
-  ["after the commit", 0],
+  ["as it is handed over", true],
+  ["as it is read from the feed", false],
 ])(
   "whatever happens, what rules decide %s is what the model decides, and all of it is sent or cancelled in the end",
-  async (_, storingMs) => {
+  async (_, handsOver) => {
     await fc.assert(
       fc.asyncProperty(fc.commands(commands, { maxCommands: 60, size: "max" }), async (sequence) => {
         const { id } = await testTenant(sql);
-        const [model, real] = [new RuleModel(beginMs), new Real(id, storingMs)];
+        const [model, real] = [new RuleModel(beginMs), new Real(id, handsOver)];
         for (const each of destinationNames) await real.changing.destination(each);
         await setTrigger(model, real, "disks", { name: "disk" });
         await setTrigger(model, real, "severe", { severity: 4 });

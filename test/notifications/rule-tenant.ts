@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { StatusItemSchema } from "#gen/belfry/events/v1/management_service_pb.ts";
@@ -9,6 +10,7 @@ import { transaction } from "../../src/db/transaction.ts";
 import { entityCache } from "../../src/entities/entity-cache.ts";
 import { eventIds } from "../../src/entities/identity.ts";
 import { storingChanges } from "../../src/events/changes.ts";
+import { feedConsumer } from "../../src/events/consumers/feed-consumer.ts";
 import { occurrenceIdText } from "../../src/events/identity.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { setStatuses } from "../../src/events/set-status.ts";
@@ -18,7 +20,6 @@ import { announceRuleChange } from "../../src/notifications/after-rule-change.ts
 import { type RuleEngine, ruleEngine } from "../../src/notifications/deciding/engine.ts";
 import { repeatKind } from "../../src/notifications/deciding/repetitions.ts";
 import { standingKind } from "../../src/notifications/deciding/standing-look.ts";
-import { matchKind } from "../../src/notifications/deciding/unmatched/unmatched-changes.ts";
 import { unmuteKind } from "../../src/notifications/deciding/unmute-jobs.ts";
 import type { RulePart } from "../../src/notifications/rules-version.ts";
 
@@ -67,8 +68,13 @@ export function ruleTenant(
   sql: Sql,
   engine: RuleEngine = ruleEngine(sql, () => undefined, Date.now),
   tenantId: string = randomUUID(),
+  /** Whether what it stores is handed to the consumer, as a server does; else it is read from the feed when it is matched. */
+  handsOver = false,
 ) {
-  const store = storingChanges({ onChanges: engine.onChanges });
+  /** The time of what is under way. */
+  let atMs = 0;
+  const consumer = feedConsumer(sql, engine.consumer, { nowMs: () => atMs });
+  const store = storingChanges({ consumers: [engine.consumer], ...(handsOver && { onStored: consumer.stored }) });
   const changed = (kind: RulePart["kind"], name: string, write: (tx: Sql) => Promise<unknown>) =>
     transaction(sql, async (tx) => {
       const own = tx`tenant_id = ${tenantId} and name = ${name}`;
@@ -92,6 +98,7 @@ export function ruleTenant(
   return {
     tenantId,
     engine,
+    consumer,
 
     /** Writes a trigger: a clause over events, or a whole type. */
     trigger(name: string, clause: JsonValue, type: JsonValue = { event: { query: { clause } } }, createdMs = 0) {
@@ -148,12 +155,14 @@ export function ruleTenant(
     /** Stores events that come at a moment, and matches what of them waits for it: on a busy machine that may be any. */
     async put(nowMs: number, ...items: EventItem[]) {
       await this.store(nowMs, ...items);
-      await this.matchLate(nowMs);
+      await this.match(nowMs);
     },
 
     /** Stores events that come at a moment. */
-    store: (nowMs: number, ...items: EventItem[]) =>
-      ingestEvents(sql, tenantId, items, { nowMs, store, known: entityCache() }),
+    store(nowMs: number, ...items: EventItem[]) {
+      atMs = nowMs;
+      return ingestEvents(sql, tenantId, items, { nowMs, store, known: entityCache() });
+    },
 
     /** Sets the status or acknowledgement of an occurrence by management. */
     async set(
@@ -169,15 +178,19 @@ export function ruleTenant(
         ...(acknowledged !== undefined && { acknowledged }),
         ...(status !== undefined && { statusWrapper: { status } }),
       });
+      atMs = nowMs;
       await transaction(sql, async (tx) => {
         const { locked, changes } = await setStatuses(tx, tenantId, [sent], nowMs);
         await store(tx, locked, changes, nowMs);
       });
-      await this.matchLate(nowMs);
+      await this.match(nowMs);
     },
 
     /** Matches what waits for it, as a server does. */
-    matchLate: (nowMs: number) => runJobs(matchKind, nowMs),
+    async match(nowMs: number) {
+      atMs = nowMs;
+      while ((await consumer.consume(tenantId)) !== "end") await sleep(2);
+    },
 
     /** Looks at what rules match that were changed: their jobs are due by the clock of the database. */
     lookAtStanding: (nowMs: number) => runJobs(standingKind, nowMs, Math.max(nowMs, Date.now() + 60_000)),

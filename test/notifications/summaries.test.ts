@@ -4,6 +4,7 @@ import { readConfig } from "../../src/config/settings.ts";
 import { deleteOldNotes } from "../../src/notifications/delivering/history.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { type Server, startServer } from "../../src/server.ts";
+import { consumed } from "../support/consumed.ts";
 import { temporaryDir, testDatabase } from "../support/database.ts";
 import { httpReceiver, mailReceiver } from "../support/receivers.ts";
 import { masterKeys } from "../support/server.ts";
@@ -100,6 +101,7 @@ async function place(type: object, maxPerMinute = 1) {
         endsAt: time(state === "ended" ? -1000 : 3_600_000),
       }));
       await ok("POST", "/api/v2/alerts", sent);
+      await consumed(sql, tenant.id);
       await expect.poll(() => count(), poll).toBe(waiting);
     },
     /** Begins the destination's next minute. */

@@ -5,7 +5,7 @@ import { connect } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { entityCache } from "../../src/entities/entity-cache.ts";
 import { eventIds } from "../../src/entities/identity.ts";
-import { type Change, storingChanges } from "../../src/events/changes.ts";
+import { type Change, type StoreChanges, storingChanges } from "../../src/events/changes.ts";
 import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
 import { type IngestQueue, ingestQueue, type LaneKind } from "../../src/receiver/ingest-queue.ts";
 import { EventModel, type ModelOccurrence } from "../events/model.ts";
@@ -31,12 +31,13 @@ function serverOf(pool: (typeof pools)[number], told: Told[]): { all: IngestQueu
     name: "events",
     store(tx, tenantId, items) {
       let changes: readonly Change[] = [];
-      const store = storingChanges({
-        onChanges: async (_tx, _tenant, all) => {
-          changes = all;
-        },
-        onStored: (_tenant, { position }) => told.push({ position, changes }),
+      const stored = storingChanges({
+        onStored: (_tenant, rows) => told.push(...rows.map(({ position }) => ({ position, changes }))),
       });
+      const store: StoreChanges = (tx, locked, all, ...more) => {
+        changes = all;
+        return stored(tx, locked, all, ...more);
+      };
       return ingestEvents(tx, tenantId, items, { nowMs: 100_000, store, known });
     },
   };

@@ -1,5 +1,6 @@
 import type { Sql } from "../../db/connect.ts";
 import type { ChangeHooks } from "../../events/changes.ts";
+import type { Consumer } from "../../events/consumers/consumer.ts";
 import type { OnDeleted } from "../../events/retention.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import type { Log } from "../../log.ts";
@@ -9,19 +10,19 @@ import { lookAtStanding, startSources } from "../sources.ts";
 import { forgetOccurrences } from "./match-store.ts";
 import { rulesMemory } from "./matcher/rules-memory.ts";
 import type { TenantRules } from "./matcher/tenant-rules.ts";
-import { onChanges, onKeptOpen } from "./on-changes.ts";
 import { onPoints } from "./on-points.ts";
 import type { Wake } from "./passage.ts";
 import { type Recheck, recheckMatches } from "./recheck.ts";
 import { repeatJob } from "./repeat-jobs.ts";
+import { rulesConsumer } from "./rules-consumer.ts";
 import { standingJob } from "./standing-look.ts";
-import { backlog } from "./unmatched/backlog.ts";
-import { type LateStats, lateMatching } from "./unmatched/late-matching.ts";
+import { unmatchedJob } from "./unmatched.ts";
 import { windowRules } from "./windows.ts";
 
-/** The part of notifications that decides: what is to be sent is stored in the transaction that stores its cause. */
+/** The part of notifications that decides: what is to be sent is stored with its cause, or as the cause is read from the feed. */
 export interface RuleEngine {
-  readonly onChanges: NonNullable<ChangeHooks["onChanges"]>;
+  /** Reads what happens to occurrences from the feed. */
+  readonly consumer: Consumer;
   readonly onKeptOpen: NonNullable<ChangeHooks["onKeptOpen"]>;
   readonly onPoints: OnPoints;
   /** What happens when occurrences are deleted. */
@@ -31,10 +32,6 @@ export interface RuleEngine {
   readonly kinds: readonly JobKind[];
   /** Returns the rules and silences of a tenant as they are now. */
   inForce(tenantId: string): Promise<Pick<TenantRules, "silences" | "byId">>;
-  /** Before events of a tenant are taken. @throws code 8 while too many wait to be matched */
-  check(tenantId: string): void;
-  /** What was matched after the commit. */
-  stats(): LateStats;
   /** Writes what is to be known of data that came, for all servers; happens by itself every two seconds. */
   flush(nowMs: number): Promise<void>;
   /** After the last data were stored. */
@@ -43,41 +40,32 @@ export interface RuleEngine {
   readonly recheck: Recheck;
 }
 
-interface EngineOptions {
-  /** Called after the commit when jobs are due. */
-  wakeJobs?: () => void;
-  /** How long matching may keep a transaction that stores changes, ms; 0: all of them are matched after it. */
-  storingMs?: number;
-  log?: Pick<Log, "error">;
-}
-
 /** @param wake told after the commit that deliveries of a tenant are due, now or later */
-export function ruleEngine(
-  sql: Sql,
-  wake: Wake,
-  nowMs: () => number,
-  { wakeJobs = () => {}, storingMs = 20, log }: EngineOptions = {},
-): RuleEngine {
-  const shared = { memory: rulesMemory(), wake };
-  const sources = startSources({ ...shared, sql, nowMs });
-  const waiting = backlog(sql);
-  function wakeMatching(tenantId: string) {
-    waiting.grew(tenantId);
-    wakeJobs();
-  }
-  const deciding = { ...shared, lookAtStanding, onEvents: sources.onEvents, wakeMatching, storingMs };
+export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number, log?: Pick<Log, "error">): RuleEngine {
+  const memory = rulesMemory();
+  const sources = startSources({ memory, wake, sql, nowMs });
+  const deciding = { memory, wake, lookAtStanding, onEvents: sources.onEvents };
   const { kind, ...windows } = windowRules(deciding, nowMs);
-  const late = lateMatching(deciding, log);
   return {
-    onChanges: onChanges(deciding),
-    onKeptOpen: onKeptOpen(deciding),
-    onPoints: onPoints(shared, sources),
+    consumer: rulesConsumer(deciding),
+    /** Reports that only keep occurrences open are data, too, that triggers may wait for. */
+    onKeptOpen(tenantId, events, { rulesVersion, nowMs: atMs }) {
+      if (rulesVersion === 0n) return;
+      const note = async () => sources.onEvents(tenantId, await memory.at(sql, tenantId, rulesVersion), events, atMs);
+      note().catch(() => undefined); // the next report says the same
+    },
+    onPoints: onPoints({ memory }, sources),
     onDeleted: forgetOccurrences,
     windows,
-    kinds: [kind, ...sources.kinds, late.kind, repeatJob(deciding), standingJob(deciding), resolvedJob()],
-    inForce: (tenantId) => shared.memory.now(sql, tenantId),
-    check: waiting.check,
-    stats: late.stats,
+    kinds: [
+      kind,
+      ...sources.kinds,
+      unmatchedJob(deciding, log),
+      repeatJob(deciding),
+      standingJob(deciding),
+      resolvedJob(),
+    ],
+    inForce: (tenantId) => memory.now(sql, tenantId),
     flush: sources.flush,
     stop: sources.stop,
     recheck: (tenantId, deliveries, nowMs) => recheckMatches(sql, tenantId, deliveries, deciding, nowMs),

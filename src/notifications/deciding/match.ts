@@ -1,5 +1,7 @@
 import type { Db } from "../../db/connect.ts";
+import type { Fact } from "../../events/facts.ts";
 import type { Occurrence } from "../../events/lifecycle.ts";
+import { lockEvents } from "../../events/lock.ts";
 import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import { occurrenceSubject, type Subject } from "../matched-subject.ts";
 import { chainRulesMax } from "../notification.ts";
@@ -13,32 +15,72 @@ import {
   type StoredMatches,
   writeMatches,
 } from "./match-store.ts";
-import type { Matched } from "./matcher/find-matches.ts";
+import { findMatches, type Matched } from "./matcher/find-matches.ts";
 import { matchRow, readEntitiesOf } from "./matcher/rows.ts";
 import type { LoadedRule, TenantRules } from "./matcher/tenant-rules.ts";
 import { inMaintenance } from "./mute.ts";
 import type { Sight, Stage } from "./passage.ts";
-import type { RuleChange } from "./rule-changes.ts";
 
-/** A change that is held against rules. */
-export interface SeenChange extends Matched {
-  readonly change: RuleChange;
+/** Facts of occurrences, and the rules against which they are held. */
+export interface Changes {
+  readonly rules: TenantRules;
+  readonly facts: readonly Fact[];
+}
+
+/** One transaction looks for matches for about this long, ms, and decides on about this many. */
+const workMs = 200;
+const matchesMax = 5000;
+
+/** A fact with its matches, once they are found. */
+interface SeenFact extends Matched {
+  readonly fact: Fact;
   readonly subject: Subject;
 }
 
-export const seenChange = (change: RuleChange): SeenChange => ({
-  change,
-  subject: occurrenceSubject(change.event, change.after.number),
-  row: matchRow(change.event, change.after),
+const seenFact = (fact: Fact): SeenFact => ({
+  fact,
+  subject: occurrenceSubject(fact.event, fact.after.number),
+  row: matchRow(fact.event, fact.after),
   matches: new Map(),
 });
 
 /** Whether rules made the occurrence that it opens. */
-export const isMade = ({ opened, chain }: RuleChange) => opened && chain.length > 0;
+const isMade = ({ before, chain }: Fact) => before === undefined && chain.length > 0;
 
-/** Reads what is noted of occurrences; nothing is of those that these changes open. */
-export function readNoted(tx: Db, tenantId: string, all: readonly SeenChange[]): Promise<StoredMatches> {
-  const opened = new Set(all.flatMap(({ change, subject }) => (change.opened ? [keyText(subject.key)] : [])));
+/**
+ * Finds the rules that match facts, as many as one transaction should take, and shows these rules, and those that matched before, the
+ * facts one after the other. From there on the events are locked of which anything may follow.
+ */
+export const match: Stage = async ({ tx, tenantId, changes }) => {
+  if (changes === undefined) return {};
+  const { rules } = changes;
+  const all = changes.facts.map(seenFact);
+  const taken = await findMatches(tx, tenantId, rules, all, { untilMs: performance.now() + workMs, matchesMax });
+  const found = all.slice(0, taken);
+  const before = await readNoted(tx, tenantId, found);
+  const concerned = new Set(before.keys());
+  for (const { fact, subject, matches } of found) {
+    if (matches.size > 0 || isMade(fact)) concerned.add(keyText(subject.key));
+  }
+  const lively = found.filter(({ subject }) => concerned.has(keyText(subject.key)));
+  if (lively.length === 0) return { taken };
+  const events = new Map(lively.map(({ fact: { event } }) => [keyText(event.id), event.id]));
+  const [{ ids }, noted] = await Promise.all([
+    lockEvents(tx, tenantId, [...events.values()]),
+    readNoted(tx, tenantId, lively),
+  ]);
+  const there = new Set(ids.map(keyText));
+  const known = lively.filter(({ fact }) => there.has(keyText(fact.event.id)));
+  const carriers = known.flatMap(({ fact, subject }) => (isMade(fact) ? [carrier(fact, subject)] : []));
+  if (carriers.length > 0) await writeMatches(tx, tenantId, carriers);
+  for (const each of carriers) note(noted, each);
+  await readMaintenance(tx, tenantId, rules, known, noted);
+  return { taken, noted, sights: sights(rules, known, noted), silences: rules.silences };
+};
+
+/** Reads what is noted of occurrences; nothing is of those that these facts open. */
+function readNoted(tx: Db, tenantId: string, all: readonly SeenFact[]): Promise<StoredMatches> {
+  const opened = new Set(all.flatMap(({ fact, subject }) => (fact.before === undefined ? [keyText(subject.key)] : [])));
   const keys = new Map(all.map(({ subject: { key } }) => [keyText(key), key]));
   return readMatches(
     tx,
@@ -47,25 +89,8 @@ export function readNoted(tx: Db, tenantId: string, all: readonly SeenChange[]):
   );
 }
 
-/** Changes of occurrences with the rules that match them. */
-export interface MatchedChanges {
-  readonly rules: TenantRules;
-  readonly all: readonly SeenChange[];
-}
-
-/** Shows rules the changes that match them, or did, under the locks of their events. */
-export const match: Stage = async ({ tx, tenantId, noted, changes }) => {
-  if (changes === undefined) return {};
-  const { rules, all } = changes;
-  const carriers = all.flatMap(({ change, subject }) => (isMade(change) ? [carrier(change, subject)] : []));
-  if (carriers.length > 0) await writeMatches(tx, tenantId, carriers);
-  for (const each of carriers) note(noted, each);
-  await readMaintenance(tx, tenantId, rules, all, noted);
-  return { sights: sights(rules, all, noted), silences: rules.silences };
-};
-
 /** The row that keeps which rules made an occurrence. */
-function carrier({ chain }: RuleChange, subject: Subject): StoredMatch {
+function carrier({ chain }: Fact, subject: Subject): StoredMatch {
   const nothing = {
     told: undefined,
     value: undefined,
@@ -78,7 +103,7 @@ function carrier({ chain }: RuleChange, subject: Subject): StoredMatch {
 }
 
 /** The rules that have a say about a subject: those that match it, and those that did. */
-function rulesOf(rules: TenantRules, { matches, subject }: SeenChange, noted: StoredMatches) {
+function rulesOf(rules: TenantRules, { matches, subject }: SeenFact, noted: StoredMatches) {
   const found = new Set<LoadedRule>(matches.keys());
   for (const { ruleId, standing } of noted.get(keyText(subject.key))?.values() ?? []) {
     const rule = standing ? rules.byId.get(ruleId) : undefined;
@@ -92,7 +117,7 @@ async function readMaintenance(
   db: Db,
   tenantId: string,
   rules: TenantRules,
-  all: readonly SeenChange[],
+  all: readonly SeenFact[],
   noted: StoredMatches,
 ): Promise<void> {
   const asked = all.filter((each) =>
@@ -105,11 +130,11 @@ async function readMaintenance(
   );
 }
 
-/** What rules see of changes, one after the other: what is decided of one is noted before the next. */
-function* sights(rules: TenantRules, all: readonly SeenChange[], noted: StoredMatches): Generator<Sight> {
+/** What rules see of facts, one after the other: what is decided of one is noted before the next. */
+function* sights(rules: TenantRules, all: readonly SeenFact[], noted: StoredMatches): Generator<Sight> {
   for (const each of all) {
-    const { change, subject, row, matches } = each;
-    const chain = chainOf(change, noted.get(keyText(subject.key))?.get(nilRule));
+    const { fact, subject, row, matches } = each;
+    const chain = chainOf(fact, noted.get(keyText(subject.key))?.get(nilRule));
     if (chain.length >= chainRulesMax) continue;
     for (const rule of rulesOf(rules, each, noted)) {
       if (chain.includes(rule.name)) continue;
@@ -119,17 +144,17 @@ function* sights(rules: TenantRules, all: readonly SeenChange[], noted: StoredMa
         subject,
         triggerNames: () => triggerNames,
         matches: triggerNames.length > 0,
-        again: change.news,
+        again: fact.news,
         inMaintenance: inMaintenance(row.entity),
-        now: signatureOf(change.after),
-        told: () => ({ ...toldOf(change.after, chain), root: change.root }),
+        now: signatureOf(fact.after),
+        told: () => ({ ...toldOf(fact.after, chain), root: fact.root }),
       };
     }
   }
 }
 
 /** The rules that made an occurrence, or that report it once more: none of them starts by it. */
-function chainOf({ chain }: RuleChange, carried: StoredMatch | undefined): readonly string[] {
+function chainOf({ chain }: Fact, carried: StoredMatch | undefined): readonly string[] {
   return carried === undefined ? chain : [...new Set([...carried.chain, ...chain])];
 }
 

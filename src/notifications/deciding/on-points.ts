@@ -2,8 +2,8 @@ import { setBounded } from "../../bounded-map.ts";
 import type { Db } from "../../db/connect.ts";
 import type { OnPoints } from "../../metrics/store.ts";
 import type { SourceHooks } from "../sources/source.ts";
+import type { Deciding } from "./deciding.ts";
 import type { TenantRules } from "./matcher/tenant-rules.ts";
-import type { Deciding } from "./on-changes.ts";
 
 /** A server learns of changed rules for points so soon, ms: no statement a batch is spent on it. */
 const versionMs = 1000;

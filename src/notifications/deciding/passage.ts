@@ -4,7 +4,7 @@ import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import type { Subject } from "../matched-subject.ts";
 import type { Silences } from "../silences/silences-in-force.ts";
 import type { Decision, Due, Seen, Signature } from "./decide.ts";
-import type { MatchedChanges } from "./match.ts";
+import type { Changes } from "./match.ts";
 import type { StoredMatch, StoredMatches } from "./match-store.ts";
 import type { LoadedRule } from "./matcher/tenant-rules.ts";
 
@@ -57,7 +57,9 @@ export interface Passage {
   /** The silences of the tenant, where what enters may be held by one. */
   readonly silences: Silences;
   /** What enters at `match`. */
-  readonly changes: MatchedChanges | undefined;
+  readonly changes: Changes | undefined;
+  /** From `match`: how many facts of the changes it took. */
+  readonly taken: number;
   /** From `match`, or from the source that enters at `decide`; in their order. */
   readonly sights: Iterable<Sight> | AsyncIterable<Sight>;
   /** From `decide`, in their order; of a rule and subject the last one is stored. */

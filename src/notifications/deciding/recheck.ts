@@ -4,13 +4,13 @@ import { transaction } from "../../db/transaction.ts";
 import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import type { Subject } from "../matched-subject.ts";
 import type { Occasion } from "../notification.ts";
+import type { Deciding } from "./deciding.ts";
 import { readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
 import type { TenantRules } from "./matcher/tenant-rules.ts";
-import type { Deciding } from "./on-changes.ts";
 import { judgeSilenced } from "./recheck-silenced.ts";
 import { reconsider } from "./reconsider.ts";
+import { unseenSinceMs } from "./rules-consumer.ts";
 import { pairText } from "./standing.ts";
-import { oldestUnmatchedMs } from "./unmatched/unmatched-changes.ts";
 
 /** A delivery that is about to be tried. */
 export interface Waiting {
@@ -79,7 +79,7 @@ export async function recheckMatches(
   const before = await readMatches(sql, tenantId, keys);
   const late = deliveries.filter((each) => delayed(each) && matchOf(before, each)?.firstDueMs !== undefined);
   // What happened before a delay ended comes first; what came after it does not hold the look up.
-  const oldestMs = late.length > 0 ? await oldestUnmatchedMs(sql, tenantId) : Infinity;
+  const oldestMs = late.length > 0 ? await unseenSinceMs(sql, tenantId) : Infinity;
   const ready = late.filter(({ dueMs }) => dueMs < oldestMs);
   const looked = ready.length > 0 ? await lookAgain(sql, tenantId, ready, rules, deciding, nowMs) : undefined;
   const postponed = new Set(looked === undefined ? late : late.filter((each) => !ready.includes(each)));

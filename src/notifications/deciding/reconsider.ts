@@ -1,21 +1,20 @@
 import type { Db } from "../../db/connect.ts";
 import { readEntities } from "../../entities/read.ts";
+import { newRoot } from "../../events/facts.ts";
 import { lockEvents } from "../../events/lock.ts";
 import { keyText as occurrenceText, readOccurrences } from "../../events/occurrences.ts";
 import type { Subject } from "../matched-subject.ts";
+import type { Deciding } from "./deciding.ts";
 import { signatureOf, toldOf } from "./match.ts";
 import { keyText, lockMatches, nilRule, readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
-import { effort } from "./matcher/effort.ts";
 import { findMatches } from "./matcher/find-matches.ts";
 import { matchRow } from "./matcher/rows.ts";
 import type { LoadedRule, Matches, TenantRules } from "./matcher/tenant-rules.ts";
 import { inMaintenance } from "./mute.ts";
-import type { Deciding } from "./on-changes.ts";
 import type { Sight } from "./passage.ts";
-import { newRoot } from "./rule-changes.ts";
+import { unseenSinceMs } from "./rules-consumer.ts";
 import { passFrom } from "./stages.ts";
 import { type Look, pairText } from "./standing.ts";
-import { oldestUnmatchedMs } from "./unmatched/unmatched-changes.ts";
 
 /** What looking again has found. */
 export interface Reconsidered {
@@ -118,13 +117,13 @@ async function lookAtOccurrences(
     tenantId,
     keys.map(({ eventId }) => eventId),
   );
-  if ((await oldestUnmatchedMs(tx, tenantId)) <= sinceMs) return undefined;
+  if ((await unseenSinceMs(tx, tenantId)) <= sinceMs) return undefined;
   const occurrences = await readOccurrences(tx, tenantId, keys);
   const all = [...occurrences].map(([key, { event, occurrence }]) => {
     const row = matchRow(event, occurrence);
     return { key, occurrence, row, matches: new Map() as Matches };
   });
-  await findMatches(tx, tenantId, rules, all, effort(tenantId));
+  await findMatches(tx, tenantId, rules, all);
   const byKey = new Map(all.map((each) => [each.key, each]));
   return ({ subject, ruleId }: StoredMatch, noted: StoredMatches): Look | undefined => {
     const { eventId, number } = subject;

@@ -1,8 +1,8 @@
 import type { Db } from "../../db/connect.ts";
 import type { Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
+import type { Deciding } from "./deciding.ts";
 import { readMatches, type StoredMatch } from "./match-store.ts";
-import type { Deciding } from "./on-changes.ts";
 import { reconsider } from "./reconsider.ts";
 import { type RepetitionPayload, repeatKind, repetitionOf } from "./repetitions.ts";
 import { pairText } from "./standing.ts";
@@ -18,18 +18,18 @@ export function repeatJob(deciding: Deciding): JobKind {
     const noted = await readMatches(tx, tenantId, [...new Set(jobs.map(keyOf))]);
     const matches = [...noted.values()].flatMap((byRule) => [...byRule.values()]);
     const { byId } = await deciding.memory.now(tx, tenantId);
-    const due = matches.filter((match) => {
-      const rule = byId.get(match.ruleId);
-      return (
-        pairs.has(pairText(match)) && rule !== undefined && (repetitionOf(rule, match)?.dueMs ?? Infinity) <= nowMs
-      );
-    });
-    const subjects = new Map(due.map(({ subject }) => [subject.key.toString("latin1"), subject]));
-    if (subjects.size === 0) return [];
+    const dueMs = new Map<StoredMatch, number>();
+    for (const match of matches) {
+      const rule = pairs.has(pairText(match)) ? byId.get(match.ruleId) : undefined;
+      const atMs = (rule && repetitionOf(rule, match)?.dueMs) ?? Infinity;
+      if (atMs <= nowMs) dueMs.set(match, atMs);
+    }
+    if (dueMs.size === 0) return [];
+    const subjects = new Map([...dueMs.keys()].map(({ subject }) => [subject.key.toString("latin1"), subject]));
     const concerns = (match: StoredMatch) => pairs.has(pairText(match));
     const looked = await reconsider(tx, tenantId, [...subjects.values()], deciding, {
       nowMs,
-      sinceMs: nowMs,
+      sinceMs: Math.max(...dueMs.values()),
       concerns,
     });
     return looked === undefined ? jobs.map(({ id, payload }) => ({ id, payload, dueMs: nowMs + laterMs })) : [];

@@ -17,11 +17,12 @@ const stages = { match, decide: decideAll, mute, group, enqueue, deliver };
 export async function passFrom(
   first: keyof typeof stages,
   entering: Pick<Passage, "tx" | "tenantId" | "nowMs" | "wake"> & Partial<Passage>,
-): Promise<void> {
-  const nothing = { changes: undefined, noted: new Map(), sights: [], decided: [], notices: [], jobs: [] };
+): Promise<Passage> {
+  const nothing = { changes: undefined, taken: 0, noted: new Map(), sights: [], decided: [], notices: [], jobs: [] };
   let passage: Passage = { ...nothing, dueMs: Infinity, silences: noSilences, ...entering };
   const all: [string, Stage][] = Object.entries(stages);
   for (const [, stage] of all.slice(all.findIndex(([name]) => name === first))) {
     passage = { ...passage, ...(await stage(passage)) };
   }
+  return passage;
 }

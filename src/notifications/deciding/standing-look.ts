@@ -2,8 +2,8 @@ import type { Db } from "../../db/connect.ts";
 import { enqueue, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import type { RulePart } from "../rules-version.ts";
+import type { Deciding } from "./deciding.ts";
 import { type StoredMatch, standingSubjects } from "./match-store.ts";
-import type { Deciding } from "./on-changes.ts";
 import { reconsider } from "./reconsider.ts";
 import { repeatKind, repetitionJobs, repetitionOf } from "./repetitions.ts";
 

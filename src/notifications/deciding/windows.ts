@@ -1,15 +1,15 @@
 import type { Db } from "../../db/connect.ts";
 import { readEntities } from "../../entities/read.ts";
+import { newRoot } from "../../events/facts.ts";
 import { enqueue, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import { windowSubject } from "../matched-subject.ts";
+import type { Deciding } from "./deciding.ts";
 import { keyText, mutedSubjects } from "./match-store.ts";
-import type { Deciding } from "./on-changes.ts";
 import type { Notice } from "./passage.ts";
 import { reconsider } from "./reconsider.ts";
-import { newRoot } from "./rule-changes.ts";
+import { unseenSinceMs } from "./rules-consumer.ts";
 import { passFrom } from "./stages.ts";
-import { oldestUnmatchedMs } from "./unmatched/unmatched-changes.ts";
 import { type Released, unmuteJobs, unmuteKind } from "./unmute-jobs.ts";
 
 /** A maintenance window whose run begins or ends. Times are ms since the epoch. */
@@ -68,7 +68,7 @@ export function windowRules(deciding: Deciding, nowMs: () => number) {
 }
 
 async function run(deciding: Deciding, tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
-  const oldestMs = await oldestUnmatchedMs(tx, tenantId);
+  const oldestMs = await unseenSinceMs(tx, tenantId);
   const endedMs = ({ payload }: Job) => (payload as Released).atMs ?? 0;
   const ready = jobs.filter((job) => endedMs(job) < oldestMs);
   const looked =

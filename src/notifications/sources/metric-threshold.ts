@@ -3,6 +3,7 @@ import type { Db } from "../../db/connect.ts";
 import type { EntityRow } from "../../entities/messages.ts";
 import { readEntities } from "../../entities/read.ts";
 import { type Pace, paced } from "../../event-loop.ts";
+import { newRoot } from "../../events/facts.ts";
 import { labelsPredicate } from "../../metrics/metric-clause.ts";
 import { readPoints } from "../../metrics/read.ts";
 import type { StoredPoints } from "../../metrics/store.ts";
@@ -11,7 +12,6 @@ import { keyText, lockMatches, makePlaces, readMatches, type StoredMatches } fro
 import type { LoadedRule, LoadedTrigger, TenantRules } from "../deciding/matcher/tenant-rules.ts";
 import { inMaintenance } from "../deciding/mute.ts";
 import type { Sight } from "../deciding/passage.ts";
-import { newRoot } from "../deciding/rule-changes.ts";
 import { passFrom } from "../deciding/stages.ts";
 import { type Subject, seriesSubject } from "../matched-subject.ts";
 import { checkEntityQuery, meansOf } from "./entity-query.ts";

@@ -5,10 +5,10 @@ import type { EventIdentity } from "../../events/changes.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import type { Labels } from "../../metrics/labels.ts";
 import type { StoredPoints } from "../../metrics/store.ts";
+import type { Deciding } from "../deciding/deciding.ts";
 import type { Fields, MatchRow } from "../deciding/matcher/rows.ts";
 import type { TenantRules } from "../deciding/matcher/tenant-rules.ts";
 import type { EventTrigger } from "../deciding/matcher/trigger-index.ts";
-import type { Deciding } from "../deciding/on-changes.ts";
 import type { LookAtStanding } from "../deciding/standing.ts";
 
 /** Its member in the oneof of `TriggerType`. */
@@ -38,11 +38,12 @@ export type Troubles = Record<string, string>;
 export const metricData = (name: string) => `metric ${name}`;
 export const eventData = (name: string) => `event ${name}`;
 
-/** Called in the transaction that stores data, with the rules of then. */
+/** What sources do with data, with the rules of then. */
 export interface SourceHooks {
+  /** In the transaction that stores them. */
   onPoints?(tx: Db, tenantId: string, rules: TenantRules, points: StoredPoints, nowMs: number): Promise<void>;
-  /** Events were reported; also those that only keep occurrences open. */
-  onEvents?(tx: Db, tenantId: string, rules: TenantRules, events: readonly Reported[], nowMs: number): void;
+  /** After the commit: events were reported, also those that only keep occurrences open. */
+  onEvents?(tenantId: string, rules: TenantRules, events: readonly Reported[], nowMs: number): void;
 }
 
 /** An event that was reported. */

@@ -5,14 +5,14 @@ import { byteaArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { afterCommit } from "../../db/transaction.ts";
 import { readEntities } from "../../entities/read.ts";
+import { newRoot } from "../../events/facts.ts";
 import { payloadOf } from "../../jobs/payload.ts";
 import { enqueue, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import { keyText, lockMatches, makePlaces, readMatches } from "../deciding/match-store.ts";
-import type { LoadedTrigger, TenantRules } from "../deciding/matcher/tenant-rules.ts";
+import type { LoadedTrigger } from "../deciding/matcher/tenant-rules.ts";
 import { inMaintenance } from "../deciding/mute.ts";
 import type { Sight } from "../deciding/passage.ts";
-import { newRoot } from "../deciding/rule-changes.ts";
 import { passFrom } from "../deciding/stages.ts";
 import { staleSubject } from "../matched-subject.ts";
 import { checkEntityQuery, meansOf } from "./entity-query.ts";
@@ -92,24 +92,20 @@ export const staleData: TriggerSource<StaleDataSource> = {
 function startWatching(options: SourceOptions): RunningSource {
   const last = lastTimes(options.sql, options.nowMs);
 
-  function note(tx: Db, tenantId: string, rules: TenantRules, nowMs: number, come: () => Iterable<[string, Buffer]>) {
-    if (rules.byData("staleData").size === 0) return;
-    afterCommit(tx, () => {
-      for (const [data, entityId] of come()) last.note(tenantId, rules, data, entityId, nowMs);
-    });
-  }
-
   return {
     kinds: [staleJob(options)],
     async onPoints(tx, tenantId, rules, points, nowMs) {
       const waiting = rules.byData("staleData");
-      note(tx, tenantId, rules, nowMs, () => {
+      if (waiting.size === 0) return;
+      afterCommit(tx, () => {
         const series = points.seriesOf((metric) => waiting.has(metricData(metric)));
-        return Array.from(series.values(), ({ metric, entityId }) => [metricData(metric), entityId]);
+        for (const { metric, entityId } of series.values())
+          last.note(tenantId, rules, metricData(metric), entityId, nowMs);
       });
     },
-    onEvents(tx, tenantId, rules, events, nowMs) {
-      note(tx, tenantId, rules, nowMs, () => events.map(({ name, entityId }) => [eventData(name), entityId]));
+    onEvents(tenantId, rules, events, nowMs) {
+      if (rules.byData("staleData").size === 0) return;
+      for (const { name, entityId } of events) last.note(tenantId, rules, eventData(name), entityId, nowMs);
     },
     flush: last.flush,
     stop: last.stop,

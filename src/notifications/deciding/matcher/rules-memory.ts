@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "../../../db/connect.ts";
 import { paced } from "../../../event-loop.ts";
 import { tenantNameOf } from "../../../tenants/tenant.ts";
@@ -10,10 +9,10 @@ import { type HeldRules, renewed, type TenantRules } from "./tenant-rules.ts";
 export interface RulesMemory {
   /** The rules of a tenant at this version or a later one: read when an earlier one is held, and then only what has changed. */
   at(db: Db, tenantId: string, version: bigint): Promise<TenantRules>;
-  /** The same if they are ready within `waitMs` after they were read; undefined: making them ready goes on. */
-  soon(db: Db, tenantId: string, version: bigint, waitMs: number): Promise<TenantRules | undefined>;
   /** The rules of a tenant as they are now. */
   now(db: Db, tenantId: string): Promise<TenantRules>;
+  /** Whether the tenant has a rule that notifies at this version; true while that is not known here. */
+  mayNotify(tenantId: string, version: bigint): boolean;
 }
 
 /** Keeps the rules of tenants up to `weightMax` characters of triggers; those of tenants that are least in use go. */
@@ -47,13 +46,7 @@ export function rulesMemory({ weightMax = 64 << 20 } = {}): RulesMemory {
     return made;
   }
 
-  /** Reads by `db` what is not held, and makes it ready; undefined: `within` has resolved before. */
-  async function find(
-    db: Db,
-    tenantId: string,
-    version: bigint,
-    within: <T>(work: Promise<T>) => Promise<T | undefined>,
-  ): Promise<TenantRules | undefined> {
+  async function at(db: Db, tenantId: string, version: bigint): Promise<TenantRules> {
     for (;;) {
       const before = held.get(tenantId);
       if (before !== undefined && before.version >= version) {
@@ -63,38 +56,26 @@ export function rulesMemory({ weightMax = 64 << 20 } = {}): RulesMemory {
       }
       const other = making.get(tenantId);
       if (other !== undefined) {
-        if ((await within(other)) === undefined) return undefined;
+        await other;
         continue;
       }
       const fields = before?.fields ?? fieldsOf(tenantId, await tenantNameOf(db, tenantId));
       const loaded = await readRules(db, tenantId, before?.version ?? 0n);
-      if (!making.has(tenantId) && held.get(tenantId) === before) {
-        return await within(make(tenantId, before, loaded, fields));
-      }
+      if (!making.has(tenantId) && held.get(tenantId) === before) return await make(tenantId, before, loaded, fields);
     }
   }
 
-  const at = async (db: Db, tenantId: string, version: bigint) =>
-    (await find(db, tenantId, version, (work) => work)) as TenantRules;
-
   return {
     at,
-    soon: (db, tenantId, version, waitMs) => find(db, tenantId, version, (work) => orLate(work, waitMs)),
     async now(db, tenantId) {
       const [state] = await db<{ version: bigint }[]>`
         select rules_version as version from tenant_state where tenant_id = ${tenantId}`;
       return await at(db, tenantId, state?.version ?? 0n);
     },
+    mayNotify(tenantId, version) {
+      if (version === 0n) return false;
+      const known = held.get(tenantId);
+      return known === undefined || known.version < version || known.rules.size > 0;
+    },
   };
-}
-
-/** What work comes to if it ends within a time; undefined: it goes on. */
-async function orLate<T>(work: Promise<T>, waitMs: number): Promise<T | undefined> {
-  const late = new AbortController();
-  const pause = sleep(waitMs, undefined, { signal: late.signal }).catch(() => undefined);
-  try {
-    return await Promise.race([work, pause]);
-  } finally {
-    late.abort();
-  }
 }

@@ -1,0 +1,35 @@
+import type { Db } from "../../db/connect.ts";
+import type { Fact } from "../facts.ts";
+
+/** What a consumer has made of facts. */
+export interface Consumed {
+  /** How many it took, the first of them; 0: something else comes first, and they are shown again soon. */
+  readonly taken: number;
+  /** The version of the tenant's rules with which nothing is to be consumed any more; absent: something is. */
+  readonly idleAt?: bigint;
+}
+
+/** When facts were stored, ms, and now. */
+export interface Times {
+  /** Of the first. */
+  readonly storedMs: number;
+  readonly nowMs: number;
+}
+
+/** Reads the feeds of tenants, after the commits. */
+export interface Consumer {
+  /** Names its cursors: never changed. */
+  readonly name: string;
+  /** Whether a tenant without a cursor needs one, by what is in memory; when that is not known it does. */
+  wants(tenantId: string, rulesVersion: bigint): boolean;
+  /**
+   * Consumes facts in their order, in the transaction that moves the cursor behind them; it holds the cursor's lock, and no other.
+   * A transaction that runs again calls it again.
+   */
+  batch(tx: Db, tenantId: string, facts: readonly Fact[], times: Times): Promise<Consumed>;
+}
+
+/** The jobs that see to it that a consumer reads what was stored, whatever becomes of the process that has stored it. */
+export const feedKind = (name: string) => `${name}.feed`;
+/** The one job of a tenant. */
+export const feedJob = "feed";

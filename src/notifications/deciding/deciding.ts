@@ -1,0 +1,16 @@
+import type { SourceHooks } from "../sources/source.ts";
+import type { RulesMemory } from "./matcher/rules-memory.ts";
+import type { Wake } from "./passage.ts";
+import type { LookAtStanding } from "./standing.ts";
+
+/** Names the cursors of rules in the feeds of tenants. */
+export const rulesName = "rules";
+
+/** What deciding needs. */
+export interface Deciding {
+  readonly memory: RulesMemory;
+  readonly wake: Wake;
+  readonly lookAtStanding: LookAtStanding;
+  /** What sources do with reported events. */
+  readonly onEvents: Required<SourceHooks>["onEvents"];
+}

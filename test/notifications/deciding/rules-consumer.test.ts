@@ -1,0 +1,371 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { transaction } from "../../../src/db/transaction.ts";
+import { entityCache } from "../../../src/entities/entity-cache.ts";
+import { storingChanges } from "../../../src/events/changes.ts";
+import { feedKind } from "../../../src/events/consumers/consumer.ts";
+import { behindSinceMs } from "../../../src/events/consumers/cursors.ts";
+import { feedConsumer } from "../../../src/events/consumers/feed-consumer.ts";
+import { asideOf } from "../../../src/events/consumers/set-aside.ts";
+import { encodeFacts, factsOf } from "../../../src/events/facts.ts";
+import { feedMs, pruneFeed } from "../../../src/events/feed.ts";
+import { ingestEvents } from "../../../src/events/ingest.ts";
+import { backlogs } from "../../../src/jobs/due-lanes.ts";
+import { claim, finishJobs, giveBackJobs } from "../../../src/jobs/queue.ts";
+import type { JobKind } from "../../../src/jobs/worker.ts";
+import { rulesName } from "../../../src/notifications/deciding/deciding.ts";
+import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
+import { testDatabase } from "../../support/database.ts";
+import { onOnePostgres } from "../../support/one-postgres.ts";
+import { equals, report, ruleTenant } from "../rule-tenant.ts";
+
+const asked: string[] = [];
+const { sql, pool } = await testDatabase({ debug: (_, statement) => void asked.push(statement) });
+const t0 = 1_790_000_000_000;
+type TestTenant = ReturnType<typeof ruleTenant>;
+
+/** A tenant with one rule over events of one name. */
+async function simple(more: object = {}, tenant: TestTenant = ruleTenant(sql)) {
+  await tenant.trigger("disks", equals("name", "disk full"));
+  await tenant.destination("d");
+  await tenant.rule({ name: "r", triggers: ["disks"], sendUpdates: true, ...more });
+  return tenant;
+}
+/** Another server of the same tenant. */
+const another = ({ tenantId }: TestTenant) => ruleTenant(sql, undefined, tenantId);
+const isBehind = async ({ tenantId }: TestTenant) => (await behindSinceMs(sql, tenantId, rulesName)) < Infinity;
+const occasions = async (tenant: TestTenant) => (await tenant.deliveries()).map(({ occasion }) => occasion);
+const cursors = async ({ tenantId }: TestTenant) =>
+  (await sql`select from feed_cursors where tenant_id = ${tenantId}`).count;
+const web = (n: number | string) => ({ dimensions: { source: `web-${n}` } });
+
+/** Runs the jobs of a kind that are due by then, once; those of a failed run are given back. */
+async function runOnce({ tenantId }: TestTenant, kind: JobKind, nowMs: number): Promise<"none" | "done" | "failed"> {
+  const lane = { tenantId, kind: kind.name };
+  const jobs = await claim(sql, lane, { sizeMax: kind.sizeMax, leaseMs: 10_000, nowMs });
+  if (jobs.length === 0) return "none";
+  return await transaction(sql, async (tx) => {
+    await finishJobs(tx, lane, jobs, await kind.run(tx, tenantId, jobs, nowMs));
+    return "done" as const;
+  }).catch(async () => {
+    await giveBackJobs(sql, lane, jobs, nowMs, true);
+    return "failed" as const;
+  });
+}
+const kindOf = ({ consumer }: TestTenant, name: string) => consumer.kinds.find((kind) => kind.name === name) as JobKind;
+
+test("what a transaction stores is matched after it, whole and once, also with more text than a row of the feed holds", async () => {
+  const tenant = await simple();
+  const body = "x".repeat(60_000);
+  const many = Array.from({ length: 500 }, (_, i) => report(1, { ...web(i), metadata: { i }, body: `${i}${body}` }));
+  await tenant.store(t0, ...many, report(2, { name: "fan" }));
+  const rows = await sql`select from feed where tenant_id = ${tenant.tenantId}`;
+  expect(rows.count).toBeGreaterThan(5);
+  expect([await tenant.deliveries(), await isBehind(tenant)]).toEqual([[], true]);
+  await tenant.match(t0 + 1000);
+  expect(await isBehind(tenant)).toBe(false);
+  const told = await tenant.deliveries();
+  expect([told.length, new Set(told.map(({ entity }) => entity)).size]).toEqual([500, 500]);
+  await tenant.put(t0, ...many);
+  expect(await tenant.deliveries()).toHaveLength(500);
+});
+
+test("each report is a fact: with repeatInterval 0 each of one batch notifies, and a severity that comes and goes is seen", async () => {
+  const tenant = await simple({ repeat: true, repeatIntervalSec: 0 });
+  await tenant.put(t0, report(1, { severity: 5 }), report(2, { severity: 2 }), report(3, { severity: 2 }));
+  expect(await occasions(tenant)).toEqual(["first", "severity", "repeat"]);
+});
+
+test("a change is matched as it was, by the rules as they are when it is matched", async () => {
+  const tenant = await simple();
+  await tenant.trigger("severe", equals("severity", "SEVERITY_CRITICAL"));
+  await tenant.rule({ name: "then", triggers: ["severe"] });
+  await tenant.store(t0, report(1, { severity: 5 }));
+  await tenant.store(t0 + 1, report(2, { severity: 2, status: Status.CLOSED }));
+  await tenant.rule({ name: "r", triggers: ["disks"], enabled: false });
+  await tenant.match(t0 + 10);
+  expect((await tenant.deliveries()).map(({ rule, told }) => [rule, told.severity])).toEqual([["then", 5]]);
+});
+
+test("an occurrence is seen in its order, whichever servers store and match", async () => {
+  const one = await simple();
+  const two = another(one);
+  await one.store(t0, report(1));
+  await two.store(t0 + 1, report(2, { status: Status.CLOSED }));
+  await one.store(t0 + 2, report(3));
+  await two.match(t0 + 10);
+  expect((await two.deliveries()).map(({ occasion, createdMs }) => [occasion, createdMs - t0])).toEqual([
+    ["first", 10],
+    ["first", 10],
+    ["clear", 11],
+  ]);
+});
+
+test("what a process has just stored it matches without reading it again", async () => {
+  const tenant = await simple({}, ruleTenant(sql, undefined, undefined, true));
+  for (let i = 0; i < 3; i++) {
+    asked.length = 0;
+    await tenant.store(t0 + i, report(i, web(i)));
+    while (await isBehind(tenant)) await sleep(2);
+    expect(asked.filter((statement) => statement.includes("octet_length(facts)"))).toEqual([]);
+  }
+  expect(await tenant.deliveries()).toHaveLength(3);
+});
+
+test("a tenant has a cursor, and its feed facts, while it has a rule that notifies", async () => {
+  const tenant = ruleTenant(sql);
+  const facts = async () =>
+    (
+      await sql<{ has: boolean }[]>`
+        select facts is not null as has from feed where tenant_id = ${tenant.tenantId} order by position`
+    ).map(({ has }) => has);
+  await tenant.put(t0, report(1));
+  await simple({ enabled: false }, tenant);
+  await tenant.engine.recheck(tenant.tenantId, [], t0); // reads the rules
+  await tenant.put(t0, report(2));
+  expect([await facts(), await cursors(tenant)]).toEqual([[false, false], 0]);
+  await tenant.rule({ name: "r", triggers: ["disks"] });
+  await tenant.put(t0, report(3));
+  expect([await facts(), await cursors(tenant), await occasions(tenant)]).toEqual([[false, false, true], 1, ["first"]]);
+  await tenant.rule({ name: "r", triggers: ["disks"], enabled: false });
+  await tenant.put(t0, report(4));
+  await tenant.put(t0, report(5));
+  expect([(await facts()).at(-1), await cursors(tenant)]).toEqual([false, 0]);
+});
+
+test("what comes while no rule is enabled follows changes that wait: an alert that ends meanwhile is not left open", async () => {
+  const tenant = await simple();
+  await tenant.store(t0, report(1));
+  await tenant.rule({ name: "r", triggers: ["disks"], enabled: false });
+  await tenant.store(t0 + 1, report(2, { status: Status.CLOSED }));
+  await tenant.rule({ name: "r", triggers: ["disks"], sendUpdates: true });
+  await tenant.match(t0 + 10);
+  expect(await occasions(tenant)).toEqual(["first", "clear"]);
+});
+
+test("no row behind a cursor is removed, however old it is", async () => {
+  const tenant = await simple();
+  await tenant.put(t0, report(1));
+  for (let i = 2; i < 5; i++) await tenant.store(t0 + i, report(i, web(i)));
+  await pruneFeed(sql, tenant.tenantId, t0 + 10 * Number(feedMs));
+  const rows = () => sql`select from feed where tenant_id = ${tenant.tenantId}`;
+  expect((await rows()).count).toBe(3);
+  await tenant.match(t0 + 10);
+  expect(await tenant.deliveries()).toHaveLength(4);
+  await pruneFeed(sql, tenant.tenantId, t0 + 10 * Number(feedMs));
+  expect((await rows()).count).toBe(1);
+});
+
+test("what a process that died has stored is matched by a job of any server, which goes when nothing is left", async () => {
+  const tenant = await simple();
+  await tenant.store(t0, report(1));
+  const kind = kindOf(another(tenant), feedKind(rulesName));
+  expect(await runOnce(tenant, kind, t0 + 999)).toBe("none");
+  expect(await runOnce(tenant, kind, t0 + 1000)).toBe("done");
+  expect(await occasions(tenant)).toEqual(["first"]);
+  expect(await runOnce(tenant, kind, t0 + 60_000)).toBe("none");
+});
+
+test("a row that cannot be read keeps nothing from being matched that follows it", async () => {
+  const causes: object[] = [];
+  const tenant = await simple();
+  const log = { error: (fields: object) => void causes.push(fields) };
+  const consumer = feedConsumer(sql, tenant.engine.consumer, { nowMs: () => t0, log });
+  const breaks: ((facts: string) => string)[] = [
+    () => "{",
+    () => "[]",
+    (facts) => facts.replace(/"texts":\[.*?\]/, '"texts":[]'),
+    (facts) => facts.replace('"disk full"', "7"),
+  ];
+  for (const [i, broken] of breaks.entries()) {
+    await tenant.store(t0, report(1, web(`broken-${i}`)));
+    const [{ facts, position }] = await sql<[{ facts: string; position: bigint }]>`
+      select facts, position from feed where tenant_id = ${tenant.tenantId} order by position desc limit 1`;
+    await sql`update feed set facts = ${broken(facts)} where tenant_id = ${tenant.tenantId} and position = ${position}`;
+    await tenant.store(t0, report(1, web(`whole-${i}`)));
+    expect(await consumer.consume(tenant.tenantId)).toBe("end");
+    expect(causes).toHaveLength(i + 1);
+  }
+  expect(causes[0]).toMatchObject({ tenant: tenant.tenantId, cause: expect.stringContaining("JSON") });
+  const entities = (await tenant.deliveries()).map(({ entity }) => entity).sort();
+  expect(entities).toEqual(breaks.map((_, i) => `web-whole-${i}`));
+});
+
+test("a fact that always fails is set aside, what stands beside it is matched; it counts as failing, and runs again until it succeeds", async () => {
+  const tenant = await simple();
+  const items = Array.from({ length: 20 }, (_, i) => report(1, web(i)));
+  await tenant.store(t0, ...items);
+  // No column of what is noted holds such a severity.
+  const [{ facts }] = await sql<[{ facts: string }]>`select facts from feed where tenant_id = ${tenant.tenantId}`;
+  const stored = JSON.parse(facts);
+  stored.changes[7][3][0] = 99_999;
+  await sql`update feed set facts = ${JSON.stringify(stored)} where tenant_id = ${tenant.tenantId}`;
+  await tenant.match(t0);
+  expect(await tenant.deliveries()).toHaveLength(19);
+  expect(tenant.consumer.stats().setAside).toBe(1);
+
+  const aside = kindOf(tenant, `${rulesName}.aside`);
+  expect(await runOnce(tenant, aside, t0)).toBe("failed");
+  const failing = (await backlogs(pool, t0)).find(({ kind }) => kind === aside.name);
+  expect(failing).toMatchObject({ failing: 1 });
+  const told = new Set((await tenant.deliveries()).map(({ entity }) => entity));
+  const [left] = items.filter(({ dimensions }) => !told.has(dimensions.source ?? ""));
+  const [{ event_id: eventId }] = await sql<[{ event_id: Buffer }]>`
+    select e.id as event_id from events e join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
+    where e.tenant_id = ${tenant.tenantId} and n.dimensions ->> 'source' = ${left?.dimensions.source ?? ""}`;
+  expect(await asideOf(sql, tenant.tenantId, rulesName, { eventId, number: 1 })).toMatchObject({
+    cause: expect.stringContaining("99999"),
+  });
+
+  await sql`update jobs set payload = replace(payload::text, '99999', '4')::jsonb where tenant_id = ${tenant.tenantId}`;
+  expect(await runOnce(tenant, aside, t0 + 120_000)).toBe("done");
+  expect(await tenant.deliveries()).toHaveLength(20);
+});
+
+onOnePostgres("triggers")("nothing is set aside for what no fact is to blame for, such as a full disk", async () => {
+  const tenant = await simple();
+  await tenant.store(t0, report(1));
+  await sql.unsafe(`create function refuse() returns trigger language plpgsql as
+    $$ begin raise exception 'No space left on device' using errcode = '53100'; end $$`);
+  await sql`create trigger refused before insert on due_deliveries for each row execute function refuse()`;
+  for (let i = 0; i < 10; i++) await expect(tenant.match(t0)).rejects.toThrow("No space left");
+  await sql`drop trigger refused on due_deliveries`;
+  await tenant.match(t0);
+  expect([await occasions(tenant), tenant.consumer.stats().setAside]).toEqual([["first"], 0]);
+});
+
+test("of two servers one matches at a time, and a transaction that fails leaves all as it was", async () => {
+  const items = Array.from({ length: 30 }, (_, i) => report(i, { ...web(i % 7), status: 1 + 2 * (i % 2) }));
+  const tenant = await simple();
+  for (const each of items) await tenant.store(t0, each);
+  let fails = 3;
+  async function server() {
+    const { consumer } = ruleEngine(
+      sql,
+      () => undefined,
+      () => t0,
+    );
+    const killed: typeof consumer = {
+      ...consumer,
+      async batch(tx, tenantId, facts, times) {
+        const consumed = await consumer.batch(tx, tenantId, facts.slice(0, 4), times);
+        if (fails-- > 0) throw Object.assign(new Error("the server is killed"), { code: "57P01" });
+        return consumed;
+      },
+    };
+    const running = feedConsumer(sql, killed, { nowMs: () => t0 });
+    while (await isBehind(tenant)) await running.consume(tenant.tenantId).catch(() => undefined);
+  }
+  await Promise.all([server(), server()]);
+  const expected = await simple();
+  for (const each of items) await expected.put(t0, each);
+  const byEntity = async (of: TestTenant) =>
+    [...Map.groupBy(await of.deliveries(), ({ entity }) => entity)]
+      .map(([entity, all]) => [entity, all.map(({ occasion }) => occasion).sort()])
+      .sort();
+  expect(await byEntity(tenant)).toEqual(await byEntity(expected));
+  expect(await byEntity(tenant)).toHaveLength(7);
+});
+
+/** A rule's first notification that waits for the end of its delay, at t0 + 5 s. */
+async function delayed(tenant: TestTenant) {
+  await tenant.put(t0, report(1));
+  const [first] = await sql<{ id: string; ruleId: string; subject: Buffer; eventId: Buffer; entityId: Buffer }[]>`
+    select id, rule_id as "ruleId", subject, event_id as "eventId", entity_id as "entityId" from due_deliveries
+    where tenant_id = ${tenant.tenantId}`;
+  if (first === undefined) throw new Error("nothing was decided");
+  const subject = { key: first.subject, eventId: first.eventId, number: 1, entityId: first.entityId };
+  const times = { createdMs: t0, dueMs: t0 + 5000, tries: 0 };
+  const delivery = { ...first, destinationName: "d", subject, occasion: "first" as const, told: {}, ...times };
+  return async () => (await tenant.engine.recheck(tenant.tenantId, [delivery], t0 + 6000)).get(first.id);
+}
+
+test("a look at the end of a delay waits for changes from before it, not for later ones, of which there may always be some", async () => {
+  const [before, after] = [await simple({ delaySec: 5 }), await simple({ delaySec: 5 })];
+  const verdict = await delayed(before);
+  await before.store(t0 + 1, report(2, { status: Status.CLOSED }));
+  expect(await verdict()).toEqual({ send: "later" });
+  await before.match(t0 + 6000);
+  expect(await verdict()).toEqual({ send: false, reason: "the condition is over" });
+
+  const verdictAfter = await delayed(after);
+  await after.store(t0 + 5001, report(2, web("another")));
+  expect(await verdictAfter()).toMatchObject({ send: true });
+  expect(await isBehind(after)).toBe(true);
+});
+
+test("while too much of a tenant waits no more is taken of it, of others it is", async () => {
+  const [tenant, other] = [await simple(), await simple()];
+  const consumer = feedConsumer(
+    sql,
+    { ...tenant.engine.consumer, batch: async () => ({ taken: 0 }) },
+    { nowMs: () => t0 },
+  );
+  const store = storingChanges({ consumers: [consumer], onStored: consumer.stored });
+  const put = (n: number) =>
+    ingestEvents(sql, tenant.tenantId, [report(n, web(n))], { nowMs: t0, store, known: entityCache() });
+  const refused = async (expected: boolean) => {
+    for (let i = 0; i < 100; i++) {
+      try {
+        consumer.check(tenant.tenantId);
+        if (!expected) return;
+      } catch (error) {
+        if (expected) {
+          expect(error).toMatchObject({ code: 8, rawMessage: expect.stringContaining("changes of events wait") });
+          return;
+        }
+      }
+      await sleep(50);
+    }
+    throw new Error("nothing has changed");
+  };
+  await put(1);
+  await refused(false);
+  await sql`update feed set fact_count = 50001 where tenant_id = ${tenant.tenantId}`;
+  await put(2);
+  await refused(true);
+  consumer.check(other.tenantId);
+  await tenant.match(t0);
+  await refused(false);
+  await consumer.stop();
+});
+
+test("what a server of 0.2 has left unmatched comes first; what it has matched by itself ends what was matched after it", async () => {
+  const tenant = await simple();
+  const { tenantId } = tenant;
+  /** Stores as 0.2 does: no facts; what is left is in a row of its own, with a job. */
+  async function older(leaves: boolean, nowMs: number, ...items: ReturnType<typeof report>[]) {
+    const stored = storingChanges({});
+    await ingestEvents(sql, tenantId, items, {
+      nowMs,
+      known: entityCache(),
+      async store(tx, locked, changes, ...more) {
+        await stored(tx, locked, changes, ...more);
+        if (!leaves) return;
+        const [text] = await encodeFacts(factsOf(changes), () => undefined);
+        const row = JSON.parse(text?.text ?? "");
+        for (const change of row.changes) change[1][2] = change[1][2] === null;
+        await tx`
+          insert into unmatched_changes (tenant_id, position, id, created_ms, count, done, bytes, changes)
+          values (${tenantId}, 1, ${randomUUID()}, ${nowMs}, 1, 0, 1, ${JSON.stringify(row)})`;
+        await tx`
+          insert into jobs (tenant_id, kind, id, payload, size, due_ms, created_ms, fence, lease_until_ms, failures)
+          values (${tenantId}, 'notifications.match', ${randomUUID()}, '{}', 1, ${nowMs}, ${nowMs}, 0, 0, 0)`;
+      },
+    });
+  }
+  const unmatched = tenant.engine.kinds.find(({ name }) => name === "notifications.match") as JobKind;
+  await older(true, t0, report(1));
+  await tenant.store(t0 + 1, report(2, { status: Status.CLOSED }));
+  expect(await tenant.consumer.consume(tenantId)).toBe("busy");
+  while ((await runOnce(tenant, unmatched, t0 + 10)) !== "none");
+  await tenant.match(t0 + 10);
+  expect(await occasions(tenant)).toEqual(["first", "clear"]);
+
+  await tenant.store(t0 + 20, report(3));
+  await older(false, t0 + 21, report(4, { status: Status.CLOSED }));
+  await tenant.match(t0 + 30);
+  expect(await occasions(tenant)).toEqual(["first", "clear", "first", "clear"]);
+});
