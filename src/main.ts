@@ -5,6 +5,7 @@ import { allCommands, helpOf, troubleWith, type Usage, usageLine } from "./cli/c
 import { consoleCommand, consoleUsage } from "./cli/console.ts";
 import { credentialCommand, credentialUsage } from "./cli/credentials.ts";
 import { distributeCommand, distributeUsage } from "./cli/distribute.ts";
+import { entityCommand, entityUsage } from "./cli/entities.ts";
 import { lostDatabase } from "./cli/lost-database.ts";
 import { type PrometheusWish, prometheusLines, prometheusWish } from "./cli/prometheus.ts";
 import { schemaCommand, schemaUsage } from "./cli/schema.ts";
@@ -37,6 +38,7 @@ const usage: Usage = [
   ["", "prometheus.yml, with a key that may only send; of several tenants, name one"],
   ["migrate", "bring the database's schema up to date, and do nothing else"],
   ...tenantUsage,
+  ...entityUsage,
   ...consoleUsage,
   ...credentialUsage,
   ...transferUsage,
@@ -194,7 +196,8 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   const config = readConfig(process.env, didYouMean);
-  const work = tenantCommand(args) ?? consoleCommand(args, config) ?? credentialCommand(args, config);
+  const work =
+    tenantCommand(args) ?? entityCommand(args) ?? consoleCommand(args, config) ?? credentialCommand(args, config);
   const transfer = transferCommand(args, config);
   const distribution = distributeCommand(args, config);
   const forPrometheus = command === "serve" ? prometheusWish(rest) : undefined;

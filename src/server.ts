@@ -31,6 +31,7 @@ import {
   eventFieldDictionaryService,
   metricDictionaryService,
 } from "./dictionary/service.ts";
+import { keepsIdentity } from "./entities/earlier-identity.ts";
 import { entityCache } from "./entities/entity-cache.ts";
 import { entityService } from "./entities/service.ts";
 import { storingChanges } from "./events/changes.ts";
@@ -268,6 +269,7 @@ export async function startServer(
     openAlerts: openAlerts.bind(undefined, pool.sql),
     standing: notifications.standing,
     silences: notifications.silences,
+    keepsIdentity: keepsIdentity.bind(undefined, pool.sql),
     stopping: stopping.signal,
   });
 

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { EventSchema } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { clientOf, failureOf } from "../frame/calls.ts";
-import { csvLine, download } from "../parts/download.ts";
+import { byteOrderMark, csvLine, download } from "../parts/download.ts";
 import { fieldText } from "./columns.tsx";
 import { type QueryInit, type Sort, sortBy } from "./query.ts";
 import { severityOf, statusWord } from "./words.tsx";
@@ -40,7 +40,7 @@ export function Export({
     state.value = { done: 0, of: 0, end };
     const texts: string[] = [];
     const fields = [...csvFields, ...columns];
-    if (form === "csv") texts.push(csvLine(["id", "severity", "status", ...fields]));
+    if (form === "csv") texts.push(byteOrderMark + csvLine(["id", "severity", "status", ...fields]));
     try {
       for (let cursor: string | undefined = "", done = 0; cursor !== undefined; ) {
         const asked = { ...query(), sortBy: sortBy(sort()), pageInput: { limit: 500, cursor } };

@@ -24,7 +24,8 @@ export function oneLine(text: string): string {
   return /\p{Cc}/u.test(text) ? text.replaceAll(/\p{Cc}/gu, " ") : text;
 }
 
-/** The same but for the ends of lines and tabs. */
+/** The same, but ends of lines and tabs stay. */
 export function lines(text: string): string {
+  if (!/[^\P{Cc}\n\t]/u.test(text)) return text;
   return text.replaceAll("\r\n", "\n").replaceAll(/[^\P{Cc}\n\t]/gu, " ");
 }

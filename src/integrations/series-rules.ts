@@ -8,7 +8,7 @@ const characterBytes = 4;
 export const nameBytesMax = characterBytes * nameCharactersMax;
 export const valueBytesMax = characterBytes * valueCharactersMax;
 /** Labels that a series may have, beside what identifies its entity. */
-const labelsMax = 32;
+const labelsMax = 64;
 
 /** Whether a text has more characters, which are code points. */
 function longer(text: string, max: number): boolean {

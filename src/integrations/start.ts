@@ -18,6 +18,7 @@ interface Options extends Omit<Serving, "counts" | "startTime"> {
   openAlerts(tenantId: string): AsyncIterable<readonly OpenAlert[]>;
   standing: IntegrationParts["standing"];
   silences: IntegrationParts["silences"];
+  keepsIdentity: IntegrationParts["keepsIdentity"];
 }
 
 /** The protocols of other tools: their routes, and what came over them. */
@@ -28,6 +29,7 @@ export function startIntegrations({
   openAlerts,
   standing,
   silences,
+  keepsIdentity,
   stopping,
   ...serving
 }: Options): {
@@ -41,6 +43,7 @@ export function startIntegrations({
     models,
     events,
     points,
+    keepsIdentity,
     lane: events.lane,
     alertsMax: config.receiverItemsMax,
     open: openAlerts,

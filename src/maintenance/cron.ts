@@ -35,6 +35,8 @@ export const cronFields = {
   year: { min: 1970, max: 9999 },
 } as const satisfies Record<string, CronField>;
 
+const sunday = cronFields.dayOfWeek.max;
+
 /**
  * The values of a cron field: `*` or `?`, values, ranges `a-b`, steps `/n` after a `*`, a value or a range, and lists of
  * these between commas. Undefined: all values. "broken": the text is none of these.
@@ -68,6 +70,11 @@ function addPart(values: Uint8Array, part: string, { min, max, names = {} }: Cro
   const open = star || (last === undefined && step !== undefined);
   const to = open ? max : valueOf(last ?? (first as string));
   const by = Number(step ?? 1);
+  // A range of weekdays that begins with Sunday, the last of them here.
+  if (max === sunday && from === sunday && to !== undefined && to < sunday && by > 0) {
+    for (let value = 0; value <= to; value += by) values[value === 0 ? sunday : value] = 1;
+    return true;
+  }
   if (from === undefined || to === undefined || by < 1 || from > to) return false;
   if (by === 1) values.fill(1, from, to + 1);
   else for (let value = from; value <= to; value += by) values[value] = 1;

@@ -1,5 +1,5 @@
-/** Pieces of a key: 64 dimensions, 32 labels, the metric, its metadata, and room for more. */
-export const piecesMax = 100;
+/** Pieces of a key: 64 dimensions, 64 labels, the metric, its metadata, and room for more. */
+export const piecesMax = 132;
 
 /**
  * The bytes by which something is looked up, in pieces that count as if they followed each other. One object serves all look-ups: points

@@ -49,11 +49,15 @@ export interface Notification {
     readonly status: Status;
     readonly acknowledged: boolean;
     readonly timeMs: number;
+    /** When its occurrence began; absent: it has none. */
+    readonly startMs?: number;
     /** Of the occurrence's instances. */
     readonly count: bigint;
     readonly metadata: JsonObject;
     /** What distinguishes it from others of its name on its entity; absent: nothing. */
     readonly dedupKey?: string;
+    /** The labels of the alert that it is, where its metadata do not hold them whole. */
+    readonly alertLabels?: Readonly<Record<string, string>>;
     /** When its occurrence expires; absent: never. */
     readonly expiresMs?: number;
   };

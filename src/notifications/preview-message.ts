@@ -125,6 +125,7 @@ function sampleSubject(timeMs: number): ReturnType<typeof previewSubject> {
       status: Status.OPEN,
       acknowledged: false,
       timeMs,
+      startMs: timeMs,
       count: 1n,
     },
     entity: { id: "sample", name: "sample entity", dimensions: { source: "sample" } },

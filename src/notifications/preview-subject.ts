@@ -97,7 +97,9 @@ export function previewSubject(
       timeMs: Number(row.last_seen_ms),
       count: row.instance_count,
       metadata: row.metadata as JsonObject,
+      startMs: Number(row.start_ms),
       ...(row.dedup_key !== null && { dedupKey: row.dedup_key }),
+      ...(row.alert_labels !== null && { alertLabels: row.alert_labels }),
       ...(row.expires_ms !== null && { expiresMs: Number(row.expires_ms) }),
     },
     entity: {

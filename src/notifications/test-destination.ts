@@ -61,6 +61,7 @@ function testNotification(tenant: Notification["tenant"], destination: string, n
       status: Status.OPEN,
       acknowledged: false,
       timeMs: nowMs,
+      startMs: nowMs,
       count: 1n,
       metadata: {},
     },

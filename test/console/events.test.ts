@@ -57,6 +57,14 @@ describe("the list of events", () => {
     },
   );
 
+  onPage("shows characters that change the direction of reading", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [{ name: "annex\u202Etxt.exe", source: "a" }]);
+    await page.logIn(tenant);
+    await page.getByText("annex[U+202E]txt.exe").first().waitFor();
+    expect(page.held()).not.toContain("\u202E");
+  });
+
   onPage("takes conditions; what the server refuses stands at its condition", async (page) => {
     const tenant = await testTenant(sql);
     await sendEvents(server, tenant, [
@@ -102,7 +110,9 @@ describe("the list of events", () => {
       await page.getByRole("button", { name }).click();
       return (await page.downloaded()).text;
     };
-    const lines = (await saved("Export CSV")).trim().split("\r\n");
+    const csv = await saved("Export CSV");
+    expect(csv.charCodeAt(0)).toBe(0xfeff);
+    const lines = csv.slice(1).trim().split("\r\n");
     expect(lines[0]).toMatch(/^id,severity,status,name,.*,dimensions\.source$/);
     expect(lines).toHaveLength(121);
     expect(lines[1]).toContain(`"'=1+1, ""quoted"""`);

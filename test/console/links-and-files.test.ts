@@ -11,8 +11,8 @@ test("a link keeps names and parameters apart, whatever is in them", () => {
 
 test("no cell of a CSV file is a formula; numbers stay numbers, and what separates cells is quoted", () => {
   const [cells, safe] = [
-    ["=1+1", "+1", "-1+1", "@a", "\ta", "-1.5", 'a,"b"'],
-    ["'=1+1", "'+1", "'-1+1", "'@a", "'\ta", "-1.5", '"a,""b"""'],
+    ["=1+1", "+1", "-1+1", "@a", "\ta", "-1.5", 'a,"b"', "＝1", "＋1", " =1", "\ufeff=1", "\n=1"],
+    ["'=1+1", "'+1", "'-1+1", "'@a", "'\ta", "-1.5", '"a,""b"""', "'＝1", "'＋1", "' =1", "'\ufeff=1", `"'\n=1"`],
   ];
   expect(csvLine(cells)).toBe(`${safe.join(",")}\r\n`);
 });

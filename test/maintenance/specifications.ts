@@ -170,6 +170,22 @@ export const specifications: readonly Specification[] = [
     { zone: berlin, start: "2026-01-01T00:00", day: ({ weekday }) => weekday === 7, hours: [3], minutes: [0] },
   ),
   spec(
+    "cron: a range that begins with Sunday",
+    { type: 7, cronMinutes: "0", cronHours: "3", dayOfWeek: "SUN-THU" },
+    {
+      zone: berlin,
+      start: "2026-01-01T00:00",
+      day: ({ weekday }) => weekday === 7 || weekday <= 4,
+      hours: [3],
+      minutes: [0],
+    },
+  ),
+  spec(
+    "every week, by a range that begins with Sunday",
+    { type: 4, interval: 1, dayOfWeek: "SUN-TUE" },
+    { zone: berlin, start: "2026-01-04T22:00", day: ({ weekday }) => weekday === 7 || weekday <= 2 },
+  ),
+  spec(
     "cron: one year",
     { type: 7, cronMinutes: "0", cronHours: "?", dayOfMonth: "*", month: 6, year: 2027 },
     {

@@ -130,9 +130,23 @@ describe("a mail", () => {
         /Entity: web-1\r\nhost: web-1\r\nsite: Köln\r\nEvent: disk-full\r\nSeverity: ERROR/,
       );
       expect(bodies(first)).toContain("https://belfry.example.com/console/#/occurrences/");
-      expect(header(clear, "Subject")).toBe("Cleared: Disk /var is 97 % full (web-1)");
-      expect(bodies(clear)).toContain("CLEARED");
+      expect(header(clear, "Subject")).toBe("Resolved: Disk /var is 97 % full (web-1)");
+      expect(bodies(clear)).toContain("RESOLVED");
       expect(bodies(metric)).toContain("Metric: cpu.busy 97.5");
+    }));
+
+  test("has each sign of a value once, in its subject and as HTML", () =>
+    withRelay({}, async (place, { mails }) => {
+      const { rule } = notificationOf();
+      const notification = notificationOf({
+        rule: { ...rule, message: "{{event.summary}}" },
+        event: { summary: "a & b" },
+      });
+      await place.send(email({ subject: "{{event.summary}}" }), { notification });
+      const { raw } = mails[0] as (typeof mails)[0];
+      expect(header(raw, "Subject")).toBe("a & b");
+      expect(bodies(raw)).toContain("a &amp; b");
+      expect(bodies(raw)).not.toContain("&amp;amp;");
     }));
 
   test("that follows another is a reply to the first", () =>

@@ -151,7 +151,7 @@ describe("a record", () => {
     expect(system.rows[0]?.work_notes).toMatch(/^Acknowledged: /);
     await place.send(itsm(), { notification: update("clear"), state });
     expect(system.rows).toHaveLength(1);
-    expect(system.rows[0]).toMatchObject({ state: "6", close_notes: "Cleared: Disk /var is 97 % full on web-1" });
+    expect(system.rows[0]).toMatchObject({ state: "6", close_notes: "Resolved: Disk /var is 97 % full on web-1" });
     expect(system.rows[0]?.close_code).toBeUndefined();
     expect(asked().filter((request) => request.startsWith("PATCH"))).toHaveLength(3);
   });

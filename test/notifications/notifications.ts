@@ -21,6 +21,7 @@ export function notificationOf(
     status: Status.OPEN,
     acknowledged: false,
     timeMs: Date.UTC(2026, 10, 22, 9, 59, 30),
+    startMs: Date.UTC(2026, 10, 22, 9, 30, 0),
     count: 3n,
     metadata: { mount: "/var", free: 1.2 },
   };

@@ -60,6 +60,13 @@ test("a card has a title, the text, facts of the event and a way to it", async (
     { title: "Status", value: "OPEN" },
     { title: "Count", value: "3" },
     { title: "Time", value: "2026-11-22T10:00:00.000Z" },
+    { title: "alertname", value: "disk-full" },
+    { title: "severity", value: "error" },
+    { title: "type", value: "storage" },
+    { title: "host", value: "web-1" },
+    { title: "site", value: "Köln" },
+    { title: "mount", value: "/var" },
+    { title: "free", value: "1.2" },
   ]);
   expect(actions).toEqual([
     { type: "Action.OpenUrl", title: "Show event", url: expect.stringMatching(/^https:\/\/belfry\.example\.com\//) },
@@ -89,7 +96,7 @@ test.each([
   });
   const { title } = lastCard();
   expect(title.color).toBe(color);
-  expect(title.text?.startsWith("Cleared: ")).toBe(clear);
+  expect(title.text?.startsWith("Resolved: ")).toBe(clear);
 });
 
 test("a metric has its value in place of the event's facts", async () => {
@@ -135,7 +142,9 @@ test("what it would send is read as text", async () => {
   const type = create(DestinationTypeSchema, { type: officeChat({ text: "{{{event.name}}}" }) });
   expect(await compose(type, notificationOf(), place.world)).toEqual({
     subject: "Disk /var is 97 % full",
-    body: "disk-full\nEntity: web-1\nSeverity: ERROR\nStatus: OPEN\nCount: 3\nTime: 2026-11-22T10:00:00.000Z",
+    body: expect.stringMatching(
+      /^disk-full\nEntity: web-1\nSeverity: ERROR\nStatus: OPEN\nCount: 3\nTime: 2026-11-22T10:00:00.000Z\nalertname: disk-full\n/,
+    ),
   });
 });
 

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
+import { tool } from "../integrations/calls.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
@@ -45,12 +46,27 @@ beforeAll(async () => {
 const shown = async (body: object) => await call("POST", path, { occurrenceId: id, ...body });
 
 describe("a message that is not stored", () => {
-  test("is rendered for an occurrence as deliveries are, two braces escaped, three not", async () => {
+  test("is rendered for an occurrence as deliveries are, and text is not escaped for HTML", async () => {
     const message = "{{event.name}} {{{event.name}}} on {{{entity.dimensions.rack.row}}} by {{{rule.name}}}";
     expect(await shown({ message, ruleName: "page" })).toMatchObject({
       status: 200,
-      body: { text: "disk &lt;full&gt; disk <full> on r1 by page", emptyNames: [], previews: [], matches: false },
+      body: { text: "disk <full> disk <full> on r1 by page", emptyNames: [], previews: [], matches: false },
     });
+  });
+
+  test("has an alert's labels, annotations and source, whose keys may hold full stops", async () => {
+    const labels = { alertname: "PodDown", "k8s.pod.uid": "u-1", note: "one\ntwo\u0000" };
+    const alert = { labels, annotations: { "run.book": "see\n\tthis" }, generatorURL: "http://prometheus/graph" };
+    const { headers } = await testTenant(sql);
+    const call = v1(server.url, headers);
+    expect((await tool(server, headers)("POST", "/api/v2/alerts", [alert])).status).toBe(200);
+    const message =
+      "{{event.labels.k8s.pod.uid}} {{{event.labels.note}}} {{event.annotations.run.book}} {{event.generator_url}} {{event.fields.k8s.pod.uid}} {{event.start_time}}";
+    const { body } = await call("POST", path, { message, occurrenceId: await occurrenceId(call, "PodDown") });
+    expect(body.text).toMatch(
+      /^u-1 one\ntwo\0 see\n\tthis http:\/\/prometheus\/graph u-1 \d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/,
+    );
+    expect(body.variables).toContainEqual({ name: "event.labels.k8s.pod.uid", value: "u-1" });
   });
 
   test("shows what each destination would get, in their order, and no secret", async () => {
@@ -103,9 +119,11 @@ describe("a message that is not stored", () => {
     expect(documented).toContain("event.severity");
     const listed = documented.filter((name) => !name.includes("<"));
     expect(listed.filter((name) => !values.has(name))).toEqual([]);
-    expect([...values.keys()].filter((name) => !/^(entity\.dimensions|destination)\./.test(name)).toSorted()).toEqual(
-      listed.toSorted(),
-    );
+    expect(
+      [...values.keys()]
+        .filter((name) => !/^(entity\.dimensions|destination|event\.(labels|annotations|fields))\./.test(name))
+        .toSorted(),
+    ).toEqual(listed.toSorted());
     expect(Object.fromEntries(values)).toMatchObject({
       "event.severity": "ERROR",
       "entity.dimensions.rack.row": "r1",

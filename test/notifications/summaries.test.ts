@@ -446,7 +446,7 @@ const kinds: Record<string, { type: object; seen(): { begun: number; ended: numb
     seen() {
       const all = calls().map(({ body }, i) => ({ text: body.attachments[0].text as string, body, ts: `${i + 1}.0` }));
       const begun = all.filter(({ text }) => /^CRITICAL: 3 notifications: alert/.test(text));
-      const ended = all.filter(({ text }) => /^Cleared: CRITICAL: 3 notifications: alert/.test(text));
+      const ended = all.filter(({ text }) => /^Resolved: CRITICAL: 3 notifications: alert/.test(text));
       return { begun: begun.length, ended: ended.length, ofOne: ended[0]?.body.thread_ts === begun[0]?.ts };
     },
   },
@@ -455,7 +455,7 @@ const kinds: Record<string, { type: object; seen(): { begun: number; ended: numb
     seen() {
       const cards = calls().map(({ body }) => JSON.stringify(body));
       const all = cards.filter((card) => card.includes("3 notifications: alert-"));
-      const ended = all.filter((card) => card.includes("Cleared: 3 notifications"));
+      const ended = all.filter((card) => card.includes("Resolved: 3 notifications"));
       const ofOne = ended[0]?.includes("Show notifications") === true;
       return { begun: all.length - ended.length, ended: ended.length, ofOne };
     },
@@ -476,7 +476,7 @@ const kinds: Record<string, { type: object; seen(): { begun: number; ended: numb
     type: { email: { to: "ops@example.com" } },
     seen() {
       const all = mails.mails.map(({ raw }) => raw).filter((raw) => /^Subject:.*3 notifications/m.test(raw));
-      const ended = all.filter((raw) => /^Subject: Cleared/m.test(raw));
+      const ended = all.filter((raw) => /^Subject: Resolved/m.test(raw));
       const ofOne = /^In-Reply-To: /m.test(ended[0] ?? "");
       return { begun: all.length - ended.length, ended: ended.length, ofOne };
     },

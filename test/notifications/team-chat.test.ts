@@ -57,7 +57,7 @@ test.each([
   ["acknowledged", false, "Acknowledged"],
   ["unacknowledged", false, "No longer acknowledged"],
   ["severity", false, "Severity is now ERROR"],
-  ["clear", true, "Cleared"],
+  ["clear", true, "Resolved"],
 ] as const)("what follows goes into the thread, by the channel's id: %s", async (occasion, clear, footer) => {
   const state = { ts: "1.2", channelId: "C1" };
   const outcome = await place.send(teamChat(), { notification: notificationOf({ occasion, clear }), state });
@@ -139,6 +139,15 @@ test("what the product says is shown, without the token", async () => {
   place.receiver.answer(echo);
   const { answer } = await place.send(teamChat());
   expect(answer).toBe('HTTP 200: {"ok":false,"error":"invalid_auth","got":"Bearer ********"}');
+});
+
+test("without a rule's message the text is a title, a link and labels", async () => {
+  const { rule } = notificationOf();
+  const notification = notificationOf({ rule: { ...rule, message: "" }, event: { metadata: { path: "<a>" } } });
+  await place.send(teamChat(), { notification });
+  expect(posted()[0].attachments[0].text).toMatch(
+    /^ERROR: Disk \/var is 97 % full \(web-1\)\n<https:[^|>]+\|Show event>\nalertname: disk-full\nseverity: error\ntype: storage\nhost: web-1\nsite: Köln\npath: &lt;a&gt;$/,
+  );
 });
 
 test("what it would send is its text", async () => {

@@ -30,6 +30,8 @@ const body = {
   tenant: "acme",
   timestamp: "1795341600000",
   message: "Disk /var is 97 % full on web-1",
+  url: `https://belfry.example.com/console/#/occurrences/${encodeURIComponent(`${eventId}:2`)}`,
+  occasion: "first",
   clear: false,
   rule: {
     name: "page-storage",
@@ -46,8 +48,11 @@ const body = {
     type: "storage",
     summary: "Disk /var is 97 % full",
     severity: 4,
+    severity_name: "SEVERITY_ERROR",
     status: 1,
+    status_name: "STATUS_OPEN",
     acknowledged: false,
+    start_time: "1795339800000",
     fields: { mount: "/var", free: 1.2 },
   },
   entity: { id: "ZW50aXR5LWlkLW9mLTI4LWNoYXI=", name: "web-1", dimensions: { host: "web-1", site: "Köln" } },
@@ -58,6 +63,16 @@ test("the body holds the event, the rule, the trigger and the entity", async () 
   expect(JSON.parse(last().body)).toEqual(body);
   expect(last()).toMatchObject({ method: "POST", path: "/hook" });
   expect(last().headers["content-type"]).toBe("application/json; charset=utf-8");
+});
+
+test.each(["..", "%2E.", ".\t."])("a value %j does not lead out of its segment of the path", async (name) => {
+  const url = `${place.receiver.url}/hooks/{{{event.name}}}/acme`;
+  expect(await place.send(webhook({ url }), { notification: notificationOf({ event: { name } }) })).toMatchObject({
+    result: name === ".\t." ? "sent" : "failed",
+  });
+  await place.send(webhook({ url }), { notification: notificationOf({ event: { name: "../admin?x#y" } }) });
+  expect(place.receiver.received.map((each) => each.path)).not.toContain("/acme");
+  expect(last().path).toBe("/hooks/..%2Fadmin%3Fx%23y/acme");
 });
 
 test("the body of a metric holds it in place of the event", async () => {
@@ -137,7 +152,7 @@ test("a rule without a message sends a line of its own", async () => {
   await place.send(webhook({}), { notification: { ...notification, rule } });
   expect(JSON.parse(last().body).message).toBe("ERROR: Disk /var is 97 % full (web-1)");
   await place.send(webhook({}), { notification: { ...notification, rule, clear: true, occasion: "clear" } });
-  expect(JSON.parse(last().body).message).toBe("Cleared: ERROR: Disk /var is 97 % full (web-1)");
+  expect(JSON.parse(last().body).message).toBe("Resolved: ERROR: Disk /var is 97 % full (web-1)");
   await place.send(webhook({}), { notification: { ...metricNotification(), rule } });
   expect(JSON.parse(last().body).message).toBe("cpu.busy is 97.5 on web-1");
 });

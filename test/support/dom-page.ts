@@ -104,8 +104,9 @@ function openBrowser(): Window {
     if (this.download === "") return HTMLElement.prototype.click.call(this);
     const { href, download: name } = this;
     void resolveObjectURL(href)
-      ?.text()
-      .then((text) => downloads.push({ name, text }));
+      ?.arrayBuffer()
+      // A byte order mark is part of the file.
+      .then((bytes) => downloads.push({ name, text: new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes) }));
   };
   const { showModal } = HTMLDialogElement.prototype;
   HTMLDialogElement.prototype.showModal = function () {

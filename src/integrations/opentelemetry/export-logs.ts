@@ -11,6 +11,7 @@ import { type PutKind, putList } from "../../receiver/put.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
 import type { Walk } from "./fields.ts";
+import type { Identities } from "./identities.ts";
 import { eventOfRecord, type LogEvent } from "./log-events.ts";
 import { rejections } from "./rejections.ts";
 import type { ResourceModels } from "./resource-models.ts";
@@ -22,6 +23,7 @@ const nameless = "a log record is taken when it is an event: it has an event_nam
 export interface LogsExport {
   events: PutKind<typeof EventSchema, EventItem>;
   models: ResourceModels;
+  identities: Identities;
   /** Log records that a request may have. */
   recordsMax: number;
 }
@@ -81,7 +83,7 @@ async function eachRecord(
 
 /** Stores the log records that are events, and the entities that they are of. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
 export async function exportLogs(
-  { events, models, recordsMax }: LogsExport,
+  { events, models, identities, recordsMax }: LogsExport,
   body: Uint8Array,
   call: Call,
   walkOf: () => Walk,
@@ -89,9 +91,11 @@ export async function exportLogs(
   const now = Math.floor(call.nowMs());
   const resources = new Set<ResourcePart>();
   // A request is read to its end before some of it is stored, and again while it is: never are all its events held.
-  await eachRecord(body, recordsMax, call, walkOf(), ({ resource }, event) => {
-    if (event !== undefined && event.broken === undefined) resources.add(resource);
-    return undefined;
+  const first = walkOf();
+  await eachRecord(body, recordsMax, call, first, ({ resource }, event) => {
+    if (event === undefined || event.broken !== undefined) return undefined;
+    resources.add(resource);
+    return identities.settle(resource, call, first);
   });
   // Models are the same when they are sent again: whoever hears that they failed must not have stored events.
   await models.put(resources, call, walkOf());
@@ -104,17 +108,21 @@ export async function exportLogs(
     [list, bytes] = [[], 0];
   }
   const walk = walkOf();
+  function add(part: RecordPart, { name, severity, status, body, metadata: metadataFields, timeMs }: LogEvent) {
+    const { dimensions } = entityOf(part.resource, walk);
+    const timestamp = BigInt(timeMs === 0 ? now : timeMs);
+    list.push(create(EventSchema, { name, dimensions, timestamp, severity, status, body, metadataFields }));
+    bytes += part.bytes.length;
+    return list.length >= eventsAtOnce || bytes >= bytesAtOnce ? store() : undefined;
+  }
   await eachRecord(body, recordsMax, call, walk, (part, event) => {
     if (event === undefined) others += 1;
     else if (event.broken !== undefined) mistakes.add(event.name, event.broken);
     else {
-      const { name, severity, metadata: metadataFields, timeMs } = event;
-      const { dimensions } = entityOf(part.resource, walk);
-      const timestamp = BigInt(timeMs === 0 ? now : timeMs);
-      list.push(create(EventSchema, { name, dimensions, timestamp, severity, body: event.body, metadataFields }));
-      bytes += part.bytes.length;
+      const settling = identities.settle(part.resource, call, walk);
+      return settling === undefined ? add(part, event) : settling.then(() => add(part, event));
     }
-    return list.length >= eventsAtOnce || bytes >= bytesAtOnce ? store() : undefined;
+    return undefined;
   });
   if (list.length > 0) await store();
   const refused = mistakes.count + others;

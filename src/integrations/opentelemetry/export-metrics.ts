@@ -10,6 +10,7 @@ import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
 import { readPoint, valuesOf } from "./data-points.ts";
 import type { Walk } from "./fields.ts";
+import type { Identities } from "./identities.ts";
 import { type MetricPart, partsOfBytes, textsOf } from "./metric-parts.ts";
 import { pointNames } from "./point-names.ts";
 import { rejections } from "./rejections.ts";
@@ -20,6 +21,7 @@ import type { ResourcePart } from "./resource-parts.ts";
 export interface MetricsExport {
   points: Pick<PointKinds, "putChecked" | "known">;
   models: ResourceModels;
+  identities: Identities;
   /** Data points that a request may have. */
   pointsMax: number;
 }
@@ -73,7 +75,7 @@ function tally(pointsMax: number, { reserve }: Call) {
 }
 
 /** All values of a request, by data points. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
-async function read(body: Uint8Array, { points, pointsMax }: MetricsExport, call: Call, walk: Walk) {
+async function read(body: Uint8Array, { points, pointsMax, identities }: MetricsExport, call: Call, walk: Walk) {
   const now = Math.floor(call.nowMs());
   const all: Read = {
     points: noPoints(),
@@ -92,6 +94,8 @@ async function read(body: Uint8Array, { points, pointsMax }: MetricsExport, call
     const wait = call.pace();
     if (wait !== undefined) await wait;
     if (part === undefined) continue;
+    const settling = identities.settle(part.of.resource, call, walk);
+    if (settling !== undefined) await settling;
     names.begin(part);
     all.resources.add(part.of.resource);
     for (const bytes of part.points()) {

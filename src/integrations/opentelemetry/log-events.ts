@@ -1,5 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { LogRecordSchema } from "#gen/opentelemetry/proto/logs/v1/logs_pb.ts";
 import { attributeKey } from "../foreign-keys.ts";
 import { cut } from "../foreign-texts.ts";
@@ -12,6 +12,7 @@ export interface LogEvent {
   /** ms since the epoch; 0: the sender gave none. */
   timeMs: number;
   severity: Severity;
+  status: Status;
   body: string;
   metadata: JsonObject;
   /** The rule that it breaks; it was not read further. */
@@ -47,6 +48,7 @@ export function eventOfRecord(record: Uint8Array, walk: Walk): LogEvent | undefi
     name: "",
     timeMs: 0,
     severity: Severity.DEFAULT,
+    status: Status.DEFAULT,
     body: "",
     metadata: {},
     broken: undefined,
@@ -72,6 +74,7 @@ export function eventOfRecord(record: Uint8Array, walk: Walk): LogEvent | undefi
     }
   }
   const named = found.find(({ key }) => key === nameKey);
+  if (event.severity >= Severity.ERROR) event.status = Status.OPEN;
   if (event.name === "" && named !== undefined) event.name = textOf(jsonOf(named, nameCharactersMax));
   if (event.name === "" && event.broken === undefined) return undefined;
   event.name = cut(event.name, nameCharactersMax);

@@ -19,6 +19,7 @@ import { sentAgain } from "../sent-again.ts";
 import { exportLogs } from "./export-logs.ts";
 import { exportMetrics } from "./export-metrics.ts";
 import { walkOf } from "./fields.ts";
+import { identities, type KeepsIdentity } from "./identities.ts";
 import { protobufOfJson } from "./protobuf-of-json.ts";
 import { resourceModels } from "./resource-models.ts";
 
@@ -28,14 +29,22 @@ export interface OpenTelemetryParts {
   points: Pick<PointKinds, "putChecked" | "known">;
   events: PutKind<typeof EventSchema, EventItem>;
   models: PutKind<typeof ModelSchema, ModelItem>;
+  keepsIdentity: KeepsIdentity;
 }
 
 /** What OpenTelemetry's SDKs and its Collector send: OTLP 1.x, over gRPC and HTTP. */
-export function openTelemetry({ config, points, events, models: modelsKind }: OpenTelemetryParts): Integration {
+export function openTelemetry({
+  config,
+  points,
+  events,
+  models: modelsKind,
+  keepsIdentity,
+}: OpenTelemetryParts): Integration {
   const { receiverBytesMax: bytesMax, receiverItemsMax: itemsMax } = config;
   const models = resourceModels(modelsKind);
-  const metrics = { points, models, pointsMax: itemsMax };
-  const logs = { events, models, recordsMax: itemsMax };
+  const known = identities(keepsIdentity);
+  const metrics = { points, models, identities: known, pointsMax: itemsMax };
+  const logs = { events, models, identities: known, recordsMax: itemsMax };
   const begin = () => walkOf(bytesMax);
   return {
     name: "opentelemetry",
@@ -58,7 +67,7 @@ export function openTelemetry({ config, points, events, models: modelsKind }: Op
           throw refusalOf(
             overGrpc ? Code.Unimplemented : Code.NotFound,
             404,
-            "traces are not stored here: send metrics to /v1/metrics, and events as log records to /v1/logs",
+            "traces are not stored here: send metrics to /v1/metrics, and events as log records to /v1/logs; OTEL_TRACES_EXPORTER=none keeps an SDK from sending traces",
           );
         },
       },

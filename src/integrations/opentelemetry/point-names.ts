@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { NewSeries, ReadPoints } from "../../metrics/point-batch.ts";
 import { keptKey, kinds, ownerOf, setKey } from "../../metrics/series-key.ts";
 import { found, type TenantSeries } from "../../metrics/series-memory.ts";
-import { cut, oneLine } from "../foreign-texts.ts";
+import { cut, lines, oneLine } from "../foreign-texts.ts";
 import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
 import { attributeIn, jsonOf, textOf } from "./attributes.ts";
 import { type DataPoint, ownLabels, shapeOf, valueNamesOf } from "./data-points.ts";
@@ -41,7 +41,7 @@ interface Naming {
 const factCharactersMax = 1024;
 /** Bytes of a metric's head, beyond which it is looked up by its texts: what they may have is less. */
 const headBytesMax = 8192;
-const short = (text: string) => cut(oneLine(text), factCharactersMax).toWellFormed();
+const short = (text: string) => cut(text, factCharactersMax).toWellFormed();
 const kindNumbers = Object.fromEntries(Object.keys(pointSchemas).map((kind, i) => [kind, i])) as Record<
   PointKind,
   number
@@ -163,7 +163,7 @@ function namesMade(
   walk: Walk,
 ): { names: SeriesName[]; broken: string | undefined } {
   const { name, ...texts } = textsOf(head, walk);
-  const [unit, description] = [short(texts.unit), short(texts.description)];
+  const [unit, description] = [short(oneLine(texts.unit)), short(lines(texts.description))];
   const names = valueNamesOf(point, kind).map(([suffix, own, value = ""]): SeriesName => {
     const units = counting.has(suffix) ? "" : unit;
     return { metric: name === "" ? "" : `${name}${suffix}`, units, description, instrument, own, value };

@@ -31,12 +31,23 @@ export interface ResourcePart {
   digest?: Buffer;
   /** Set when it is read. */
   entity?: ResourceEntity;
+  /** Its identity has been asked for. */
+  settled?: true;
 }
 
 /** Makes the digest of a resource, once. */
 export function resourceDigest(resource: ResourcePart): Buffer {
   resource.digest ??= hash("sha256", resource.bytes, "buffer");
   return resource.digest;
+}
+
+/** Makes a resource the entity that it was to versions before. @throws code 3 */
+export function keepEarlier(resource: ResourcePart, walk: Walk): void {
+  const { earlier } = entityOf(resource, walk);
+  if (earlier === undefined) return;
+  resource.entity = earlier.entity;
+  // What is remembered by its digest is of another entity.
+  resource.digest = hash("sha256", Buffer.concat([resourceDigest(resource), Buffer.from("earlier")]), "buffer");
 }
 
 /** Reads a resource, once. @throws code 3 */

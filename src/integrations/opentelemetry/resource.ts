@@ -14,17 +14,14 @@ export interface ResourceEntity {
   dimensions: Record<string, string>;
   /** Makes all other attributes, as far as they fit into a model. */
   metadata(): JsonObject;
+  /** The entity that it was to versions before 0.3.0, and an attribute that tells that one from others; absent: it was the same. */
+  readonly earlier?: { readonly entity: ResourceEntity; readonly key: string | undefined };
 }
 
-/** Attributes that identify a resource, by the semantic conventions: the first list of which all are there. */
-const identities: readonly { keys: readonly string[]; optional?: readonly string[] }[] = [
-  { keys: ["service.instance.id", "service.name"], optional: ["service.namespace"] },
-  { keys: ["k8s.pod.uid"] },
-  { keys: ["container.id"] },
-  { keys: ["host.id"] },
-  { keys: ["host.name"] },
-  { keys: ["service.name"] },
-];
+/** Attributes of which the first one that is there identifies a resource. */
+const single = ["k8s.pod.uid", "container.id", "host.id", "host.name", "service.name"];
+/** Attributes of which the first one that is there distinguishes instances of a service. */
+const ofInstance = ["service.instance.id", ...single.slice(0, -1)];
 const dimensionsMax = 64;
 const valueCharactersMax = 1024;
 /** Attributes, references and their keys beyond are passed over. */
@@ -42,8 +39,8 @@ const dimension = (attribute: Attribute | undefined) =>
   attribute === undefined ? "" : cut(oneLine(textOf(jsonOf(attribute, valueCharactersMax))), valueCharactersMax);
 
 /**
- * The entity of a resource: by its entity references, else by the first list of attributes above, else by all of them (the
- * first 64 by key); `source=opentelemetry` without any. Attributes that are larger than a model are passed over.
+ * The entity of a resource: by its entity references, else by its service and the instance of that, else by one of the attributes
+ * above, else by all of them (the first 64 by key); `source=opentelemetry` without any. Attributes that are larger than a model are passed over.
  * @throws code 3 for what cannot be decoded
  */
 export function entityOfResource(resource: Uint8Array, walk: Walk): ResourceEntity {
@@ -66,7 +63,18 @@ export function entityOfResource(resource: Uint8Array, walk: Walk): ResourceEnti
       references.push(keys);
     }
   }
-  const keys = identifying(references, attributes) ?? [...attributes.keys()];
+  const { now, earlier } = identifying(references, attributes);
+  const made = entityOfKeys(now ?? [...attributes.keys()], attributes);
+  if (earlier === undefined) return made;
+  const before = entityOfKeys(earlier, attributes);
+  if (Object.keys(before.dimensions).join() === Object.keys(made.dimensions).join()) return made;
+  return {
+    ...made,
+    earlier: { entity: before, key: now?.find((key) => !earlier.includes(key) && attributes.has(key)) },
+  };
+}
+
+function entityOfKeys(keys: string[], attributes: ReadonlyMap<string, Attribute>): ResourceEntity {
   const dimensions = keys.sort().slice(0, dimensionsMax);
   return {
     dimensions:
@@ -90,14 +98,27 @@ function metadataOf(attributes: ReadonlyMap<string, Attribute>, without: Readonl
   return Object.fromEntries(metadata);
 }
 
+const listOf = (key: string | undefined) => (key === undefined ? undefined : [key]);
+
+/** The identifying attributes of a resource: today's, and before 0.3.0. */
+interface Identifying {
+  readonly now: string[] | undefined;
+  readonly earlier: string[] | undefined;
+}
+
 /** All entities that a resource refers to are one here: their order means nothing, and a service on a host is both. */
-function identifying(
-  references: readonly string[][],
-  attributes: ReadonlyMap<string, Attribute>,
-): string[] | undefined {
-  const complete = (keys: readonly string[]) => keys.length > 0 && keys.every((key) => attributes.has(key));
-  const referred = references.filter(complete).flat();
-  if (referred.length > 0) return [...new Set(referred)];
-  const found = identities.find(({ keys }) => complete(keys));
-  return found && [...found.keys, ...(found.optional ?? []).filter((key) => attributes.has(key))];
+function identifying(references: readonly string[][], attributes: ReadonlyMap<string, Attribute>): Identifying {
+  const has = (key: string) => attributes.has(key);
+  const referred = references.filter((keys) => keys.length > 0 && keys.every(has)).flat();
+  if (referred.length > 0) return { now: [...new Set(referred)], earlier: undefined };
+  const first = single.find(has);
+  const [namespace, service] = [["service.namespace"].filter(has), attributes.get("service.name")];
+  const earlier =
+    service !== undefined && has("service.instance.id")
+      ? ["service.instance.id", "service.name", ...namespace]
+      : listOf(first);
+  // What an SDK makes up where nobody has named the service.
+  if (service === undefined || textOf(jsonOf(service, valueCharactersMax)).startsWith("unknown_service"))
+    return { now: listOf(first), earlier };
+  return { now: ["service.name", ...namespace, ...(listOf(ofInstance.find(has)) ?? [])], earlier };
 }

@@ -1,5 +1,5 @@
 import { type Instrument, type Notes, noNotes } from "../../metrics/notes.ts";
-import { cut, oneLine } from "../foreign-texts.ts";
+import { cut, lines, oneLine } from "../foreign-texts.ts";
 import { recentMap } from "../recent-map.ts";
 import { beginningOf } from "./written-labels.ts";
 
@@ -34,11 +34,11 @@ const suffix = /_(?:bucket|sum|count|total|created|info)$/;
 
 /** A text that lies between two places, made to fit. */
 export const factText = (bytes: Uint8Array, from: number, to: number): string =>
-  cut(oneLine(beginningOf(bytes, from, to, textCharactersMax + 1)), textCharactersMax).toWellFormed();
+  cut(lines(beginningOf(bytes, from, to, textCharactersMax + 1)), textCharactersMax).toWellFormed();
 
 /** Facts of such texts, and the number of a type. */
 export function factsOf({ unit, help, type }: { unit: string; help: string; type: number }): Notes {
-  return { units: unit, description: help, instrument: types[type] ?? "" };
+  return { units: oneLine(unit), description: help, instrument: types[type] ?? "" };
 }
 
 /** Bounded, and empty at first. */

@@ -39,7 +39,7 @@ export function remoteWrite(parts: RemoteWriteParts): Integration {
           ...(again !== null && { "retry-after": again }),
           ...(typeOf(headers).version === 2 && writtenHeaders(0, 0)),
         },
-        body: `${told.rawMessage}\n`,
+        body: `${status === 405 ? `Prometheus writes samples to this path with POST: ${told.rawMessage}` : told.rawMessage}\n`,
       };
     },
     operations: [

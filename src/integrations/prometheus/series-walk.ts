@@ -46,8 +46,9 @@ export interface SeriesForm {
   readLabel(reader: BinaryReader, series: WrittenSeries, type: number, at: number): string | undefined;
 }
 
-/** How much a series may hold where bytes are no bound: of empty labels and points each takes two of them. */
-export const labelsMax = 128;
+/** Labels of a written series: its name, those of its entity, and its own. */
+export const labelsMax = 1 + 64 + 64;
+/** How much a series may hold where bytes are no bound: of empty points each takes two of them. */
 const pointsMax = 100_000;
 const listMax = 1000;
 const othersMax = 1000;

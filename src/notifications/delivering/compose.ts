@@ -92,7 +92,7 @@ function eventOf({ eventId, number, told }: DueDelivery, texts: DeliveryTexts): 
   if (eventId === null || number === null) return undefined;
   const now = texts.occurrences.get(occurrenceKey(eventId, number));
   if (now === undefined) return undefined;
-  const { name, type, summary, body, metadata, dedupKey, expiresMs } = now;
+  const { name, type, summary, body, metadata, dedupKey, alertLabels, startMs, expiresMs } = now;
   return {
     id: idText(eventId),
     name,
@@ -105,7 +105,9 @@ function eventOf({ eventId, number, told }: DueDelivery, texts: DeliveryTexts): 
     acknowledged: told.acknowledged ?? now.acknowledged,
     timeMs: told.timeMs ?? now.lastSeenMs,
     count: told.count === undefined ? now.count : BigInt(told.count),
+    startMs,
     ...(dedupKey !== null && { dedupKey }),
+    ...(alertLabels !== null && { alertLabels }),
     ...(expiresMs !== null && { expiresMs }),
   };
 }

@@ -32,11 +32,14 @@ export interface OccurrenceContext {
   severity: number;
   status: number;
   acknowledged: boolean;
+  startMs: number;
   lastSeenMs: number;
   count: bigint;
   metadata: JsonObject;
   /** Null: none. */
   dedupKey: string | null;
+  /** Null: none, or its metadata hold them whole. */
+  alertLabels: Record<string, string> | null;
   expiresMs: number | null;
 }
 
@@ -117,8 +120,8 @@ function readOccurrences(tx: Db, tenantId: string, rows: readonly DueDelivery[])
   const keys = [...byKey.values()];
   return tx<OccurrenceContext[]>`
     select o.event_id as "eventId", o.number, e.name, o.type, o.summary, o.body, o.severity, o.status, o.acknowledged,
-      o.last_seen_ms::float8 as "lastSeenMs", o.instance_count as count, o.metadata,
-      e.dedup_key as "dedupKey", o.expires_ms::float8 as "expiresMs"
+      o.start_ms::float8 as "startMs", o.last_seen_ms::float8 as "lastSeenMs", o.instance_count as count, o.metadata,
+      e.dedup_key as "dedupKey", e.alert_labels as "alertLabels", o.expires_ms::float8 as "expiresMs"
     from unnest(
       ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[], ${int4Array(keys.map(({ number }) => number))}::int4[]
     ) as asked (event_id, number)
@@ -128,7 +131,7 @@ function readOccurrences(tx: Db, tenantId: string, rows: readonly DueDelivery[])
           and number >= asked.number and number <= asked.number order by number offset 0
       ) as o
       cross join lateral (
-        select name, dedup_key from events where tenant_id = ${tenantId} and id >= asked.event_id and id <= asked.event_id
+        select name, dedup_key, alert_labels from events where tenant_id = ${tenantId} and id >= asked.event_id and id <= asked.event_id
         order by id offset 0
       ) as e`;
 }

@@ -1,6 +1,6 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { Notification } from "../notification.ts";
-import { escapeHtml } from "../rendering/markup.ts";
+import { escapeHtml, visible } from "../rendering/markup.ts";
 import { eventLinkText, eventUrl, headline, isoTime, severityName, statusName } from "../rendering/variables.ts";
 import { occasionText } from "./default-texts.ts";
 
@@ -45,15 +45,15 @@ export function textMail(notification: Notification, message: string, publicUrl:
   const parts = [
     occasionText(notification),
     message,
-    event?.body ?? "",
-    lines.join("\n"),
+    visible(event?.body ?? ""),
+    visible(lines.join("\n")),
     eventUrl(notification, publicUrl),
   ];
   return `${parts.filter((part) => part.trim() !== "").join("\n\n")}\n`;
 }
 
 function banner({ clear, event }: Notification): { colour: string; word: string } {
-  if (clear) return { colour: green, word: "CLEARED" };
+  if (clear) return { colour: green, word: "RESOLVED" };
   if (event === undefined) return { colour: colours[Severity.ERROR] as string, word: "ALERT" };
   return { colour: colours[event.severity] ?? grey, word: severityName(event.severity) };
 }

@@ -1,12 +1,27 @@
 import type { Notification } from "../notification.ts";
-import { severityName } from "../rendering/variables.ts";
+import { cutText } from "../rendering/template.ts";
+import { labelsOf, severityName } from "../rendering/variables.ts";
 
 /** What a rule without a message says. */
 export const defaultMessage =
-  "{{#clear}}Cleared: {{/clear}}{{#event}}{{{event.severity}}}: {{/event}}{{{headline}}}{{#event}} ({{{entity.name}}}){{/event}}";
+  "{{#clear}}Resolved: {{/clear}}{{#event}}{{{event.severity}}}: {{/event}}{{{headline}}}{{#event}} ({{{entity.name}}}){{/event}}";
 
 /** What a summary says in place of its rule's message, which is about one match. */
-export const summaryMessage = "{{#clear}}Cleared: {{/clear}}{{{event.severity}}}: {{{headline}}}";
+export const summaryMessage = "{{#clear}}Resolved: {{/clear}}{{{event.severity}}}: {{{headline}}}";
+
+const labelsMax = 20;
+const labelCharsMax = 200;
+
+/** The labels of what a notification reports, as chats show them: a line each, and how many more there are. */
+export function labelFacts(notification: Notification): { title: string; value: string }[] {
+  if (notification.summary !== undefined) return [];
+  const labels = Object.entries(labelsOf(notification));
+  const shown = labels.slice(0, labelsMax).map(([name, value]) => ({
+    title: cutText(name, labelCharsMax),
+    value: cutText(value, labelCharsMax),
+  }));
+  return labels.length > labelsMax ? [...shown, { title: "…", value: `${labels.length - labelsMax} more` }] : shown;
+}
 
 /** What a notification adds to those before it; empty for the first. */
 export function occasionText({ occasion, event }: Notification): string {
@@ -22,6 +37,6 @@ export function occasionText({ occasion, event }: Notification): string {
     case "severity":
       return event === undefined ? "Severity changed" : `Severity is now ${severityName(event.severity)}`;
     case "clear":
-      return "Cleared";
+      return "Resolved";
   }
 }

@@ -2,7 +2,7 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { IncidentPagingDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { isBlank } from "../../entities/identity.ts";
 import type { Notification } from "../notification.ts";
-import { plainText } from "../rendering/markup.ts";
+import { plainText, visible } from "../rendering/markup.ts";
 import { cutCharacters, cutText } from "../rendering/template.ts";
 import { eventLinkText, eventUrl, isoTime } from "../rendering/variables.ts";
 import { isPage, isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
@@ -29,7 +29,7 @@ function payloadOf(notification: Notification, message: string) {
   return {
     summary: cutCharacters(message.trim() || rule.name, summaryCharsMax),
     // The product refuses a blank one, which entities may have that were named before blank names counted as absent.
-    source: isBlank(entity.name) ? entity.id : entity.name,
+    source: isBlank(entity.name) ? entity.id : visible(entity.name),
     severity: event === undefined ? "error" : (severities[event.severity] ?? "info"),
     timestamp: isoTime(event?.timeMs ?? timeMs),
     ...(event !== undefined && !isBlank(event.type) && { class: event.type }),

@@ -4,7 +4,7 @@ import type { ItsmDestination } from "#gen/belfry/notifications/v1/destination_p
 import type { Broken } from "../../rpc/constraint-rules.ts";
 import { OutboundError, type OutboundResponse } from "../delivering/outbound.ts";
 import type { Notification } from "../notification.ts";
-import { plainText } from "../rendering/markup.ts";
+import { plainText, visible } from "../rendering/markup.ts";
 import { cutCharacters } from "../rendering/template.ts";
 import { eventUrl, isoTime, severityName } from "../rendering/variables.ts";
 import { NoToken } from "./access-tokens.ts";
@@ -41,7 +41,7 @@ function descriptionOf({ notification, texts }: Rendered<ItsmDestination>, publi
     `Rule: ${rule.name}`,
     eventUrl(notification, publicUrl),
   ];
-  return cut(lines.join("\n"), longCharsMax);
+  return cut(visible(lines.join("\n")), longCharsMax);
 }
 
 /** What every notification sets. */

@@ -15,6 +15,7 @@ import {
 } from "../rendering/variables.ts";
 import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
+import { labelFacts } from "./default-texts.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, ThreadState } from "./kind.ts";
 
 // Both products take 28 KB with all that surrounds the card.
@@ -47,17 +48,18 @@ function factsOf({ destination, notification, texts }: Card): { title: string; v
           { title: "Count", value: String(event.count) },
         ]),
     { title: "Time", value: isoTime(timeMs) },
+    ...labelFacts(notification),
   ];
   return known
     .filter(({ value }) => value.trim() !== "")
-    .map(({ title, value }) => ({ title, value: escapeCard(value) }));
+    .map(({ title, value }) => ({ title: escapeCard(title), value: escapeCard(value) }));
 }
 
 /** The text of the destination is about one match: a summary names its members instead. One that renders to nothing is the rule's name. */
 const textOf = ({ notification: { summary, rule }, texts }: Card) =>
   summary === undefined ? (texts.text?.trim() ? texts.text : escapeCard(rule.name)) : escapeCard(summaryText(summary));
 
-const titleOf = ({ notification }: Card) => `${notification.clear ? "Cleared: " : ""}${headline(notification)}`;
+const titleOf = ({ notification }: Card) => `${notification.clear ? "Resolved: " : ""}${headline(notification)}`;
 
 function cardText(card: Card, publicUrl: string, charsMax: number): string {
   const { notification } = card;

@@ -4,9 +4,9 @@ import type { OutboundResponse } from "../delivering/outbound.ts";
 import type { Reason } from "../delivering/retry.ts";
 import type { Notification } from "../notification.ts";
 import { chat } from "../rendering/markup.ts";
-import { headline } from "../rendering/variables.ts";
+import { eventLinkText, eventUrl, headline } from "../rendering/variables.ts";
 import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
-import { defaultMessage, occasionText } from "./default-texts.ts";
+import { defaultMessage, labelFacts, occasionText } from "./default-texts.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, Sending } from "./kind.ts";
 
 const textCharsMax = 4000;
@@ -60,16 +60,26 @@ function colourOf({ color }: TeamChatDestination, { clear, event }: Notification
   return color || (colours[event?.severity ?? Severity.ERROR] ?? "#888888");
 }
 
-/** One that renders to nothing would be refused: it is the rule's name. */
-const textOf = ({ notification, texts }: Rendered<TeamChatDestination>) =>
-  cutChat(texts.message?.trim() ? texts.message : chat.double(notification.rule.name), textCharsMax);
+/** What a rule without a message says beneath the title: where the event is shown, and its labels. */
+function details(notification: Notification, publicUrl: string): string[] {
+  if (notification.rule.message !== "" || notification.summary !== undefined) return [];
+  const url = eventUrl(notification, publicUrl);
+  const labels = labelFacts(notification).map(({ title, value }) => chat.double(`${title}: ${value}`));
+  return [...(url === "" ? [] : [chat.link(url, eventLinkText(notification))]), ...labels];
+}
 
-function messageOf(sending: Sending<TeamChatDestination>) {
+/** One that renders to nothing would be refused: it is the rule's name. */
+function textOf({ notification, texts }: Rendered<TeamChatDestination>, publicUrl: string): string {
+  const message = texts.message?.trim() ? texts.message : chat.double(notification.rule.name);
+  return cutChat([message, ...details(notification, publicUrl)].join("\n"), textCharsMax);
+}
+
+function messageOf(sending: Sending<TeamChatDestination>, publicUrl: string) {
   const { destination, notification, state } = sending;
   const occasion = occasionText(notification);
   const attachment = {
     color: colourOf(destination, notification),
-    text: textOf(sending),
+    text: textOf(sending, publicUrl),
     fallback: cutChat(chat.double(headline(notification)), fallbackCharsMax),
     mrkdwn_in: ["text"],
     ...(occasion !== "" && { footer: occasion }),
@@ -107,9 +117,9 @@ export const teamChat: DestinationKind<TeamChatDestination> = {
       : [{ path: "color", rule: "must be an HTML colour code such as #d7263d" }]),
   ],
 
-  compose: (rendered) => ({ subject: "", body: textOf(rendered) }),
+  compose: (rendered, { publicUrl }) => ({ subject: "", body: textOf(rendered, publicUrl) }),
 
-  send: (sending, { outbound, teamChatUrl, nowMs }) =>
+  send: (sending, { outbound, teamChatUrl, publicUrl, nowMs }) =>
     tried("teamChat", sending.state, async () => {
       const post = (message: object) =>
         outbound.trusted({
@@ -122,10 +132,10 @@ export const teamChat: DestinationKind<TeamChatDestination> = {
           body: JSON.stringify(message),
           signal: sending.signal,
         });
-      const answer = await post(messageOf(sending));
+      const answer = await post(messageOf(sending, publicUrl));
       const gone = sending.state.ts !== undefined && threadGone.has(String(parsedObject(answer.body)?.error));
       if (!gone) return judged(answer, sending, nowMs());
       const anew = { ...sending, state: {} };
-      return judged(await post(messageOf(anew)), anew, nowMs());
+      return judged(await post(messageOf(anew, publicUrl)), anew, nowMs());
     }),
 };

@@ -1,11 +1,12 @@
 import { createHmac } from "node:crypto";
 import { toJson } from "@bufbuild/protobuf";
+import { SeveritySchema, StatusSchema } from "#gen/belfry/events/v1/event_pb.ts";
 import type { WebhookDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Broken } from "../../rpc/constraint-rules.ts";
 import type { Notification } from "../notification.ts";
-import { address, plainText } from "../rendering/markup.ts";
-import { isoTime } from "../rendering/variables.ts";
+import { address, leavesSegment, plainText } from "../rendering/markup.ts";
+import { eventUrl, isoTime } from "../rendering/variables.ts";
 import { fixedOrigin, originOf } from "../secret-addresses.ts";
 import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
@@ -41,12 +42,15 @@ function checkHeaders(headers: Record<string, string>): Broken[] {
 }
 
 /** The body, as docs/notifications.md describes it. */
-function bodyOf({ id, tenant, timeMs, clear, rule, trigger, event, entity, metric }: Notification, message: string) {
+function bodyOf(notification: Notification, message: string, publicUrl: string) {
+  const { id, tenant, occasion, timeMs, clear, rule, trigger, event, entity, metric } = notification;
   return {
     id,
     tenant: tenant.name,
     timestamp: String(timeMs),
     message,
+    url: eventUrl(notification, publicUrl),
+    occasion,
     clear,
     rule: {
       name: rule.name,
@@ -66,8 +70,11 @@ function bodyOf({ id, tenant, timeMs, clear, rule, trigger, event, entity, metri
             type: event.type,
             summary: event.summary,
             severity: event.severity,
+            severity_name: SeveritySchema.value[event.severity]?.name ?? "",
             status: event.status,
+            status_name: StatusSchema.value[event.status]?.name ?? "",
             acknowledged: event.acknowledged,
+            ...(event.startMs !== undefined && { start_time: String(event.startMs) }),
             fields: event.metadata,
             ...(event.dedupKey !== undefined && { dedup_key: event.dedupKey }),
             ...(event.expiresMs !== undefined && { expires_at: isoTime(event.expiresMs) }),
@@ -100,6 +107,8 @@ function signed(id: string, body: string, secrets: string, nowMs: number): Recor
 /** Why nothing is sent to a rendered address. The webhook's secrets stay where its template says, before any tag. */
 function misled({ url, signingSecret, headers }: WebhookDestination, rendered: string): string | undefined {
   if (rendered.length >= addressCharsMax) return `the address has ${addressCharsMax} characters or more`;
+  if (rendered !== url && leavesSegment(rendered))
+    return "the tags of url make a segment of its path that leads out of it";
   if (signingSecret === "" && Object.values(headers).every((value) => value === "")) return undefined;
   const origin = fixedOrigin(url);
   if (origin === undefined) return "url has tags before its path, and signingSecret or headers would be sent there";
@@ -120,16 +129,16 @@ export const webhook: DestinationKind<WebhookDestination> = {
     return [...brokenUrl("url", url), ...(good ? [] : [{ path: "signingSecret", rule }]), ...checkHeaders(headers)];
   },
 
-  compose: ({ notification, texts }) => ({
+  compose: ({ notification, texts }, { publicUrl }) => ({
     subject: "",
-    body: JSON.stringify(bodyOf(notification, texts.message ?? ""), null, 2),
+    body: JSON.stringify(bodyOf(notification, texts.message ?? "", publicUrl), null, 2),
   }),
 
-  send: ({ destination, notification, texts, state, signal }, { outbound, nowMs }) =>
+  send: ({ destination, notification, texts, state, signal }, { outbound, publicUrl, nowMs }) =>
     tried("webhook", state, async () => {
       const why = misled(destination, texts.url ?? "");
       if (why !== undefined) return notSent("webhook", "bad_address", why, state);
-      const body = JSON.stringify(bodyOf(notification, texts.message ?? ""));
+      const body = JSON.stringify(bodyOf(notification, texts.message ?? "", publicUrl));
       const answer = await outbound.guarded({
         method: "POST",
         url: texts.url ?? "",

@@ -5,7 +5,12 @@ export interface Markup extends Escaping {
   link(url: string, text: string): string;
 }
 
-const plain = (text: string) => text;
+/** Characters that change the direction in which a text is read: what follows them may look like another text. */
+const directions = /[\u202a-\u202e\u2066-\u2069]/g;
+
+/** A text whose marks of direction are shown as `[U+202E]`. */
+export const visible = (text: string): string =>
+  text.replace(directions, (mark) => `[U+${mark.charCodeAt(0).toString(16).toUpperCase()}]`);
 
 // The ampersand first, which the others bring in.
 const signs: Readonly<Record<string, string>> = {
@@ -18,35 +23,48 @@ const signs: Readonly<Record<string, string>> = {
 
 /** A text as HTML shows it, in elements and in attributes. */
 export const escapeHtml = (text: string) =>
-  Object.entries(signs).reduce((escaped, [sign, name]) => escaped.replaceAll(sign, name), text);
+  Object.entries(signs).reduce((escaped, [sign, name]) => escaped.replaceAll(sign, name), visible(text));
 
-/** What is no markup: two braces still escape for HTML, as Mustache says. */
-export const plainText: Markup = { double: escapeHtml, triple: plain, link: plain };
+/** No markup: nothing is escaped. */
+export const plainText: Markup = { double: visible, triple: visible, link: visible };
 
 export const html: Markup = {
   double: escapeHtml,
-  triple: plain,
+  triple: visible,
   link: (url, text) => `<a href="${escapeHtml(url)}">${escapeHtml(text)}</a>`,
 };
 
-/** Two braces make of a value a part of a path or a query, three leave it. */
+/** The beginning of an address that ends within its path. */
+const withinPath = /^[a-z]+:\/\/[^/?#\\]*[/\\][^?#]*$/i;
+
+/** Two braces make of a value a part of a path or a query; three leave it, but within a path it stays in its segment. */
 export const address: Markup = {
   double: (text) => encodeURIComponent(text.toWellFormed()),
-  triple: plain,
-  link: plain,
+  triple: (text, before = "") =>
+    withinPath.test(before) ? text.toWellFormed().replace(/[/\\?#\s\p{Cc}]/gu, encodeURIComponent) : text,
+  link: (url) => url,
 };
 
+/** Tells whether an address has a segment that leads out of those before it, as `URL` reads it. */
+export const leavesSegment = (url: string): boolean =>
+  url
+    .replace(/[\t\n\r]/g, "")
+    .replace(/[?#].*$/s, "")
+    .split(/[/\\]/)
+    .some((segment) => /^(?:\.|%2e){1,2}$/i.test(segment.trim()));
+
 /** A text that makes no link and no picture in the Markdown of cards. */
-export const escapeCard = (text: string) => text.replace(/[[\]\\]/g, "\\$&");
+export const escapeCard = (text: string) => visible(text).replace(/[[\]\\]/g, "\\$&");
 
 /** The Markdown of cards. */
 export const markdown: Markup = {
   double: (text) => escapeCard(escapeHtml(text)),
-  triple: plain,
+  triple: visible,
   link: (url, text) => `[${escapeCard(text)}](${url.replace(/[()\s]/g, encodeURIComponent)})`,
 };
 
-const escapeChat = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+const escapeChat = (text: string) =>
+  visible(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 /** Team chat's own: without escaping, `<!channel>` in an event's text would notify the whole channel, so three braces escape too. */
 export const chat: Markup = {

@@ -46,10 +46,10 @@ export class Verbatim {
   }
 }
 
-/** How values come into a text: those of `{{a}}`, and those of `{{{a}}}` and `{{&a}}`. */
+/** How values come into a text, by what stands before them: those of `{{a}}`, and those of `{{{a}}}` and `{{&a}}`. */
 export interface Escaping {
-  readonly double: (text: string) => string;
-  readonly triple: (text: string) => string;
+  readonly double: (text: string, before?: string) => string;
+  readonly triple: (text: string, before?: string) => string;
 }
 
 /** A run of blanks that is too long: the parser's time grows with its square. */
@@ -134,8 +134,11 @@ export function textOf(value: Value | undefined): string {
 }
 
 /** What a tag shows of a value. */
-const shown = (value: Value | undefined, escape: (text: string) => string, charsMax: number): string =>
-  value instanceof Verbatim ? value.text : escape(textOf(value).slice(0, charsMax));
+const shown = (
+  value: Value | undefined,
+  escape: Escaping["double"],
+  { charsMax, before }: { charsMax: number; before: string },
+): string => (value instanceof Verbatim ? value.text : escape(textOf(value).slice(0, charsMax), before));
 
 /** All names that a template may show, each with its value, in their order. */
 export function namedValues(variables: Variables, prefix = ""): { name: string; value: string }[] {
@@ -171,7 +174,7 @@ export function render(
       const found = lookUp(scopes, pathOf(value));
       if (kind === "name" || kind === "&") {
         if (empty && textOf(found) === "") empty(value);
-        text += shown(found, kind === "name" ? escaping.double : escaping.triple, left);
+        text += shown(found, kind === "name" ? escaping.double : escaping.triple, { charsMax: left, before: text });
       } else if (kind === "#" && found) write(inner, [...scopes, found]);
       else if (kind === "^" && !found) write(inner, scopes);
     }

@@ -1,13 +1,14 @@
-import { type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
+import { type DescMessage, type JsonObject, type Message, ScalarType } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { type Severity, SeveritySchema, type Status, StatusSchema } from "#gen/belfry/events/v1/event_pb.ts";
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { alertOfMetadata, type LabelView, labelView } from "../../events/labels.ts";
 import { labelsOrder } from "../../metrics/labels.ts";
 import { isRedacted } from "../../wire/redacted.ts";
 import type { Notification } from "../notification.ts";
 import { eventData } from "../sources/source.ts";
 import { dataOf } from "../sources.ts";
-import type { Markup } from "./markup.ts";
+import { type Markup, visible } from "./markup.ts";
 import { type Variables, Verbatim } from "./template.ts";
 
 /** `2026-11-22T10:00:00.000Z`; empty for no time, and for what no date is made of: a preview takes any time. */
@@ -25,15 +26,15 @@ const seriesName = ({ name, labels }: NonNullable<Notification["metric"]>) =>
 /** How many notifications a summary stands for, and the names that are known. */
 export function summaryText({ count, names }: NonNullable<Notification["summary"]>): string {
   const more = count > names.length ? ` and ${count - names.length} more` : "";
-  return `${count} notifications: ${names.join(", ")}${more}`;
+  return visible(`${count} notifications: ${names.join(", ")}${more}`);
 }
 
 /** One line that says what a notification is about; of a summary, a line that names its members. */
 export function headline({ summary, event, metric, entity, trigger }: Notification): string {
   if (summary !== undefined) return summaryText(summary);
-  if (event !== undefined) return event.summary || event.name;
-  if (metric?.value !== undefined) return `${seriesName(metric)} is ${metric.value} on ${entity.name}`;
-  return `no data${missed(metric?.name, trigger.type)} from ${entity.name}`;
+  if (event !== undefined) return visible(event.summary || event.name);
+  if (metric?.value !== undefined) return visible(`${seriesName(metric)} is ${metric.value} on ${entity.name}`);
+  return visible(`no data${missed(metric?.name, trigger.type)} from ${entity.name}`);
 }
 
 /** What data stay away, after "no data". */
@@ -55,6 +56,28 @@ export function eventUrl({ summary, event, subjectId }: Notification, publicUrl:
 /** The words of a link to `eventUrl`. */
 export const eventLinkText = ({ summary }: Notification) =>
   summary === undefined ? "Show event" : "Show notifications";
+
+/** The labels of what a notification reports, by which matchers ask for it. */
+export function labelsOf({ event, entity, metric, trigger }: Notification): LabelView {
+  const { dimensions } = entity;
+  if (event !== undefined) {
+    const { name, dedupKey = "", alertLabels } = event;
+    const identity = { name, dedupKey, ...(alertLabels && { alertLabels }) };
+    return labelView({ kind: "occurrence", event: identity, occurrence: event, dimensions });
+  }
+  if (metric?.value === undefined) return labelView({ kind: "stale", triggerName: trigger.name, dimensions });
+  const { name: metricName, labels } = metric;
+  return labelView({ kind: "series", triggerName: trigger.name, metricName, dimensions, labels });
+}
+
+/** The metadata of an event; lists and maps as JSON. */
+const fieldsOf = (metadata: JsonObject): Variables =>
+  Object.fromEntries(
+    Object.entries(metadata).map(([key, value]) => [
+      key,
+      typeof value === "object" && value !== null ? JSON.stringify(value) : value,
+    ]),
+  );
 
 /** Every text, number and flag of a message and of those in it, but for secrets. */
 function properties(desc: DescMessage, message: Message): Variables {
@@ -85,6 +108,7 @@ export function variablesOf(
   publicUrl: string,
 ): Variables {
   const { id, clear, timeMs, tenant, rule, trigger, event, entity, metric } = notification;
+  const alert = event && alertOfMetadata(event.metadata);
   const url = eventUrl(notification, publicUrl);
   return {
     clear,
@@ -107,9 +131,14 @@ export function variablesOf(
       status: statusName(event.status),
       acknowledged: event.acknowledged,
       timestamp: isoTime(event.timeMs),
+      start_time: isoTime(event.startMs),
       dedup_key: event.dedupKey,
       expires_at: event.expiresMs === undefined ? undefined : isoTime(event.expiresMs),
       count: String(event.count),
+      generator_url: alert?.generatorURL,
+      labels: labelsOf(notification),
+      annotations: alert?.annotations,
+      fields: fieldsOf(event.metadata),
     },
     entity: {
       id: entity.id,

@@ -213,9 +213,9 @@ test("a clear ends a chat's thread", async () => {
     await place.see(afterSec, severity);
   expect(place.messages).toEqual([
     {},
-    { threadTs: "ts1", footer: "Cleared" },
+    { threadTs: "ts1", footer: "Resolved" },
     {},
-    { threadTs: "ts3", footer: "Cleared" },
+    { threadTs: "ts3", footer: "Resolved" },
   ]);
 });
 

@@ -35,6 +35,14 @@ describe("every variable", () => {
   const url = `${publicUrl}/console/#/occurrences/${encodeURIComponent(`${eventId}:2`)}`;
   test.each([
     ["clear", "false"],
+    ["event.start_time", "2026-11-22T09:30:00.000Z"],
+    ["event.fields.mount", "/var"],
+    ["event.labels.alertname", "disk-full"],
+    ["event.labels.severity", "error"],
+    ["event.labels.site", "Köln"],
+    ["event.labels.free", "1.2"],
+    ["event.annotations.summary", ""],
+    ["event.generator_url", ""],
     ["id", "019abcde-0000-7000-8000-000000000001"],
     ["headline", "Disk /var is 97 % full"],
     ["url", url],
@@ -117,18 +125,32 @@ describe("values come into a text as its markup wants", () => {
     ["two braces escape for HTML", html, "{{event.summary}}", "&lt;b&gt; &amp; &quot;it&#39;s&quot; &lt;!channel&gt;"],
     ["three braces do not", html, "{{{event.summary}}}", `<b> & "it's" <!channel>`],
     ["an ampersand does not", html, "{{&event.summary}}", `<b> & "it's" <!channel>`],
-    [
-      "plain text knows two braces too",
-      plainText,
-      "{{event.summary}}",
-      "&lt;b&gt; &amp; &quot;it&#39;s&quot; &lt;!channel&gt;",
-    ],
+    ["plain text escapes nothing", plainText, "{{event.summary}}", `<b> & "it's" <!channel>`],
     ["team chat always escapes its own signs", chat, "{{{event.summary}}}", `&lt;b&gt; &amp; "it's" &lt;!channel&gt;`],
     ["team chat with two braces", chat, "{{event.summary}}", `&lt;b&gt; &amp; "it's" &lt;!channel&gt;`],
     ["team chat leaves the template", chat, "<!here> *{{event.name}}*", "<!here> *a/b c?d=é*"],
     ["an address takes a value as one part", address, "https://x/{{event.name}}", "https://x/a%2Fb%20c%3Fd%3D%C3%A9"],
-    ["an address with three braces", address, "https://x/{{{event.name}}}", "https://x/a/b c?d=é"],
+    [
+      "three braces stay in their segment of a path",
+      address,
+      "https://x/{{{event.name}}}",
+      "https://x/a%2Fb%20c%3Fd=é",
+    ],
+    ["a query takes three braces as they are", address, "https://x/y?z={{{event.name}}}", "https://x/y?z=a/b c?d=é"],
+    ["so does what stands before the path", address, "{{{event.name}}}", "a/b c?d=é"],
   ])("%s", (_name, markup, template, text) => expect(rendered(template, nasty, markup)).toBe(text));
+
+  test.each([
+    ["plain text", plainText],
+    ["HTML", html],
+    ["Markdown", markdown],
+    ["team chat", chat],
+  ])("characters that change the direction of reading are shown in %s", (_name, markup) => {
+    const turned = notificationOf({ event: { summary: "\u202Etxt.exe\u202C \u2066a\u2069" } });
+    const shown = rendered("{{event.summary}} {{{event.summary}}} {{{headline}}} {{link}}", turned, markup);
+    expect(shown).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
+    expect(shown).toMatch(/^\\?\[U\+202E\\?\]txt\.exe/);
+  });
 
   test("a link is written in the markup, with two braces and with three", () => {
     const shown = escapeHtml(`<b> & "it's" <!channel>`);
@@ -233,7 +255,7 @@ test("templates render as the library's own renderer does", () => {
         {},
         { escape: (value: unknown) => escapeHtml(String(value)) },
       ).replaceAll("[object Object]", "");
-      expect(render(template, variables, plainText)).toBe(theirs);
+      expect(render(template, variables, { double: escapeHtml, triple: (text) => text })).toBe(theirs);
     }),
     { numRuns: cases(500) },
   );

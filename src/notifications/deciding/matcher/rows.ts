@@ -16,6 +16,8 @@ const ofEntity = "entity.";
 
 /** An occurrence as triggers see it. What its entity says is there once it is read. */
 export interface MatchRow extends EventRow {
+  /** The labels of the alert that it is; null: it is none, or its metadata hold them whole. */
+  alert_labels: Readonly<Record<string, string>> | null;
   entity: EntityRow | undefined;
   /** Of an alert: its labels as they were sent, where metadata do not hold them whole. */
   alertLabels: LabelView | undefined;
@@ -90,6 +92,7 @@ export function matchRow(event: EventIdentity, occurrence: Occurrence): MatchRow
     kept_open_ms: occurrence.keptOpenMs,
     event_name: event.name,
     dedup_key: event.dedupKey === "" ? null : event.dedupKey,
+    alert_labels: event.alertLabels ?? null,
     entity_id: event.entityId,
     entity_name: "",
     entity_dimensions: {},
