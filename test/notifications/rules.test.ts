@@ -63,6 +63,7 @@ const empty = {
   repeatWhile: "REPEAT_WHILE_UNSPECIFIED",
   tags: [],
   muteDuringMaintenance: false,
+  matchers: [],
   recentNotificationCount: "0",
   etag: expect.stringMatching(/^[\w-]{16}$/),
 };

@@ -24,6 +24,7 @@ function clauseOf(query: TriggerQuery | undefined): TriggerClause | undefined {
 export const event: TriggerSource<EventSource> = {
   check({ query }, at) {
     const { clause, matchers = [] } = query ?? {};
+    if (matchers.length === 0 && clause === undefined) throw invalidField(`${at}.query.clause`, "is required");
     if (matchers.length === 0) return void checkTrigger(clause, `${at}.query.clause`, events);
     if (clause !== undefined) throw invalidField(`${at}.query.matchers`, "must be left out beside clause");
     readMatchers(matchers, `${at}.query.matchers`);

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
+import { consumed } from "../../support/consumed.ts";
 import { httpReceiver } from "../../support/receivers.ts";
 import { testServer } from "../../support/server.ts";
 import { testTenant } from "../../support/tenant.ts";
@@ -47,8 +48,9 @@ export async function silencePlace() {
         await made("destinations", { name: destination, type: { webhook: { url: `${receiver.url}/${destination}` } } });
       await made("rules", { name, enabled: true, triggerNames: ["all"], destinationNames: [destination], ...more });
     },
-    report: (name: string, more: Json = {}) =>
-      ok("POST", "/v1/data-receiver/events", {
+    /** Reports an event; resolves when rules have looked at it. */
+    async report(name: string, more: Json = {}) {
+      await ok("POST", "/v1/data-receiver/events", {
         events: [
           {
             name,
@@ -59,7 +61,9 @@ export async function silencePlace() {
             ...more,
           },
         ],
-      }),
+      });
+      await consumed(server.database.sql, tenant.id);
+    },
     silence: (more: Json = {}) =>
       made("silences", { matchers: ["source=web"], endsAt: inMs(3_600_000), comment: "c", ...more }) as Promise<
         Json & { id: string }
