@@ -2,6 +2,7 @@ import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { paced } from "../../event-loop.ts";
 import { findOccurrences, keyText as occurrenceText } from "../../events/occurrences.ts";
+import { failpoint } from "../../failpoint.ts";
 import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import type { Occasion } from "../notification.ts";
 import { holding, type LoadedSilence } from "../silences/silences-in-force.ts";
@@ -123,6 +124,7 @@ async function releaseHeld(sql: Sql, tenantId: string, released: readonly Waitin
         occasion = by_id -> id::text ->> 'occasion'
       from (select ${JSON.stringify(byId)}::jsonb as by_id) as released
       where tenant_id = ${tenantId} and id = any(${uuidArray(sent.map(({ id }) => id))}::uuid[])`;
+    failpoint("silences:released");
   }
   return verdicts;
 }
