@@ -17,22 +17,32 @@ import type { Db } from "../../db/connect.ts";
 import { orm } from "../../db/orm.ts";
 import { pageBytesMax } from "../../db/paging/page-contents.ts";
 import { countedPage } from "../../db/paging/token-page.ts";
-import { invalidField } from "../../errors.ts";
+import { invalidField, notFound } from "../../errors.ts";
+import { paced } from "../../event-loop.ts";
+import { parseOccurrenceId } from "../../events/identity.ts";
+import { findOccurrences, keyText } from "../../events/occurrences.ts";
 import { principalOf } from "../../rpc/context.ts";
 import { audited } from "../../tenants/audit.ts";
+import { labelsKey, readLabels } from "../deciding/subject-labels.ts";
+import { occurrenceSubject } from "../matched-subject.ts";
 import { silencePreviews } from "./preview.ts";
 import {
+  activeSilences,
   readSilence,
   type SilenceState,
   type StoredSilence,
   silencesWhere,
   stateOf,
+  toLoaded,
   type WantedSilence,
 } from "./silences.ts";
+import { silencesInForce } from "./silences-in-force.ts";
 import { silences } from "./tables.ts";
 import { type SilenceWriting, silenceWriter } from "./write.ts";
 
 const at = "silence.";
+/** How many silences of one occurrence are answered. */
+const matchingMax = 100;
 const states: readonly SilenceState[] = ["PENDING", "ACTIVE", "EXPIRED"];
 
 /** A silence as the API shows it. */
@@ -96,7 +106,11 @@ export function silenceService(db: Db, writing: SilenceWriting): Partial<Service
       return create(GetSilenceResponseSchema, { silence: toSilence(row, nowMs()) });
     },
 
-    listSilences: (request, context) => listSilences(db, principalOf(context).tenantId, request, nowMs()),
+    listSilences(request, context) {
+      const { tenantId } = principalOf(context);
+      if (request.occurrenceId !== "") return silencesOver(db, tenantId, request.occurrenceId, nowMs());
+      return listSilences(db, tenantId, request, nowMs());
+    },
 
     async replaceSilence({ id, silence: sent = create(SilenceSchema) }, context) {
       const { tenantId } = principalOf(context);
@@ -138,6 +152,25 @@ async function listSilences(db: Db, tenantId: string, request: ListSilencesReque
     silences: items.map((row) => toSilence(row, nowMs)),
     nextPageToken,
     totalCount: total,
+  });
+}
+
+/** Finds the active silences that match an occurrence. @throws code 5 when there is none of the id */
+async function silencesOver(db: Db, tenantId: string, occurrenceId: string, nowMs: number) {
+  const key = parseOccurrenceId(occurrenceId);
+  const found = key && (await findOccurrences(db, tenantId, [key])).get(keyText(key));
+  if (found === undefined) throw notFound("occurrence", occurrenceId);
+  const subject = occurrenceSubject(found.event, found.occurrence.number);
+  const labelled = { subject, triggerName: "", isSeries: false };
+  const labels = (await readLabels(db, tenantId, [labelled])).get(labelsKey(labelled)) ?? {};
+  const active = await activeSilences(db, tenantId, nowMs);
+  const inForce = silencesInForce(new Map(active.map((row) => [row.id, toLoaded(row)])));
+  const matching = new Set((await inForce.matching(labels, nowMs, paced(undefined, tenantId))).map(({ id }) => id));
+  const rows = active.filter(({ id }) => matching.has(id)).slice(0, matchingMax);
+  return create(ListSilencesResponseSchema, {
+    silences: rows.map((row) => toSilence(row, nowMs)),
+    totalCount: BigInt(matching.size),
+    labels: { ...labels },
   });
 }
 
