@@ -45,6 +45,12 @@ export const screens: readonly Screen[] = [
     load: async () => (await import("./windows/screen.tsx")).WindowsScreen,
   },
   {
+    name: "silences",
+    label: "Silences",
+    letter: "i",
+    load: async () => (await import("./silences/screen.tsx")).SilencesScreen,
+  },
+  {
     name: "settings",
     label: "Settings",
     letter: "s",

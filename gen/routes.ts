@@ -10,6 +10,7 @@ import { MetricQueryService } from "./belfry/metrics/v1/metric_query_service_pb.
 import { DeliveryService } from "./belfry/notifications/v1/delivery_service_pb.ts";
 import { DestinationService } from "./belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "./belfry/notifications/v1/rule_service_pb.ts";
+import { SilenceService } from "./belfry/notifications/v1/silence_service_pb.ts";
 import { TriggerService } from "./belfry/notifications/v1/trigger_service_pb.ts";
 import { CustomPropertyService } from "./belfry/properties/v1/custom_property_service_pb.ts";
 import { CustomPropertyUpdaterService } from "./belfry/properties/v1/custom_property_updater_service_pb.ts";
@@ -135,6 +136,18 @@ export const routes = [
   { method: RuleService.method.previewRule, verb: "POST", template: "/v1/notification/rules/{name}:preview", segments: ["v1","notification","rules",1], custom: "preview", variables: [{"path":["name"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
   // POST /v1/notification/rules:preview
   { method: RuleService.method.previewMessage, verb: "POST", template: "/v1/notification/rules:preview", segments: ["v1","notification","rules"], custom: "preview", variables: [], body: "*", responseBody: "" },
+  // POST /v1/notification/silences
+  { method: SilenceService.method.createSilence, verb: "POST", template: "/v1/notification/silences", segments: ["v1","notification","silences"], custom: "", variables: [], body: "silence", responseBody: "silence" },
+  // GET /v1/notification/silences/{id}
+  { method: SilenceService.method.getSilence, verb: "GET", template: "/v1/notification/silences/{id}", segments: ["v1","notification","silences",1], custom: "", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "", responseBody: "silence" },
+  // GET /v1/notification/silences
+  { method: SilenceService.method.listSilences, verb: "GET", template: "/v1/notification/silences", segments: ["v1","notification","silences"], custom: "", variables: [], body: "", responseBody: "" },
+  // PUT /v1/notification/silences/{id}
+  { method: SilenceService.method.replaceSilence, verb: "PUT", template: "/v1/notification/silences/{id}", segments: ["v1","notification","silences",1], custom: "", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "silence", responseBody: "silence" },
+  // POST /v1/notification/silences/{id}:expire
+  { method: SilenceService.method.expireSilence, verb: "POST", template: "/v1/notification/silences/{id}:expire", segments: ["v1","notification","silences",1], custom: "expire", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "*", responseBody: "silence" },
+  // POST /v1/notification/silences:preview
+  { method: SilenceService.method.previewSilence, verb: "POST", template: "/v1/notification/silences:preview", segments: ["v1","notification","silences"], custom: "preview", variables: [], body: "silence", responseBody: "" },
   // POST /v1/notification/triggers
   { method: TriggerService.method.createTrigger, verb: "POST", template: "/v1/notification/triggers", segments: ["v1","notification","triggers"], custom: "", variables: [], body: "trigger", responseBody: "" },
   // GET /v1/notification/triggers/{name}

@@ -200,7 +200,16 @@ export async function startServer(
   starting.defer(() => housekeeping.stop());
 
   // What goes out.
-  const outgoing = { keyring: masterKeys, nowMs: clock.nowMs, store: storeChanges, known, rules, openWindows, log };
+  const outgoing = {
+    keyring: masterKeys,
+    nowMs: clock.nowMs,
+    store: storeChanges,
+    known,
+    rules,
+    openWindows,
+    wakeJobs,
+    log,
+  };
   const notifications = await startNotifications(pool, replicas, config, outgoing);
   starting.defer(() => notifications.stop());
 
@@ -257,6 +266,8 @@ export async function startServer(
     events,
     points,
     openAlerts: openAlerts.bind(undefined, pool.sql),
+    standing: notifications.standing,
+    silences: notifications.silences,
     keepsIdentity: keepsIdentity.bind(undefined, pool.sql),
     stopping: stopping.signal,
   });

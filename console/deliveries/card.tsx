@@ -15,6 +15,7 @@ export const statusWords: Readonly<Record<number, { word: string; sign: string; 
   [DeliveryStatus.SENT]: { word: "Sent", sign: "✓", tone: "good" },
   [DeliveryStatus.FAILED]: { word: "Failed", sign: "▲", tone: "critical" },
   [DeliveryStatus.CANCELLED]: { word: "Cancelled", sign: "–", tone: "quiet" },
+  [DeliveryStatus.HELD]: { word: "Held by a silence", sign: "◌", tone: "quiet" },
   [DeliveryStatus.SUMMARISED]: { word: "In a summary", sign: "≡", tone: "good" },
 };
 

@@ -18,6 +18,7 @@ const outcomes: Readonly<Record<Outcome, string>> = {
   [Outcome.SUPPRESSED]: "The rule has nothing to add for now.",
   [Outcome.CANCELLED]: "What was decided did not go out.",
   [Outcome.NOT_MATCHED]: "No trigger of the rule matches.",
+  [Outcome.SILENCED]: "A silence holds it.",
   [Outcome.RULE_DISABLED]: "The rule is disabled, or names no destination.",
 };
 
@@ -55,6 +56,11 @@ export function Explanation({ rule, about }: { rule: string; about: About }) {
                   {step.window && (
                     <p>
                       Window: <a href={linkTo(["windows"], { text: step.window })}>{step.window}</a>
+                    </p>
+                  )}
+                  {step.silenceId && (
+                    <p>
+                      Silence: <a href={linkTo(["silences"], { id: step.silenceId })}>{step.comment}</a> ({step.author})
                     </p>
                   )}
                   {(step.time || step.untilTime) && (

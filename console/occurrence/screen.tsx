@@ -14,6 +14,7 @@ import { Time } from "../parts/time.tsx";
 import { OccurrenceDeliveries } from "./deliveries.tsx";
 import { EntityMetrics } from "./entity-metrics.tsx";
 import { LifeCycle } from "./life-cycle.tsx";
+import { OccurrenceSilences } from "./silences.tsx";
 import { WhyNot } from "./why.tsx";
 
 const events = clientOf(EventQueryService);
@@ -118,6 +119,7 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
           </section>
           <LifeCycle event={event} occurrence={occurrence} />
           <OccurrenceDeliveries occurrence={occurrence} />
+          <OccurrenceSilences occurrenceId={occurrence.id} />
           <WhyNot occurrenceId={occurrence.id} />
           {event.entity && <EntityMetrics entityId={event.entity} aroundMs={Number(occurrence.startTime ?? 0n)} />}
         </div>

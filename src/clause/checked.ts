@@ -1,4 +1,5 @@
 import type { Condition } from "./field.ts";
+import type { LabelMatcher } from "./label-matcher.ts";
 
 /**
  * A clause that keeps all rules of its language: what both languages, of queries and of triggers, are read as, and what is
@@ -8,6 +9,7 @@ export type Checked =
   | { kind: "and" | "or"; parts: readonly Checked[] }
   | { kind: "not"; part: Checked }
   | Asked
+  | AskedLabel
   | { kind: "ids"; ids: readonly string[] };
 
 /** What is asked of one field. */
@@ -18,6 +20,14 @@ export interface Asked {
   path: string;
   /** `exists`: that the field has a value. */
   asks: Condition | "exists";
+}
+
+/** What is asked of one label, whose case counts. */
+export interface AskedLabel {
+  kind: "label";
+  matcher: LabelMatcher;
+  /** The place of the matcher in the request. */
+  path: string;
 }
 
 export const not = (part: Checked): Checked => ({ kind: "not", part });
@@ -32,7 +42,23 @@ export function askedOf(clause: Checked): Asked[] {
       return askedOf(clause.part);
     case "field":
       return [clause];
+    case "label":
     case "ids":
+      return [];
+  }
+}
+
+/** What a clause asks of labels, from first to last. */
+export function askedLabelsOf(clause: Checked): AskedLabel[] {
+  switch (clause.kind) {
+    case "and":
+    case "or":
+      return clause.parts.flatMap(askedLabelsOf);
+    case "not":
+      return askedLabelsOf(clause.part);
+    case "label":
+      return [clause];
+    default:
       return [];
   }
 }

@@ -1,5 +1,6 @@
 import type { FieldValue, Literal, ValueField, Values } from "./field.ts";
 import { fold } from "./fold.ts";
+import { labelField } from "./label-matcher.ts";
 import { containsText, type TextAutomaton } from "./text-automaton.ts";
 import { elementsOf } from "./to-predicate.ts";
 
@@ -19,6 +20,8 @@ export interface FoldedField {
 export interface FoldedRow {
   readonly known: Map<string, FoldedField | undefined>;
   read(name: string): FoldedField | undefined;
+  /** Returns the value of a label as it is; empty where there is none. */
+  label(name: string): string;
 }
 
 /** Fields by name, with what finds many texts in them at once. */
@@ -49,6 +52,10 @@ export function foldedRow<Row>(row: Row, { values, automata }: FoldedFields<Row>
     read(name) {
       const field = values.field(name);
       return field && foldedField(field, row, automata?.get(name));
+    },
+    label(name) {
+      const value = values.field(labelField(name))?.get(row);
+      return typeof value === "string" ? value : "";
     },
   };
 }

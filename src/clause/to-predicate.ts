@@ -32,6 +32,8 @@ export function predicateOf<Row>(clause: Checked, values: Values<Row>): Predicat
     }
     case "field":
       return answer(clause, values);
+    case "label":
+      throw new RangeError("queries ask for no labels");
     case "ids": {
       const wanted = new Set(clause.ids);
       return (row) => values.idsOf(row).some((id) => wanted.has(id));

@@ -70,6 +70,8 @@ function compile(db: Db, clause: Checked, columns: Columns): Compiled {
     }
     case "field":
       return answer(db, clause, columns);
+    case "label":
+      throw new RangeError("queries ask for no labels");
     case "ids": {
       const { ids } = clause;
       const sql = () => (ids.length === 0 ? db`false` : columns.withIds(db, ids));

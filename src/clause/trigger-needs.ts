@@ -1,8 +1,9 @@
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
-import { askedOf, type Checked } from "./checked.ts";
+import { askedLabelsOf, askedOf, type Checked } from "./checked.ts";
 import { withNumbers } from "./enumeration.ts";
 import type { Comparison, Literal, ValueField, Values } from "./field.ts";
 import { fold } from "./fold.ts";
+import { labelField } from "./label-matcher.ts";
 import { numericText } from "./numeric-text.ts";
 
 /** A field with one of its elements, as a key of an index: what compares as equal has a key in common. */
@@ -51,6 +52,12 @@ export function needsOf(clause: Checked, values: FoldedNames): readonly Equality
       if (field === undefined) return [];
       const wanted = clause.asks === "exists" ? undefined : equalTo(field, clause.asks);
       return wanted?.flatMap((value) => literalKeys(value).map((key) => ({ field: clause.field, key })));
+    }
+    case "label": {
+      const { name, operator, value } = clause.matcher;
+      if (operator !== "=" || value === "") return undefined;
+      // What differs in case alone is told apart afterwards.
+      return literalKeys(fold(value)).map((key) => ({ field: labelField(name), key }));
     }
     default:
       return undefined;
@@ -117,7 +124,8 @@ const rarity = (needles: readonly Needle[]) => Math.min(...needles.map(({ text }
 
 /** How many texts the comparisons of a clause compare with. */
 export function textComparisons(clause: Checked): number {
-  return askedOf(clause).reduce((sum, { asks }) => (asks === "exists" ? sum : sum + texts(asks)), 0);
+  const asked = askedOf(clause).reduce((sum, { asks }) => (asks === "exists" ? sum : sum + texts(asks)), 0);
+  return asked + askedLabelsOf(clause).length;
 }
 
 const texts = (condition: readonly Comparison[]) =>

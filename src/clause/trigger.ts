@@ -9,11 +9,12 @@ import type {
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
 import { namedField, refuseNul } from "./check.ts";
-import { type Asked, askedOf, beyondBounds, type Checked, type Counting, not } from "./checked.ts";
+import { type Asked, askedLabelsOf, askedOf, beyondBounds, type Checked, type Counting, not } from "./checked.ts";
 import { checkNames, withNumbers } from "./enumeration.ts";
 import type { Comparison, Literal, Values } from "./field.ts";
 import { fold } from "./fold.ts";
 import { contains, type FoldedField, type FoldedRow, fieldOf } from "./folded-row.ts";
+import { allMatch, labelField, readMatchers } from "./label-matcher.ts";
 import { numericText } from "./numeric-text.ts";
 import { holds, operationRules } from "./operations.ts";
 import {
@@ -79,7 +80,10 @@ export function compileTrigger<Row>(
   });
   return {
     matches: triggerPredicate(checked, folded),
-    fields: new Set(askedOf(checked).map(({ field }) => field)),
+    fields: new Set([
+      ...askedOf(checked).map(({ field }) => field),
+      ...askedLabelsOf(checked).map(({ matcher }) => labelField(matcher.name)),
+    ]),
     needs,
     needles: needlesOf(checked),
     contains,
@@ -97,12 +101,22 @@ export function falsePart<Row>(
   if (clause === undefined || compileTrigger(clause, path, values).matches(row)) return undefined;
   const { kind } = clause;
   const place = `${path}.${jsonNames[kind.case ?? ""] ?? kind.case}`;
+  if (kind.case === "matchers") return `${place}.matchers[${falseMatcher(kind.value.matchers, row)}]`;
   if (kind.case !== "allOf") return place;
   for (const [i, inner] of kind.value.clauses.entries()) {
     const at = falsePart(inner, `${place}.clauses[${i}]`, values, row);
     if (at !== undefined) return at;
   }
   return place;
+}
+
+/** Returns the place of the first matcher that is false; of a closed occurrence, which matches none, the first. */
+export function falseMatcher(texts: readonly string[], row: FoldedRow): number {
+  const matchers = readMatchers(texts, "matchers");
+  return Math.max(
+    0,
+    matchers.findIndex((matcher) => !allMatch([matcher], row.label)),
+  );
 }
 
 function readTrigger(clause: TriggerClause | undefined, path: string): Checked {
@@ -118,7 +132,7 @@ function read({ kind }: TriggerClause, path: string, depth: number, counting: Co
     case undefined:
       throw invalidField(
         path,
-        "must hold one of and, or, not, equals, greaterAndEquals, lessAndEquals, in, contains, startsWith, endsWith",
+        "must hold one of and, or, not, equals, greaterAndEquals, lessAndEquals, in, contains, startsWith, endsWith, matchers",
         FieldRule.REQUIRED,
       );
     case "allOf":
@@ -145,6 +159,14 @@ function read({ kind }: TriggerClause, path: string, depth: number, counting: Co
       return readText(Operation.OP_STARTS_WITH, kind.value, place);
     case "endsWith":
       return readText(Operation.OP_END_WITH, kind.value, place);
+    case "matchers": {
+      const { matchers } = kind.value;
+      if (matchers.length === 0) throw invalidField(`${place}.matchers`, "must not be empty");
+      const parts = readMatchers(matchers, `${place}.matchers`).map(
+        (matcher, i): Checked => ({ kind: "label", matcher, path: `${place}.matchers[${i}]` }),
+      );
+      return { kind: "and", parts };
+    }
   }
 }
 
@@ -214,6 +236,10 @@ export function triggerPredicate(clause: Checked, names: FoldedNames): Matches {
     }
     case "field":
       return comparing(clause, names);
+    case "label": {
+      const { matcher } = clause;
+      return (row) => matcher.matches(row.label(matcher.name));
+    }
     case "ids":
       throw new RangeError("triggers name no ids");
   }

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { bigint, customType, uuid } from "drizzle-orm/pg-core";
+import { textArray } from "./batch.ts";
 
 /** Text that orders and compares by code point, whatever the database's locale. */
 export const text = customType<{ data: string; driverData: string }>({
@@ -7,8 +8,9 @@ export const text = customType<{ data: string; driverData: string }>({
 });
 
 /** A list of such texts. */
-export const texts = customType<{ data: string[]; driverData: string[] }>({
+export const texts = customType<{ data: string[]; driverData: string[] | string }>({
   dataType: () => 'text[] collate "C"',
+  toDriver: (values) => textArray(values),
 });
 
 /** Bytes, as a Buffer. */

@@ -8,3 +8,16 @@ export async function readEntities(db: Db, tenantId: string, ids: readonly Buffe
     select ${entityColumns(db)} from entities
     where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[])`.execute();
 }
+
+/** Reads the dimensions of entities, deleted ones too, by the bytes of their ids. */
+export async function readDimensions(
+  db: Db,
+  tenantId: string,
+  ids: readonly Buffer[],
+): Promise<Map<string, Readonly<Record<string, string>>>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db<{ id: Buffer; dimensions: Record<string, string> }[]>`
+    select id, dimensions from entities
+    where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[])`.execute();
+  return new Map(rows.map(({ id, dimensions }) => [id.toString("latin1"), dimensions]));
+}

@@ -74,7 +74,7 @@ function textsIn(metadata: Occurrence["metadata"]): Dimensions {
 export const alertType = "alert";
 
 /** Tells whether an occurrence came as an alert. Their keys are SHA-256, hex, of their labels. */
-function isAlert(
+export function isAlert(
   { dedupKey, alertLabels }: Pick<EventIdentity, "dedupKey" | "alertLabels">,
   { type }: Pick<Occurrence, "type">,
 ): boolean {

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
+import type { Principal } from "../auth/principal.ts";
 import type { Pace } from "../event-loop.ts";
 import type { Sender } from "../receiver/put.ts";
 
@@ -54,6 +55,10 @@ export type ItemOutcome = "stored" | "refused" | "skipped";
 /** A call that was admitted and whose body is read. */
 export interface Call {
   readonly tenantId: string;
+  /** Whose key it came with, for what is audited. */
+  readonly caller: { readonly principal: Principal; readonly requestId: string };
+  /** The path of its request, without its query. */
+  readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly query: URLSearchParams;
   readonly overGrpc: boolean;

@@ -103,10 +103,13 @@ export function callOf(
   time: CallTime,
   overGrpc: boolean,
 ): Call {
-  const { tenantId } = record.principal as Principal;
+  const principal = record.principal as Principal;
+  const { tenantId } = principal;
   const { headers, url = "" } = request;
   return {
     tenantId,
+    caller: { principal, requestId: record.requestId },
+    path: url.replace(/\?.*$/s, ""),
     headers,
     query: new URLSearchParams(url.includes("?") ? url.slice(url.indexOf("?") + 1) : ""),
     overGrpc,

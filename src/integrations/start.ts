@@ -1,5 +1,4 @@
 import type { Config } from "../config/settings.ts";
-import { alertType } from "../events/labels.ts";
 import type { OpenAlert } from "../events/open-alerts.ts";
 import type { ForeignRoutes } from "../http/port.ts";
 import { timeStarter } from "../wire/call.ts";
@@ -15,9 +14,11 @@ interface Options extends Omit<Serving, "counts" | "startTime"> {
   models: IntegrationParts["models"];
   events: IntegrationParts["events"];
   points: IntegrationParts["points"];
+  /** The open occurrences, in pages. */
+  openAlerts(tenantId: string): AsyncIterable<readonly OpenAlert[]>;
+  standing: IntegrationParts["standing"];
+  silences: IntegrationParts["silences"];
   keepsIdentity: IntegrationParts["keepsIdentity"];
-  /** The open occurrences of a type, in pages. */
-  openAlerts(tenantId: string, type: string): AsyncIterable<readonly OpenAlert[]>;
 }
 
 /** The protocols of other tools: their routes, and what came over them. */
@@ -26,6 +27,8 @@ export function startIntegrations({
   events,
   points,
   openAlerts,
+  standing,
+  silences,
   keepsIdentity,
   stopping,
   ...serving
@@ -43,7 +46,9 @@ export function startIntegrations({
     keepsIdentity,
     lane: events.lane,
     alertsMax: config.receiverItemsMax,
-    open: (tenantId) => openAlerts(tenantId, alertType),
+    open: openAlerts,
+    standing,
+    silences,
   };
   const shared = { ...serving, counts, startTime: timeStarter(stopping) };
   return { foreign: integrationRoutes(integrations(parts), shared), stats: counts.all };

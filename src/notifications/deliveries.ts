@@ -27,7 +27,7 @@ import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
 import { newest } from "./delivering/attempts.ts";
 import { deliveriesKind } from "./delivering/delivery-queue.ts";
-import { type DeliveryRow, deliveryColumns, newestFirst, readDeliveries, toDelivery } from "./delivery-rows.ts";
+import { type DeliveryRow, deliveryColumns, isHeld, newestFirst, readDeliveries, toDelivery } from "./delivery-rows.ts";
 
 /** How many of these deliveries an answer holds, one at least. Of a delivery its attempts alone may be large. */
 function fitting(rows: readonly DeliveryRow[]): number {
@@ -114,7 +114,9 @@ async function listDeliveries(
   const matching = filtersOf(db, tenantId, request, members);
   if (matching === undefined) return create(ListDeliveriesResponseSchema);
   const any = status === DeliveryStatus.DELIVERY_STATUS_UNSPECIFIED;
-  const waiting = db`${matching} and ${any || status === DeliveryStatus.PENDING}`;
+  const { PENDING, HELD } = DeliveryStatus;
+  const waits = status === PENDING ? db`not ${isHeld(db)}` : status === HELD ? isHeld(db) : db`${any}`;
+  const waiting = db`${matching} and ${waits}`;
   const done = db`${matching} and (${any} or status = ${DeliveryStatusSchema.value[status]?.name ?? ""})`;
   const place = page.after === undefined ? db`true` : beyond(db, newestFirst(db), page.after);
   const rowsRead = readDeliveries(db, {
@@ -173,7 +175,7 @@ async function retryDelivery(tx: Db, tenantId: string, id: string, nowMs: number
       select tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
         event_id, number, entity_id, metric_name, occasion, told, attempts, error, ${now}, 0, ${now}, 0, 0, ${now}
       from delivery_history where ${failed}
-      returning ${deliveryColumns(tx)}, 'PENDING' as status, due_ms::float8 as "dueMs", rule_id as "ruleId",
+      returning ${deliveryColumns(tx)}, 'PENDING' as status, null as "silenceId", due_ms::float8 as "dueMs", rule_id as "ruleId",
         told ? 'window' as "ofWindow"`,
     tx`delete from delivery_history where ${failed}`,
   ]);

@@ -5,6 +5,7 @@ import { type Delivery, DeliverySchema, DeliveryStatus } from "#gen/belfry/notif
 import type { Db } from "../db/connect.ts";
 import { keyTexts, type SortKey } from "../db/paging/keyset.ts";
 import { idText } from "../entities/identity.ts";
+import { neverMs } from "./deciding/mute.ts";
 import { type Attempt, countOf, newest } from "./delivering/attempts.ts";
 import { subjectId } from "./delivering/compose.ts";
 
@@ -24,6 +25,7 @@ export interface DeliveryRow {
   attempts: Attempt[];
   error: string;
   status: keyof typeof DeliveryStatus;
+  silenceId: string | null;
   dueMs: number | null;
   keyTexts: (string | null)[];
 }
@@ -57,10 +59,15 @@ export function toDelivery(row: DeliveryRow): Delivery {
       answer,
     })),
     error: row.error,
-    ...(dueMs !== null && { nextTryTime: timestampFromMs(dueMs) }),
+    silenceId: row.silenceId ?? "",
+    ...(dueMs !== null && dueMs < neverMs && { nextTryTime: timestampFromMs(dueMs) }),
     createTime: timestampFromMs(Number(createdMs)),
   });
 }
+
+/** The condition of a waiting row that a silence holds: until it is due. */
+export const isHeld = (db: Db): Fragment =>
+  db`(silence_id is not null and due_ms > (extract(epoch from statement_timestamp()) * 1000)::int8)`;
 
 /** The newest deliveries come first. */
 export const newestFirst = (db: Db): SortKey[] => [
@@ -80,11 +87,12 @@ export function readDeliveries(
   const newest = db`order by created_ms desc, id::text desc limit ${limit}`;
   return db<DeliveryRow[]>`
     select * from (
-      (select ${deliveryColumns(db)}, 'PENDING' as status, due_ms::float8 as "dueMs", ${keyTexts(db, keys)} as "keyTexts",
+      (select ${deliveryColumns(db)}, case when ${isHeld(db)} then 'HELD' else 'PENDING' end as status,
+        case when ${isHeld(db)} then silence_id end as "silenceId", due_ms::float8 as "dueMs", ${keyTexts(db, keys)} as "keyTexts",
         created_ms, id::text as id_text
         from due_deliveries where ${waiting} ${newest})
       union all
-      (select ${deliveryColumns(db)}, status, null, ${keyTexts(db, keys)}, created_ms, id::text
+      (select ${deliveryColumns(db)}, status, null, null, ${keyTexts(db, keys)}, created_ms, id::text
         from delivery_history where ${done} ${newest})
     ) as both_kinds order by created_ms desc, id_text desc limit ${limit}`;
 }

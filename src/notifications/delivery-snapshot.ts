@@ -3,6 +3,8 @@ export interface DeliverySnapshot {
   severity?: number;
   status?: number;
   acknowledged?: boolean;
+  /** Of an update: what was reported before it. */
+  since?: { severity: number; status: number; acknowledged: boolean };
   /** Of the event or point. */
   timeMs?: number;
   /** Of the occurrence's instances. */

@@ -22,9 +22,21 @@ import { normalizedName } from "../rpc/name-rules.ts";
 import { rulesName } from "./deciding/deciding.ts";
 import { keyText, nilRule, readMatches, type StoredMatch } from "./deciding/match-store.ts";
 import { fieldsOf, type MatchRow, matchRow } from "./deciding/matcher/rows.ts";
+import { holdsOf } from "./deciding/mute.ts";
+import { labelsKey, readLabels } from "./deciding/subject-labels.ts";
 import { type DeliveryRow, readDeliveries, toDelivery } from "./delivery-rows.ts";
-import { type Result, readSeen, ruleStep, type StoredTrigger, step, triggerStep } from "./explanation-steps.ts";
+import {
+  ownTriggers,
+  type Result,
+  readSeen,
+  ruleStep,
+  type StoredTrigger,
+  step,
+  triggerStep,
+} from "./explanation-steps.ts";
 import { occurrenceSubject } from "./matched-subject.ts";
+import { activeSilences, toLoaded } from "./silences/silences.ts";
+import { silencesInForce } from "./silences/silences-in-force.ts";
 
 /** The maintenance windows that an entity is in, by the folder of windows. */
 export type OpenWindows = (
@@ -44,6 +56,7 @@ interface RuleRow {
   repeatWhile: RepeatWhile | null;
   delaySec: number;
   muteDuringMaintenance: boolean;
+  matchers: string[];
   destinationNames: string[];
   triggers: StoredTrigger[];
 }
@@ -85,10 +98,11 @@ export function explanations(
       const entityId = known.row?.entity_id ?? known.match?.subject.entityId;
       const muting = known.rule.muteDuringMaintenance && entityId !== undefined;
       const windows = muting ? await openWindows(db, tenantId, entityId) : [];
-      steps.push(...triggers, ...matchSteps(known, matches), ...windowSteps(known, windows));
+      const silence = await silenceOf(db, tenantId, known, matches, nowMs());
+      steps.push(...triggers, ...matchSteps(known, matches), ...windowSteps(known, windows), ...silenceSteps(silence));
       steps.push(...delaySteps(known, nowMs()), ...repeatSteps(known, nowMs()), ...deliverySteps(known));
       return create(ExplainNotificationResponseSchema, {
-        outcome: outcomeOf(known, matches),
+        outcome: outcomeOf(known, matches, silence !== undefined),
         steps,
         deliveries: known.deliveries.map(toDelivery),
       });
@@ -129,7 +143,7 @@ async function readRule(db: Db, tenantId: string, name: string): Promise<RuleRow
   const [row] = await db<Omit<RuleRow, "triggers">[]>`
     select id, enabled, repeat, repeat_interval_sec::float8 as "repeatIntervalSec",
       repeat_while as "repeatWhile", delay_sec as "delaySec",
-      mute_during_maintenance as "muteDuringMaintenance",
+      mute_during_maintenance as "muteDuringMaintenance", matchers,
       array(select d.destination_name from rule_destinations d
         where d.tenant_id = ${tenantId} and d.rule_name = ${name} order by d.place) as "destinationNames"
     from rules where tenant_id = ${tenantId} and name = ${name}`;
@@ -138,7 +152,7 @@ async function readRule(db: Db, tenantId: string, name: string): Promise<RuleRow
     select t.name, t.type from rule_triggers u
       join triggers t on t.tenant_id = ${tenantId} and t.name = u.trigger_name
     where u.tenant_id = ${tenantId} and u.rule_name = ${name} order by u.place`;
-  return { ...row, triggers };
+  return { ...row, triggers: [...triggers, ...ownTriggers(row.matchers)] };
 }
 
 function chainSteps({ chain, name }: Case): ExplanationStep[] {
@@ -172,6 +186,42 @@ function windowSteps({ match }: Case, windows: Awaited<ReturnType<OpenWindows>>)
       : [];
   const untilMs = last.untilMs === null ? undefined : Number(last.untilMs);
   return [step("maintenance", "stopped", "the entity is in maintenance", { window: last.name, untilMs })];
+}
+
+/** The silence that holds the rule's notifications about it now, to all of its destinations or some: the one that ends last. */
+async function silenceOf(
+  db: Db,
+  tenantId: string,
+  { match, row, rule, name, deliveries }: Case,
+  matches: boolean,
+  nowMs: number,
+) {
+  const subject =
+    match?.subject ?? (row && occurrenceSubject({ id: row.event_id, entityId: row.entity_id }, row.number));
+  const held = deliveries.flatMap(({ silenceId }) => silenceId ?? []);
+  if (subject === undefined || !(matches || match?.standing)) return undefined;
+  const active = await activeSilences(db, tenantId, nowMs);
+  if (active.length === 0) return undefined;
+  const labelled = { subject, triggerName: match?.triggerNames[0] ?? "", isSeries: match?.value !== undefined };
+  const view = (await readLabels(db, tenantId, [labelled])).get(labelsKey(labelled));
+  if (view === undefined) return undefined;
+  const loaded = new Map(active.map((each) => [each.id, toLoaded(each)]));
+  const found = await silencesInForce(loaded).matching(view, nowMs, paced(undefined, tenantId));
+  const holds = [...holdsOf(found, { name, destinationNames: rule.destinationNames }).values()];
+  const last = holds.reduce<(typeof holds)[number] | undefined>(
+    (a, b) => (a && a.untilMs >= b.untilMs ? a : b),
+    undefined,
+  );
+  const id = last?.silenceId ?? held[0];
+  return active.find((each) => each.id === id);
+}
+
+function silenceSteps(silence: Awaited<ReturnType<typeof silenceOf>>): ExplanationStep[] {
+  if (silence === undefined) return [];
+  const { id: silenceId, createdBy, clientName, comment, endsMs } = silence;
+  const author = createdBy === "" ? clientName : createdBy;
+  const untilMs = endsMs === null ? undefined : Number(endsMs);
+  return [step("silence", "stopped", "a silence holds it", { silenceId, author, comment, untilMs })];
 }
 
 function delaySteps({ match, rule }: Case, nowMs: number): ExplanationStep[] {
@@ -215,13 +265,14 @@ function deliverySteps({ deliveries }: Case): ExplanationStep[] {
   });
 }
 
-function outcomeOf(known: Case, matches: boolean): Outcome {
+function outcomeOf(known: Case, matches: boolean, silenced: boolean): Outcome {
   const { rule, name, match, chain, deliveries, unseenMs, aside } = known;
   if (!rule.enabled || rule.destinationNames.length === 0) return Outcome.RULE_DISABLED;
   if (unseenMs !== undefined || aside !== undefined) return Outcome.WAITING;
   const own = deliveries.filter(({ createdMs }) => createdMs >= (match?.matchedMs ?? 0));
   const some = (...statuses: DeliveryRow["status"][]) => own.some(({ status }) => statuses.includes(status));
   if (match?.standing && match.muted) return Outcome.MUTED;
+  if (some("HELD") || (silenced && match?.standing && !some("SENT", "SUMMARISED"))) return Outcome.SILENCED;
   if (some("PENDING")) return Outcome.WAITING;
   if (some("SENT", "SUMMARISED")) return Outcome.NOTIFIED;
   if (some("CANCELLED", "FAILED")) return Outcome.CANCELLED;

@@ -9,7 +9,7 @@ import { mismatchOf, seesOccurrences, storedTriggerType } from "./sources.ts";
 
 /** What steps come to, but for deliveries. */
 export type Result = "passed" | "stopped" | "waiting";
-type More = Partial<Pick<ExplanationStep, "path" | "window">> & {
+type More = Partial<Pick<ExplanationStep, "path" | "window" | "silenceId" | "author" | "comment">> & {
   timeMs?: number | undefined;
   untilMs?: number | undefined;
 };
@@ -30,6 +30,10 @@ export interface StoredTrigger {
   name: string;
   type: JsonValue;
 }
+
+/** A rule's own condition, as a trigger without a name; none: it has none. */
+export const ownTriggers = (matchers: readonly string[]): StoredTrigger[] =>
+  matchers.length === 0 ? [] : [{ name: "", type: { event: { query: { matchers: [...matchers] } } } }];
 
 /** Whether a rule notifies at all. */
 export function ruleStep({ enabled, destinationNames }: { enabled: boolean; destinationNames: readonly string[] }) {
@@ -52,15 +56,21 @@ export function triggerStep(
   values: Fields["events"],
 ): ExplanationStep {
   const says = (result: Result, what: string, more?: More) =>
-    step("trigger", result, `trigger ${JSON.stringify(name)} ${what}`, more);
+    step(
+      "trigger",
+      result,
+      name === "" ? `the rule's own condition ${what}` : `trigger ${JSON.stringify(name)} ${what}`,
+      more,
+    );
   const source = storedTriggerType(type);
   if (seesOccurrences(source) !== (row !== undefined)) return says("stopped", "looks at something else");
   if (row !== undefined) {
     try {
       const why = mismatchOf(source, row, values);
       if (why === undefined) return says("passed", "matches");
-      const { what, ...at } = why;
-      return says("stopped", what, at);
+      const { what, path } = why;
+      const place = name === "" ? path?.replace("type.event.query.", "") : path;
+      return says("stopped", what, place === undefined ? {} : { path: place });
     } catch (error) {
       if (!(error instanceof ConnectError)) throw error;
       return says("stopped", "is stored in a form that matches nothing: see its trouble");

@@ -48,6 +48,7 @@ export interface RuleRow extends Named {
   muteDuringMaintenance: boolean;
   triggerNames: string[];
   destinationNames: string[];
+  matchers: string[];
 }
 
 /** A trigger as the API shows it. */
@@ -67,7 +68,7 @@ export function toDestination({ type: stored, secretsDigest, ...row }: Destinati
 /** A rule as the API shows it. */
 export function toRule({ repeatIntervalSec, delaySec, repeatWhile, ...row }: RuleRow): Rule {
   const { description, tags, enabled, message, repeat, sendUpdates, muteDuringMaintenance } = row;
-  const { triggerNames, destinationNames } = row;
+  const { triggerNames, destinationNames, matchers } = row;
   return create(RuleSchema, {
     ...row,
     etag: etagOf([
@@ -80,6 +81,7 @@ export function toRule({ repeatIntervalSec, delaySec, repeatWhile, ...row }: Rul
       muteDuringMaintenance,
       triggerNames,
       destinationNames,
+      ...(matchers.length > 0 ? [matchers] : []),
       repeatWhile ?? RepeatWhile.UNSPECIFIED,
       repeatIntervalSec,
       delaySec,

@@ -12,7 +12,7 @@ import { type Pace, paced } from "../event-loop.ts";
 import { principalOf } from "../rpc/context.ts";
 import { type Fields, fieldsOf, type MatchRow } from "./deciding/matcher/rows.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
-import { ruleStep, type StoredTrigger, triggerStep } from "./explanation-steps.ts";
+import { ownTriggers, ruleStep, type StoredTrigger, triggerStep } from "./explanation-steps.ts";
 import type { Composed } from "./kinds/kind.ts";
 import { compose } from "./kinds.ts";
 import type { Notification } from "./notification.ts";
@@ -23,6 +23,7 @@ interface RuleRow {
   message: string;
   enabled: boolean;
   repeatIntervalSec: bigint;
+  matchers: string[];
   triggerNames: string[];
   destinationNames: string[];
 }
@@ -30,7 +31,7 @@ interface RuleRow {
 /** A rule with its triggers, in their order. @throws code 5 when there is none */
 async function ruleOf(db: Db, tenantId: string, name: string) {
   const [row] = await db<RuleRow[]>`
-    select r.message, r.enabled, r.repeat_interval_sec as "repeatIntervalSec",
+    select r.message, r.enabled, r.matchers, r.repeat_interval_sec as "repeatIntervalSec",
       array(select t.trigger_name from rule_triggers t where t.tenant_id = ${tenantId} and t.rule_name = r.name
         order by t.place) as "triggerNames",
       array(select d.destination_name from rule_destinations d where d.tenant_id = ${tenantId} and d.rule_name = r.name
@@ -41,7 +42,7 @@ async function ruleOf(db: Db, tenantId: string, name: string) {
     select t.name, t.type from rule_triggers u
       join triggers t on t.tenant_id = ${tenantId} and t.name = u.trigger_name
     where u.tenant_id = ${tenantId} and u.rule_name = ${name} order by u.place`;
-  return { rule: { name, ...row }, triggers };
+  return { rule: { name, ...row }, triggers: [...triggers, ...ownTriggers(row.matchers)] };
 }
 
 export interface StoredDestination {

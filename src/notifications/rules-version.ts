@@ -1,8 +1,9 @@
 import type { Db } from "../db/connect.ts";
 
-/** What rules are made of: a change of any of them is a new version of the tenant's rules. */
+/** What rules are made of, and what holds their notifications: a change of any of it is a new version of the tenant's rules. */
 export interface RulePart {
-  kind: "rule" | "trigger" | "destination";
+  kind: "rule" | "trigger" | "destination" | "silence";
+  /** Of a silence its identifier. */
   name: string;
 }
 

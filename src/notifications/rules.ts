@@ -14,6 +14,7 @@ import {
   type RuleService,
   UpdateRuleResponseSchema,
 } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { readMatchers } from "../clause/label-matcher.ts";
 import { checkQuota, heldBytes, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
@@ -68,6 +69,7 @@ const columnsOf = (tenantId: string) => ({
   sendUpdates: rules.sendUpdates,
   muteDuringMaintenance: rules.muteDuringMaintenance,
   tags: rules.tags,
+  matchers: rules.matchers,
   triggerNames: sql<string[]>`array${triggerNames(tenantId)}`,
   destinationNames: sql<string[]>`array${destinationNames(tenantId)}`,
   recentNotificationCount: recentNotifications(tenantId, "rule", rules),
@@ -78,7 +80,8 @@ const named = (tenantId: string, name: string) =>
 
 /** What the table of rules holds of one. */
 function valuesOf(rule: Rule) {
-  const { description, enabled, message, repeat, repeatWhile, sendUpdates, muteDuringMaintenance, tags } = rule;
+  const { description, enabled, message, repeat, repeatWhile, sendUpdates, muteDuringMaintenance, tags, matchers } =
+    rule;
   const repeatIntervalSec = rule.repeatInterval ?? repeatIntervalDefault;
   const delaySec = Number(rule.delaySec);
   return {
@@ -92,14 +95,23 @@ function valuesOf(rule: Rule) {
     sendUpdates,
     muteDuringMaintenance,
     tags,
+    matchers,
   };
 }
 
 /** What may make a rule compare events with more texts. */
-const growths = ["enabled", "triggerNames", "destinationNames"] as const;
+const growths = ["enabled", "triggerNames", "destinationNames", "matchers"] as const;
 
 /** What may end matches, or have them notified again. */
-const ruling = ["enabled", "triggerNames", "destinationNames", "repeat", "repeatInterval", "repeatWhile"] as const;
+const ruling = [
+  "enabled",
+  "triggerNames",
+  "destinationNames",
+  "matchers",
+  "repeat",
+  "repeatInterval",
+  "repeatWhile",
+] as const;
 
 /** Whether, and why, what the rule matches is looked at after these members have changed. */
 function lookAfter({ enabled, destinationNames }: Rule, members: ReadonlySet<keyof Rule>) {
@@ -118,6 +130,7 @@ function leftBy(before: Notifying, after?: Notifying): string[] {
 /** What a rule that is sent must hold beyond the rules of its proto file. */
 function checkRule(rule: Rule): void {
   checkMessage(rule);
+  readMatchers(rule.matchers, "rule.matchers");
   checkRepetition(rule);
 }
 
@@ -139,7 +152,7 @@ function checkRepetition({ repeat, repeatInterval, repeatWhile }: Rule): void {
 const kept: Kept = {
   things: "rules",
   table: "rules",
-  columns: ["name", "description", "message", "tags"],
+  columns: ["name", "description", "message", "tags", "matchers"],
   with: [
     { table: "rule_triggers", columns: ["rule_name", "trigger_name"] },
     { table: "rule_destinations", columns: ["rule_name", "destination_name"] },
@@ -189,6 +202,7 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
       const own = named(tenantId, name);
       const members = changedFields(RuleSchema, sent, updateMask);
       if (members.has("message")) checkMessage(sent);
+      if (members.has("matchers")) readMatchers(sent.matchers, "rule.matchers");
       return await transaction(db, async (tx) => {
         const [row] = await orm(tx).select(columnsOf(tenantId)).from(rules).where(own).for("no key update");
         if (row === undefined) throw notFound("rule", name);

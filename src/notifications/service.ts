@@ -3,6 +3,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { DeliveryService } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import type { Keyring } from "../credentials/keyring.ts";
 import type { QuotaBounds } from "../db/admission-quota.ts";
@@ -15,6 +16,7 @@ import { rulePreviews } from "./preview.ts";
 import { messagePreviews } from "./preview-message.ts";
 import { triggerPreviews } from "./preview-trigger.ts";
 import { ruleService } from "./rules.ts";
+import { silenceService } from "./silences/service.ts";
 import { destinationTests } from "./test-destination.ts";
 import { triggerService } from "./triggers.ts";
 
@@ -27,6 +29,8 @@ interface Options {
   nowMs(): number;
   /** Reports what sends that a tenant has something due. */
   wake(tenantId: string): void;
+  /** Reports that there are jobs. */
+  wakeJobs(): void;
 }
 
 export function notificationServices(
@@ -55,5 +59,6 @@ export function notificationServices(
     [DestinationService, destinations],
     [RuleService, rules],
     [DeliveryService, deliveries],
+    [SilenceService, silenceService(db, { ...sending, bounds })],
   ];
 }

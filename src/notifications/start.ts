@@ -18,6 +18,9 @@ import { beyondChain, openSendEnvironment } from "./delivering/send-environment.
 import { startSending } from "./delivering/start.ts";
 import type { OpenWindows } from "./explain.ts";
 import { notificationServices } from "./service.ts";
+import { type AlertStates, alertStates } from "./silences/alert-states.ts";
+import { type SilenceDoor, silenceDoor } from "./silences/door.ts";
+import { silenceWriter } from "./silences/write.ts";
 
 interface Options {
   keyring: Keyring;
@@ -26,8 +29,10 @@ interface Options {
   store: StoreChanges;
   /** What this process knows of entities. */
   known: EntityCache;
+  /** Reports that there are jobs. */
+  wakeJobs(): void;
   /** Decides again on deliveries right before they are tried. */
-  rules: Pick<RuleEngine, "recheck">;
+  rules: Pick<RuleEngine, "recheck" | "inForce">;
   /** The maintenance windows that an entity is in. */
   openWindows: OpenWindows;
   log: Log;
@@ -37,6 +42,9 @@ interface Options {
 export interface Notifications extends Pick<Dispatcher, "wake" | "stats" | "stop"> {
   /** Returns where the secrets of a credential are sent. */
   readonly hostsInUse: HostsInUse;
+  /** Silences, for the door of other tools, and what it shows of open occurrences. */
+  readonly silences: SilenceDoor;
+  standing(tenantId: string): Promise<{ states: AlertStates; receivers: readonly string[] }>;
   readonly services: readonly [DescService, Partial<ServiceImpl<DescService>>][];
 }
 
@@ -45,7 +53,7 @@ export async function startNotifications(
   pool: Pool,
   replicas: Pick<NotifyListener, "listen">,
   config: Config,
-  { keyring, nowMs, store, known, rules, openWindows, log }: Options,
+  { keyring, nowMs, store, known, rules, openWindows, wakeJobs, log }: Options,
 ): Promise<Notifications> {
   const world = openSendEnvironment(config, {
     ownUrl: `${config.plaintext ? "http" : "https"}://${config.host}:${config.port}`,
@@ -74,15 +82,15 @@ export async function startNotifications(
     recheck: rules.recheck,
     waitMsMax,
   });
+  const writing = { bounds: config, nowMs, wake: sending.wake, wakeJobs };
   return {
-    services: notificationServices(pool.sql, {
-      bounds: config,
-      keyring,
-      world,
-      openWindows,
-      nowMs,
-      wake: sending.wake,
-    }),
+    services: notificationServices(pool.sql, { ...writing, keyring, world, openWindows }),
+    silences: silenceDoor(pool.sql, silenceWriter(pool.sql, writing)),
+    async standing(tenantId) {
+      const inForce = await rules.inForce(tenantId);
+      const receivers = new Set([...inForce.byId.values()].flatMap(({ destinationNames }) => destinationNames));
+      return { states: alertStates(pool.sql, tenantId, inForce), receivers: [...receivers].sort() };
+    },
     hostsInUse: hostsInUse(world),
     wake: sending.wake,
     stats: sending.stats,

@@ -78,6 +78,8 @@ export const rules = pgTable(
     sendUpdates: boolean("send_updates").notNull(),
     muteDuringMaintenance: boolean("mute_during_maintenance").notNull(),
     tags: jsonb("tags").notNull().$type<string[]>(),
+    /** A condition of its own, as it was sent. Empty: it has none. */
+    matchers: texts("matchers").notNull().default([]),
     createdMs: bigintMs("created_ms").notNull(),
   },
   (table) => [primaryKey({ columns: [table.tenantId, table.name] })],

@@ -7,10 +7,12 @@ import { addressesOf, fixedOrigin } from "./secret-addresses.ts";
 /** Says why a rule can notify nobody; empty when it can. */
 export function ruleTrouble({
   triggerNames,
+  matchers,
   destinationNames,
-}: Pick<Rule, "triggerNames" | "destinationNames">): string {
-  if (triggerNames.length === 0 && destinationNames.length === 0) return "it has no trigger and no destination";
-  if (triggerNames.length === 0) return "it has no trigger: nothing matches";
+}: Pick<Rule, "triggerNames" | "matchers" | "destinationNames">): string {
+  const conditions = triggerNames.length + matchers.length;
+  if (conditions === 0 && destinationNames.length === 0) return "it has no trigger and no destination";
+  if (conditions === 0) return "it has no trigger: nothing matches";
   return destinationNames.length === 0 ? "it has no destination: nobody is notified" : "";
 }
 

@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { HandlerContext } from "@connectrpc/connect";
+import type { Principal } from "../auth/principal.ts";
 import { bigintArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { home } from "../db/home-row.ts";
@@ -56,6 +57,18 @@ export async function auditedAction(
   resource: string,
 ): Promise<void> {
   await insertNow(tx, tenantId, { actor, rpc: `${actor.id}/${action}`, resource, code: 0, requestId: "" });
+}
+
+/** Writes the audit row of a call over another tool's protocol that succeeds, in its write's own transaction. */
+export async function auditedCall(
+  tx: Db,
+  { principal, requestId }: { principal: Principal; requestId: string },
+  rpc: string,
+  resource: string,
+): Promise<void> {
+  const { tenantId, clientId, clientName, keyPrefix, sessionId } = principal;
+  const actor = { id: clientId, name: clientName };
+  await insertNow(tx, tenantId, { actor, rpc, resource, code: 0, requestId, keyPrefix, sessionId });
 }
 
 async function insertNow(tx: Db, tenantId: string, row: AuditRow) {

@@ -26,7 +26,7 @@ describe("docs/trigger-clauses.md", () => {
     const field = TriggerClauseSchema.fields.find(({ jsonName }) => jsonName === name);
     expect(field?.message?.fields.map(({ jsonName }) => jsonName)).toEqual(members);
     const value = field?.message?.typeName.endsWith("TriggerText") ? "b" : { boolVal: true };
-    const sample = { clauses: [compared], clause: compared, field: "a", value, values: [value] };
+    const sample = { clauses: [compared], clause: compared, field: "a", value, values: [value], matchers: ["a=b"] };
     const json = {
       [name]: Object.fromEntries(members.map((member) => [member, sample[member as keyof typeof sample]])),
     };

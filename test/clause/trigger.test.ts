@@ -212,7 +212,7 @@ describe("refused, with its place:", () => {
   const deep = (depth: number): unknown => (depth === 1 ? equals("name", "a") : { not: { clause: deep(depth - 1) } });
   const wide = (count: number) => ({ and: { clauses: Array.from({ length: count }, () => equals("name", "a")) } });
   const oneOf =
-    "must hold one of and, or, not, equals, greaterAndEquals, lessAndEquals, in, contains, startsWith, endsWith";
+    "must hold one of and, or, not, equals, greaterAndEquals, lessAndEquals, in, contains, startsWith, endsWith, matchers";
   test.each([
     [undefined, "clause: must hold at least one comparison"],
     [{}, `clause: ${oneOf}`],

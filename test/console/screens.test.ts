@@ -126,6 +126,8 @@ const screens = [
     hash: () => "#/rules/guide?trigger=critical&destination=on%20call&rule=quiet",
   },
   { image: "windows", heading: "Windows", hash: () => "#/windows" },
+  { image: "silences", heading: "Silences", hash: () => "#/silences" },
+  { image: "silence-new", heading: "New silence", hash: () => `#/silences/new?occurrence=${occurrence}` },
   { image: "window", heading: "Patch night", hash: () => `#/windows/${window}` },
   { image: "window-running", heading: "Move of the data centre", hash: () => `#/windows/${running}` },
   { image: "window-new", heading: "New window", hash: () => "#/windows/new" },
@@ -204,6 +206,7 @@ describe("every screen of a tenant that has nothing", () => {
         Deliveries: "Nothing was sent yet.",
         Rules: "There are no rules yet: no one is notified of anything.",
         Windows: "There are no maintenance windows.",
+        Silences: "There is no such silence.",
       };
       for (const [heading, text] of Object.entries(says)) {
         await page.getByRole("link", { name: heading, exact: true }).click();

@@ -311,6 +311,7 @@ create table due_deliveries (
   tries integer not null,
   slow_tries integer not null,
   retried_ms bigint,
+  silence_id uuid,
   constraint due_deliveries_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX due_deliveries_by_age ON public.due_deliveries USING btree (tenant_id, destination_name, subject, created_ms, id) WHERE (created_ms >= 0);
@@ -637,6 +638,7 @@ create table rules (
   tags jsonb not null,
   created_ms bigint not null,
   repeat_while smallint,
+  matchers text[] collate "C" not null default '{}'::text[],
   constraint rules_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
 );
 
@@ -672,6 +674,39 @@ create table series_labels (
   series bigint not null,
   constraint series_labels_tenant_id_entity_id_key_value_begin_series_pk PRIMARY KEY (tenant_id, entity_id, key, value_begin, series)
 );
+
+create table silence_subjects (
+  tenant_id uuid not null,
+  silence_id uuid not null,
+  subject bytea not null,
+  event_id bytea,
+  number integer,
+  constraint silence_subjects_tenant_id_silence_id_subject_pk PRIMARY KEY (tenant_id, silence_id, subject)
+);
+
+create table silences (
+  tenant_id uuid not null,
+  id uuid not null,
+  matchers text[] collate "C" not null,
+  parts jsonb not null,
+  canonical text[] collate "C" not null,
+  starts_ms bigint not null,
+  ends_ms bigint,
+  until_resolved boolean not null,
+  judged boolean not null,
+  rule_names text[] collate "C" not null,
+  destination_names text[] collate "C" not null,
+  comment text collate "C" not null,
+  created_by text collate "C" not null,
+  client_id text collate "C" not null,
+  client_name text collate "C" not null,
+  key_prefix text collate "C" not null,
+  created_ms bigint not null,
+  updated_ms bigint not null,
+  constraint silences_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
+);
+CREATE INDEX silences_by_age ON public.silences USING btree (tenant_id, created_ms, id);
+CREATE INDEX silences_by_end ON public.silences USING btree (tenant_id, ends_ms);
 
 create table stale_watches (
   tenant_id uuid not null,

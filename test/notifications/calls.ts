@@ -2,6 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { Db } from "../../src/db/connect.ts";
@@ -65,7 +66,46 @@ async function doneDelivery(db: Db, tenantId: string, mark: string): Promise<str
   return id;
 }
 
+const silenceOf = ({ mark }: World) => ({
+  matchers: [`source="${mark}"`],
+  endsAt: BigInt(Date.now() + 3_600_000),
+  comment: mark,
+});
+
+/** Returns the id of a silence. */
+async function silence(world: World): Promise<string> {
+  const answer = await world.client(SilenceService).createSilence({ silence: silenceOf(world) });
+  return answer.silence?.id ?? "";
+}
+
+const ofSilence = (more: (world: World) => object = () => ({})): Call => ({
+  request: async (world) => ({ id: await silence(world), ...more(world) }),
+  elsewhere: "not found",
+});
+
 export const calls: Calls = {
+  "SilenceService/CreateSilence": { request: (world) => ({ silence: silenceOf(world) }), elsewhere: "his own" },
+  "SilenceService/GetSilence": ofSilence(),
+  "SilenceService/ListSilences": listed(silence),
+  "SilenceService/ReplaceSilence": ofSilence((world) => ({ silence: silenceOf(world) })),
+  "SilenceService/ExpireSilence": ofSilence(),
+  "SilenceService/PreviewSilence": {
+    request: async (world) => {
+      await world.client(DataReceiverService).putEvents({
+        events: [
+          {
+            name: world.mark,
+            timestamp: BigInt(Date.now()),
+            dimensions: { source: world.mark },
+            severity: 4,
+            status: 1,
+          },
+        ],
+      });
+      return { silence: silenceOf(world) };
+    },
+    elsewhere: "nothing",
+  },
   "TriggerService/CreateTrigger": { request: (world) => ({ trigger: triggerOf(world) }), elsewhere: "his own" },
   "TriggerService/GetTrigger": named(trigger),
   "TriggerService/ListTriggers": listed(trigger),

@@ -63,6 +63,7 @@ const empty = {
   repeatWhile: "REPEAT_WHILE_UNSPECIFIED",
   tags: [],
   muteDuringMaintenance: false,
+  matchers: [],
   recentNotificationCount: "0",
   trouble: expect.any(String),
   etag: expect.stringMatching(/^[\w-]{16}$/),

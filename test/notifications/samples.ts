@@ -22,7 +22,7 @@ export function eventDestination(text: string): MessageInitShape<typeof Destinat
 
 /** The same as JSON. */
 export const eventJson = (text: string) => ({
-  event: { query: { clause: { contains: { field: "name", value: text } } } },
+  event: { query: { clause: { contains: { field: "name", value: text } }, matchers: [] } },
 });
 export const webhookJson = (path: string) => ({ webhook: { url: `https://hooks.example.com/${path}` } });
 

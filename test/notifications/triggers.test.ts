@@ -76,9 +76,13 @@ describe("a new trigger", () => {
     return { event: { query: { clause: inner } } };
   };
   test.each([
-    { event: { query: { clause: { and: { clauses: [clause, { not: { clause } }] } } } } },
-    { event: { query: { clause: { equals: { field: "entity.name", value: { stringVal: "r1" } } } } } },
-    { event: { query: { clause: { in: { field: "severity", values: [{ numberVal: 4 }, { numberVal: 5 }] } } } } },
+    { event: { query: { clause: { and: { clauses: [clause, { not: { clause } }] } }, matchers: [] } } },
+    { event: { query: { clause: { equals: { field: "entity.name", value: { stringVal: "r1" } } }, matchers: [] } } },
+    {
+      event: {
+        query: { clause: { in: { field: "severity", values: [{ numberVal: 4 }, { numberVal: 5 }] } }, matchers: [] },
+      },
+    },
     { metricThreshold: { metricName: "cpu", entityQuery: null, max: 0.9, metricClause: null } },
     {
       metricThreshold: {

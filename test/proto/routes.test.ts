@@ -45,6 +45,12 @@ READ        -           .            GET    /v1/notification/deliveries         
 READ        -           .            GET    /v1/notification/deliveries/{}                DeliveryService.GetDelivery
 READ        *           .            POST   /v1/notification/rules/{}:explain             DeliveryService.ExplainNotification
 CONFIGURE   *           .            POST   /v1/notification/deliveries/{}:retry          DeliveryService.RetryDelivery
+OPERATE     silence     silence      POST   /v1/notification/silences                     SilenceService.CreateSilence
+READ        -           silence      GET    /v1/notification/silences/{}                  SilenceService.GetSilence
+READ        -           .            GET    /v1/notification/silences                     SilenceService.ListSilences
+OPERATE     silence     silence      PUT    /v1/notification/silences/{}                  SilenceService.ReplaceSilence
+OPERATE     *           silence      POST   /v1/notification/silences/{}:expire           SilenceService.ExpireSilence
+READ        silence     .            POST   /v1/notification/silences:preview             SilenceService.PreviewSilence
 CONFIGURE   entity_field entity_field POST  /v1/dictionary/entity_fields                  EntityFieldDictionaryService.CreateEntityField
 READ        -           entity_field GET    /v1/dictionary/entity_fields/{}               EntityFieldDictionaryService.GetEntityField
 READ        -           .            GET    /v1/dictionary/entity_fields                  EntityFieldDictionaryService.ListEntityFields

@@ -39,6 +39,7 @@ const files = [
   "api-clients",
   "audit-log",
   "deliveries",
+  "silences",
   "sessions",
 ];
 

@@ -64,6 +64,7 @@ const configuring = of(
   "MaintenanceWindowService",
 );
 const searching = of("EntityService", "MetricQueryService", "EventQueryService");
+const silencing = of("SilenceService");
 const table: readonly { what: string; is: (method: DescMethod) => boolean; may: readonly boolean[] }[] = [
   { what: "data receiver", is: of("DataReceiverService"), may: [true, false, false, true, true] },
   {
@@ -73,12 +74,13 @@ const table: readonly { what: string; is: (method: DescMethod) => boolean; may: 
   },
   {
     what: "all other reads and searches, previews",
-    is: (method) => reads(method) && (configuring(method) || searching(method)),
+    is: (method) => reads(method) && (configuring(method) || searching(method) || silencing(method)),
     may: [false, false, true, true, true],
   },
   {
-    what: "event annotate and status, custom properties",
-    is: of("EventManagementService", "CustomPropertyService"),
+    what: "event annotate and status, custom properties, silences",
+    is: (method) =>
+      of("EventManagementService", "CustomPropertyService")(method) || (silencing(method) && !reads(method)),
     may: [false, false, false, true, true],
   },
   {

@@ -1,37 +1,42 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
+import type { AlertStates } from "../../notifications/silences/alert-states.ts";
+import type { SilenceDoor } from "../../notifications/silences/door.ts";
 import { next, takeNull } from "../../transcoding/json/scan.ts";
-import { refusalOf } from "../../wire/status.ts";
 import { type Answer, type Call, type Integration, json, type Operation } from "../integration.ts";
 import { malformed } from "./alerts.ts";
 import { asked, listing, receiver } from "./listing.ts";
 import { alertsIn } from "./sent-alerts.ts";
-import { type AlertForm, type AlertStore, mistakesText, storeAlerts } from "./store-alerts.ts";
+import { silenceOperations } from "./silences.ts";
+import { type AlertForm, type AlertStore, checkJsonType, mistakesText, storeAlerts } from "./store-alerts.ts";
 import { timeText } from "./times.ts";
 
 /** What Alertmanager's API works with here. */
 export interface AlertmanagerParts extends AlertStore {
-  /** Alerts that are open, in pages. */
+  /** All that is open, in pages. */
   open(tenantId: string): AsyncIterable<readonly OpenAlert[]>;
+  /** How notifications about it stand, and the names of all destinations that rules notify. */
+  standing(tenantId: string): Promise<{ states: AlertStates; receivers: readonly string[] }>;
+  silences: SilenceDoor;
 }
 
 /** The version of Alertmanager whose API this is. */
 const apiVersion = "0.25.0";
 const believedMs = 300_000;
 const msMax = 253_402_300_799_999;
-const noSilences =
-  "silences are not kept here: a maintenance window (POST /v1/modelcontext/maintwindows) or a disabled rule keeps notifications back";
 
 /** Alertmanager's API, version 2: what Prometheus, vmalert, Grafana, Loki and Mimir send alerts to, and amtool and karma read. */
 export function alertmanager(parts: AlertmanagerParts): Integration {
   const started = timeText(Date.now());
   const list = (call: Call, around?: readonly [string, string]) =>
-    answered(() => {
-      const body = listing(parts.open(call.tenantId), asked(call), call, around);
+    answered(async () => {
+      const isAsked = asked(call);
+      const { states } = await parts.standing(call.tenantId);
+      const body = listing(parts.open(call.tenantId), states, isAsked, call, around);
       return { status: 200, headers: { "content-type": "application/json" }, body };
     });
-  const reads = (name: string, path: string, serve: (call: Call) => Answer): Operation => ({
+  const reads = (name: string, path: string, serve: (call: Call) => Answer | Promise<Answer>): Operation => ({
     name,
     routes: [{ method: "GET", path: `/api/v2${path}` }],
     permission: Permission.READ,
@@ -58,28 +63,20 @@ export function alertmanager(parts: AlertmanagerParts): Integration {
       reads("getAlertGroups", "/alerts/groups", (call) =>
         list(call, [`{"labels":{},"receiver":${JSON.stringify(receiver)},"alerts":[`, "]}"]),
       ),
-      reads("getReceivers", "/receivers", () => json(200, [receiver])),
-      reads("getSilences", "/silences", () => json(200, [])),
-      { ...reads("getSilence", "/silence/*", () => ({ status: 404 })), notServed: true },
+      reads("getReceivers", "/receivers", async ({ tenantId }) => {
+        const { receivers } = await parts.standing(tenantId);
+        return json(200, [receiver, ...receivers.map((name) => ({ name }))]);
+      }),
       reads("getStatus", "/status", () => json(200, statusOf(started))),
-      {
-        name: "changeSilences",
-        routes: [
-          { method: "POST", path: "/api/v2/silences" },
-          { method: "DELETE", path: "/api/v2/silence/*" },
-        ],
-        permission: Permission.READ,
-        notServed: true,
-        serve: async () => json(501, noSilences),
-      },
+      ...silenceOperations(parts.silences),
     ],
   };
 }
 
 /** Alertmanager's handlers answer mistakes in a query with a JSON string. */
-function answered(make: () => Answer): Answer {
+async function answered(make: () => Promise<Answer>): Promise<Answer> {
   try {
-    return make();
+    return await make();
   } catch (error) {
     if (error instanceof ConnectError && error.code === Code.InvalidArgument) return json(400, error.rawMessage);
     throw error;
@@ -93,14 +90,8 @@ const statusOf = (started: string) => ({
   uptime: started,
 });
 
-const jsonType = /^application\/json[ \t]*(?:;.*)?$/i;
-
 async function postAlerts(parts: AlertmanagerParts, call: Call, body: Buffer): Promise<Answer> {
-  const type = call.headers["content-type"] ?? "";
-  if (!jsonType.test(type.trim())) {
-    const shown = JSON.stringify(type.slice(0, 100));
-    throw refusalOf(Code.InvalidArgument, 415, `unsupported media type ${shown}, only [application/json] are allowed`);
-  }
+  checkJsonType(call.headers["content-type"]);
   if (body.length === 0) return json(422, { code: 602, message: "alerts in body is required" });
   const mistakes = await storeAlerts(parts, body, listForm, call);
   if (mistakes.schema !== undefined) return json(422, mistakes.schema);

@@ -1,11 +1,13 @@
-import { alertOfMetadata, labelView } from "../../events/labels.ts";
+import { allMatch, type LabelMatcher, readMatchers } from "../../clause/label-matcher.ts";
+import { labelPattern } from "../../clause/label-pattern.ts";
+import { alertOfMetadata, isAlert, labelOf } from "../../events/labels.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
+import type { AlertState, AlertStates } from "../../notifications/silences/alert-states.ts";
 import { invalidValue } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
-import { anchored, type Matcher, parseMatcher } from "./matchers.ts";
 import { timeText } from "./times.ts";
 
-/** The name of the one receiver: rules decide where notifications go. */
+/** The receiver of what no rule matches: rules decide where notifications go. */
 export const receiver = { name: "belfry" };
 
 const suppressed = 2;
@@ -14,43 +16,73 @@ const filtersMax = 100;
 
 /** Which alerts a query asks for. @throws code 3 */
 export function asked({ query }: Pick<Call, "query">): (alert: ReturnType<typeof shown>) => boolean {
-  const flag = (name: string) => {
+  const { active, silenced } = flagsOf(query, ["active", "silenced", "inhibited", "unprocessed", "muted"]);
+  const matchers = filtersOf(query);
+  const wanted = query.get("receiver");
+  const isReceiver = wanted ? receivers(wanted) : () => true;
+  return ({ labels, status, receivers }) =>
+    receivers.some(({ name }) => isReceiver(name)) &&
+    (status.state === "active" ? active : silenced) &&
+    allMatch(matchers, (name) => labelOf(labels, name));
+}
+
+/** Reads parameters that are true or false, and true where they are left out. @throws code 3 */
+export function flagsOf<Name extends string>(query: URLSearchParams, names: readonly Name[]): Record<Name, boolean> {
+  const flag = (name: Name) => {
     const text = query.get(name) ?? "true";
     if (!/^(?:true|false|1|0|t|f)$/i.test(text)) throw invalidValue(name, "must be true or false");
     return /^(?:true|1|t)$/i.test(text);
   };
-  const [active, silenced] = [flag("active"), flag("silenced")];
-  flag("inhibited");
-  flag("unprocessed");
-  const filters = query.getAll("filter");
-  if (filters.length > filtersMax) throw invalidValue("filter", `must be given at most ${filtersMax} times`);
-  const matchers: Matcher[] = filters.map(parseMatcher);
-  const wanted = query.get("receiver");
-  const here = !wanted || anchored(wanted)(receiver.name);
-  return ({ labels, status }) =>
-    here && (status.state === "active" ? active : silenced) && matchers.every((matches) => matches(labels));
+  return Object.fromEntries(names.map((name) => [name, flag(name)])) as Record<Name, boolean>;
 }
 
-/** An alert as Alertmanager shows it. It ends when it expires; one that came as webhook has no end yet. */
-export function shown({ event, occurrence }: OpenAlert, nowMs: number) {
-  const { annotations, generatorURL } = alertOfMetadata(occurrence.metadata);
+/** Reads the parameters `filter`, a matcher each. @throws code 3 */
+export function filtersOf(query: URLSearchParams): LabelMatcher[] {
+  const filters = query.getAll("filter");
+  if (filters.length > filtersMax) throw invalidValue("filter", `must be given at most ${filtersMax} times`);
+  return readMatchers(filters, "filter");
+}
+
+function receivers(expression: string): (name: string) => boolean {
+  const pattern = labelPattern(expression);
+  if ("reason" in pattern) throw invalidValue("receiver", "must be a regular expression of RE2's syntax");
+  return pattern.matches;
+}
+
+/**
+ * An open occurrence as Alertmanager shows it. One that came as an alert ends when it expires; one that came as webhook, or otherwise,
+ * has no end yet.
+ */
+export function shown({ event, occurrence, labels }: OpenAlert, state: AlertState, nowMs: number) {
   const { expiresMs, startMs, lastSeenMs, status } = occurrence;
+  const cameAsAlert = isAlert(event, occurrence);
+  const { annotations, generatorURL } = cameAsAlert
+    ? alertOfMetadata(occurrence.metadata)
+    : { annotations: annotationsOf(occurrence), generatorURL: "" };
+  const { silencedBy, receivers } = state;
+  const isSuppressed = status === suppressed || silencedBy.length > 0;
   return {
     annotations,
-    endsAt: timeText(expiresMs === null ? nowMs + stillMs : Number(expiresMs)),
-    fingerprint: event.dedupKey.slice(0, 16),
-    receivers: [receiver],
+    endsAt: timeText(cameAsAlert && expiresMs !== null ? Number(expiresMs) : nowMs + stillMs),
+    fingerprint: (cameAsAlert ? event.dedupKey : event.id.toString("hex")).slice(0, 16),
+    receivers: receivers.length === 0 ? [receiver] : receivers.map((name) => ({ name })),
     startsAt: timeText(Number(startMs)),
-    status: { inhibitedBy: [], silencedBy: [], state: status === suppressed ? "suppressed" : "active" },
+    status: { inhibitedBy: [], silencedBy, state: isSuppressed ? "suppressed" : "active" },
     updatedAt: timeText(Number(lastSeenMs)),
     generatorURL,
-    labels: labelView({ kind: "occurrence", event, occurrence, dimensions: {} }),
+    labels,
   };
 }
+
+const annotationsOf = ({ summary, body }: OpenAlert["occurrence"]): Record<string, string> => ({
+  ...(summary !== "" && { summary }),
+  ...(body !== "" && { description: body }),
+});
 
 /** The texts of a JSON list of the alerts that a query asks for; `around` wraps them where there are any. */
 export async function* listing(
   pages: AsyncIterable<readonly OpenAlert[]>,
+  states: AlertStates,
   isAsked: ReturnType<typeof asked>,
   { nowMs, pace }: Pick<Call, "nowMs" | "pace">,
   around: readonly [before: string, after: string] = ["", ""],
@@ -58,11 +90,12 @@ export async function* listing(
   let count = 0;
   for await (const page of pages) {
     const texts: string[] = [];
-    for (const alert of page) {
+    const found = await states(page, nowMs(), pace);
+    for (const [i, alert] of page.entries()) {
       const wait = pace();
       if (wait !== undefined) await wait;
       const now = nowMs();
-      const each = shown(alert, now);
+      const each = shown(alert, found[i] as AlertState, now);
       if (isAsked(each) && Date.parse(each.endsAt) > now) texts.push(JSON.stringify(each));
     }
     if (texts.length === 0) continue;

@@ -1,3 +1,4 @@
+import { Code } from "@connectrpc/connect";
 import type { Config } from "../../config/settings.ts";
 import type { EventItem } from "../../events/ingest.ts";
 import type { LaneKind } from "../../receiver/ingest-queue.ts";
@@ -5,10 +6,20 @@ import { timesTaken } from "../../receiver/item.ts";
 import { putItems } from "../../receiver/put-items.ts";
 import { bodyText } from "../../transcoding/body.ts";
 import { finishScan, isJsonError, type Scan, scanOf } from "../../transcoding/json/scan.ts";
+import { refusalOf } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
 import { type Alert, brokenAlert, readAlert, type SchemaMistake } from "./alerts.ts";
 import { type AlertTimes, eventOfAlert } from "./event-of-alert.ts";
 import type { AlertList, SentAlert } from "./sent-alerts.ts";
+
+const jsonType = /^application\/json[ \t]*(?:;.*)?$/i;
+
+/** Code 3 with status 415 for a body that is not said to be JSON. */
+export function checkJsonType(type = ""): void {
+  if (jsonType.test(type.trim())) return;
+  const shown = JSON.stringify(type.slice(0, 100));
+  throw refusalOf(Code.InvalidArgument, 415, `unsupported media type ${shown}, only [application/json] are allowed`);
+}
 
 /** Where alerts go, and what becomes of their labels. */
 export interface AlertStore {

@@ -28,7 +28,12 @@ export async function withinComparisons<T>(tx: Db, tenantId: string, change: () 
 
 async function sum(tx: Db, tenantId: string): Promise<number> {
   const [row] = await tx<[{ texts: number }]>`
-    select coalesce(sum(t.comparisons), 0)::float8 as texts from triggers t
+    select coalesce(sum(t.comparisons), 0)::float8 + (
+        select coalesce(sum(cardinality(o.matchers)), 0)::float8 from rules o
+        where o.tenant_id = ${tenantId} and o.enabled and exists (
+          select from rule_destinations d where d.tenant_id = ${tenantId} and d.rule_name = o.name)
+      ) as texts
+    from triggers t
     where t.tenant_id = ${tenantId} and t.comparisons > 0 and exists (
       select from rule_triggers u
         join rules r on r.tenant_id = ${tenantId} and r.name = u.rule_name

@@ -34,5 +34,5 @@ function decideOn(sight: Sight, noted: Passage["noted"], nowMs: number): Decided
     value: told.value ?? before?.value,
     valueMs: told.value === undefined ? before?.valueMs : told.timeMs,
   };
-  return { ...decision, rule, match, told };
+  return { ...decision, rule, match, before: before?.standing ? before.told : undefined, told };
 }

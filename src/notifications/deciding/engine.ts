@@ -5,9 +5,11 @@ import type { OnDeleted } from "../../events/retention.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import type { Log } from "../../log.ts";
 import type { OnPoints } from "../../metrics/store.ts";
+import { resolvedJob } from "../silences/until-resolved.ts";
 import { lookAtStanding, startSources } from "../sources.ts";
 import { forgetOccurrences } from "./match-store.ts";
 import { rulesMemory } from "./matcher/rules-memory.ts";
+import type { TenantRules } from "./matcher/tenant-rules.ts";
 import { onPoints } from "./on-points.ts";
 import type { Wake } from "./passage.ts";
 import { type Recheck, recheckMatches } from "./recheck.ts";
@@ -28,6 +30,8 @@ export interface RuleEngine {
   /** What happens when maintenance windows begin and end. */
   readonly windows: Omit<ReturnType<typeof windowRules>, "kind">;
   readonly kinds: readonly JobKind[];
+  /** Returns the rules and silences of a tenant as they are now. */
+  inForce(tenantId: string): Promise<Pick<TenantRules, "silences" | "byId">>;
   /** Writes what is to be known of data that came, for all servers; happens by itself every two seconds. */
   flush(nowMs: number): Promise<void>;
   /** After the last data were stored. */
@@ -53,7 +57,15 @@ export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number, log?: Pick
     onPoints: onPoints({ memory }, sources),
     onDeleted: forgetOccurrences,
     windows,
-    kinds: [kind, ...sources.kinds, unmatchedJob(deciding, log), repeatJob(deciding), standingJob(deciding)],
+    kinds: [
+      kind,
+      ...sources.kinds,
+      unmatchedJob(deciding, log),
+      repeatJob(deciding),
+      standingJob(deciding),
+      resolvedJob(),
+    ],
+    inForce: (tenantId) => memory.now(sql, tenantId),
     flush: sources.flush,
     stop: sources.stop,
     recheck: (tenantId, deliveries, nowMs) => recheckMatches(sql, tenantId, deliveries, deciding, nowMs),

@@ -20,9 +20,16 @@ export function deliveryId(ms: number): string {
 
 const bytes = (value: Buffer | undefined) => (value === undefined ? null : `\\x${value.toString("hex")}`);
 
-/** A row for each destination. */
-function toRows({ rule, destinationNames, triggerNames, subject, told, occasion, createdMs, dueMs }: Notice) {
-  return destinationNames.map((destinationName) => ({
+/** Holds what is due now; what is due later is looked at when it is. */
+function holdOf({ holds, occasion, dueMs }: Notice, destinationName: string, nowMs: number) {
+  return occasion === "clear" || dueMs > nowMs ? undefined : holds?.get(destinationName);
+}
+
+/** A row for each destination. A repetition that a silence holds is none. */
+function toRows(notice: Notice, nowMs: number) {
+  const { rule, destinationNames, triggerNames, subject, told, occasion, createdMs, dueMs } = notice;
+  const spoken = destinationNames.filter((name) => occasion !== "repeat" || holdOf(notice, name, nowMs) === undefined);
+  return spoken.map((destinationName) => ({
     id: deliveryId(createdMs),
     created_ms: createdMs,
     rule_id: rule.id,
@@ -36,8 +43,21 @@ function toRows({ rule, destinationNames, triggerNames, subject, told, occasion,
     metric_name: subject.metricName ?? null,
     occasion,
     told: subject.metricLabels === undefined ? told : { ...told, labels: subject.metricLabels },
-    due_ms: dueMs,
+    due_ms: holdOf(notice, destinationName, nowMs)?.untilMs ?? dueMs,
+    silence_id: holdOf(notice, destinationName, nowMs)?.silenceId ?? null,
   }));
+}
+
+/** Drops updates after one that is held with them: the first is sent as all of them have left it. */
+function newestOnly(rows: readonly ReturnType<typeof toRows>[number][]) {
+  const seen = new Set<string>();
+  return rows.filter(({ silence_id, destination_name, rule_id, subject, occasion }) => {
+    if (silence_id === null) return true;
+    const key = JSON.stringify([destination_name, rule_id, subject]);
+    const follows = seen.has(key) && occasion !== "first";
+    seen.add(key);
+    return !follows;
+  });
 }
 
 /**
@@ -56,7 +76,7 @@ export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, jo
   let dueMs = over.length > 0 && (await hasten(tx, tenantId, over, nowMs)) > 0 ? nowMs : Infinity;
   for (let from = 0; from < notices.length; from += portion) {
     if (from > 0) await pace();
-    dueMs = Math.min(dueMs, await storeNotices(tx, tenantId, notices.slice(from, from + portion)));
+    dueMs = Math.min(dueMs, await storeNotices(tx, tenantId, notices.slice(from, from + portion), nowMs));
   }
   if (dueMs < Infinity) await announce(tx, { tenantId, kind: lane }, BigInt(dueMs));
   const repetitions = decided.flatMap(({ rule, match }) => repetitionOf(rule, match) ?? []);
@@ -66,17 +86,21 @@ export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, jo
   return { dueMs };
 };
 
-/** Stores deliveries; returns when the first is due. */
-async function storeNotices(tx: Db, tenantId: string, notices: readonly Notice[]): Promise<number> {
-  const rows = notices.flatMap(toRows);
+/** Stores deliveries; returns when the first is due. Of one match and destination one alone is held. By due_deliveries_by_age. */
+async function storeNotices(tx: Db, tenantId: string, notices: readonly Notice[], nowMs: number): Promise<number> {
+  const rows = newestOnly(notices.flatMap((notice) => toRows(notice, nowMs)));
   if (rows.length > 0) {
     await tx`
       insert into due_deliveries (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
-        event_id, number, entity_id, metric_name, occasion, told, due_ms, lease_until_ms, fence, tries, slow_tries,
+        event_id, number, entity_id, metric_name, occasion, told, due_ms, silence_id, lease_until_ms, fence, tries, slow_tries,
         attempts, error)
       select home.tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
-        event_id, number, entity_id, metric_name, occasion, told, due_ms, 0, 0, 0, 0, '[]', ''
-      from ${home(tx, tenantId)}, jsonb_populate_recordset(null::due_deliveries, ${JSON.stringify(rows)}::jsonb)`;
+        event_id, number, entity_id, metric_name, occasion, told, due_ms, silence_id, 0, 0, 0, 0, '[]', ''
+      from ${home(tx, tenantId)}, jsonb_populate_recordset(null::due_deliveries, ${JSON.stringify(rows)}::jsonb) as made
+      where made.silence_id is null or made.occasion = 'first' or not exists (
+        select from due_deliveries d
+        where d.tenant_id = ${tenantId} and d.destination_name = made.destination_name and d.subject = made.subject
+          and d.created_ms >= 0 and d.rule_id = made.rule_id and d.silence_id is not null and d.due_ms > ${BigInt(nowMs)})`;
   }
   failpoint("enqueue:written");
   return rows.reduce((least, { due_ms }) => Math.min(least, due_ms), Infinity);

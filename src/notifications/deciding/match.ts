@@ -75,7 +75,7 @@ export const match: Stage = async ({ tx, tenantId, changes }) => {
   if (carriers.length > 0) await writeMatches(tx, tenantId, carriers);
   for (const each of carriers) note(noted, each);
   await readMaintenance(tx, tenantId, rules, known, noted);
-  return { taken, noted, sights: sights(rules, known, noted) };
+  return { taken, noted, sights: sights(rules, known, noted), silences: rules.silences };
 };
 
 /** Reads what is noted of occurrences; nothing is of those that these facts open. */

@@ -1,6 +1,9 @@
 import type { EntityRow } from "../../entities/messages.ts";
+import { paced } from "../../event-loop.ts";
+import { holding, type LoadedSilence } from "../silences/silences-in-force.ts";
 import { keyText } from "./match-store.ts";
-import type { Stage } from "./passage.ts";
+import type { Decided, Holds, Passage, Stage } from "./passage.ts";
+import { type Labelled, labelsKey, readLabels } from "./subject-labels.ts";
 import { lookAtSilenced } from "./unmute-jobs.ts";
 
 /** Whether an entity is in a maintenance window, of which `decide` hears before it decides. */
@@ -9,10 +12,55 @@ export const inMaintenance = (entity: Pick<EntityRow, "window_production_state">
 
 /**
  * Holds back what nobody is to hear now, before it joins a message. `decide` keeps silent about entities in maintenance by itself:
- * here the look is left that reports them when their window has ended.
+ * here the look is left that reports them when their window has ended. What silences hold is decided as if there were none.
  */
-export const mute: Stage = ({ decided, jobs, nowMs }) => {
+export const mute: Stage = async ({ decided, jobs, nowMs, ...passage }) => {
   const silenced = new Map(decided.map(({ rule, match }) => [`${keyText(match.subject.key)}${rule.id}`, match]));
   const entityIds = [...silenced.values()].flatMap(({ muted, subject }) => (muted ? [subject.entityId] : []));
-  return entityIds.length === 0 ? {} : { jobs: [...jobs, lookAtSilenced(entityIds, nowMs)] };
+  return {
+    ...(entityIds.length > 0 && { jobs: [...jobs, lookAtSilenced(entityIds, nowMs)] }),
+    ...(passage.silences.any(nowMs) && { decided: await held(decided, { ...passage, nowMs }) }),
+  };
 };
+
+/** Tells whether anything follows that a silence may hold: an end is never held. */
+const mayBeHeld = ({ due }: Decided) => due.some(({ occasion }) => occasion !== "clear");
+
+const labelled = ({ match: { subject, triggerNames, value } }: Decided): Labelled => ({
+  subject,
+  triggerName: triggerNames[0] ?? "",
+  isSeries: value !== undefined,
+});
+
+async function held(
+  decided: readonly Decided[],
+  { tx, tenantId, nowMs, silences }: Pick<Passage, "tx" | "tenantId" | "nowMs" | "silences">,
+): Promise<readonly Decided[]> {
+  const asked = decided.filter(mayBeHeld);
+  if (asked.length === 0) return decided;
+  const labels = await readLabels(tx, tenantId, asked.map(labelled));
+  const pace = paced(undefined, tenantId);
+  const matching = new Map<string, readonly LoadedSilence[]>();
+  for (const [key, view] of labels) matching.set(key, await silences.matching(view, nowMs, pace));
+  return decided.map((each) => {
+    const found = mayBeHeld(each) ? (matching.get(labelsKey(labelled(each))) ?? []) : [];
+    return found.length === 0 ? each : { ...each, holds: holdsOf(found, each.rule) };
+  });
+}
+
+/** Returns, by destination, which of these silences holds a rule's notifications. */
+export function holdsOf(
+  silences: readonly LoadedSilence[],
+  { name, destinationNames }: { readonly name: string; readonly destinationNames: readonly string[] },
+): Holds {
+  return new Map(
+    destinationNames.flatMap((destination) => {
+      const silence = holding(silences, name, destination);
+      return silence === undefined ? [] : [[destination, { silenceId: silence.id, untilMs: untilMsOf(silence) }]];
+    }),
+  );
+}
+
+/** What a silence holds that ends with what it matched is due at its end, or never by itself. */
+export const neverMs = 253_402_300_799_999;
+export const untilMsOf = ({ endsMs }: LoadedSilence) => Math.min(endsMs, neverMs);

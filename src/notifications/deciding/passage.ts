@@ -2,7 +2,8 @@ import type { Db } from "../../db/connect.ts";
 import type { NewJob } from "../../jobs/queue.ts";
 import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import type { Subject } from "../matched-subject.ts";
-import type { Decision, Due, Seen } from "./decide.ts";
+import type { Silences } from "../silences/silences-in-force.ts";
+import type { Decision, Due, Seen, Signature } from "./decide.ts";
 import type { Changes } from "./match.ts";
 import type { StoredMatch, StoredMatches } from "./match-store.ts";
 import type { LoadedRule } from "./matcher/tenant-rules.ts";
@@ -25,8 +26,15 @@ export interface Decided extends Pick<Decision, "due" | "over"> {
   readonly rule: LoadedRule;
   /** The row to be stored. */
   readonly match: StoredMatch;
+  /** What was reported before; undefined for what is no occurrence, and for a new match. */
+  readonly before: Signature | undefined;
   readonly told: DeliverySnapshot;
+  /** From `mute`, by destination: what holds its notification back. */
+  readonly holds?: Holds;
 }
+
+/** A silence that holds notifications back, and when it ends, ms; by destination. */
+export type Holds = ReadonlyMap<string, { readonly silenceId: string; readonly untilMs: number }>;
 
 /** A notification that is to go to destinations. */
 export interface Notice extends Due {
@@ -35,6 +43,7 @@ export interface Notice extends Due {
   readonly triggerNames: readonly string[];
   readonly subject: Pick<Subject, "key"> & Partial<Subject>;
   readonly told: DeliverySnapshot;
+  readonly holds?: Holds;
 }
 
 /** Holds what passes through the stages in one transaction, under the locks of its subjects. */
@@ -45,6 +54,8 @@ export interface Passage {
   readonly wake: Wake;
   /** The stored matches of the subjects, read under their locks; each decision replaces its own. */
   readonly noted: StoredMatches;
+  /** The silences of the tenant, where what enters may be held by one. */
+  readonly silences: Silences;
   /** What enters at `match`. */
   readonly changes: Changes | undefined;
   /** From `match`: how many facts of the changes it took. */

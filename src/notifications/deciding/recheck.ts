@@ -7,6 +7,7 @@ import type { Occasion } from "../notification.ts";
 import type { Deciding } from "./deciding.ts";
 import { readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
 import type { TenantRules } from "./matcher/tenant-rules.ts";
+import { judgeSilenced } from "./recheck-silenced.ts";
 import { reconsider } from "./reconsider.ts";
 import { unseenSinceMs } from "./rules-consumer.ts";
 import { pairText } from "./standing.ts";
@@ -23,6 +24,10 @@ export interface Waiting {
   readonly dueMs: number;
   readonly tries: number;
   readonly told: DeliverySnapshot;
+  /** The trigger that is named; empty: none is. */
+  readonly triggerName?: string;
+  /** The silence that held it until now; absent: none did. */
+  readonly silenceId?: string;
 }
 
 /** Whether a delivery is still needed; with what there is to report now, where that was to be looked at again. */
@@ -30,6 +35,8 @@ export type Verdict =
   | {
       readonly send: true;
       readonly told?: DeliverySnapshot;
+      /** What it is sent for, where that is another one by now. */
+      readonly occasion?: Occasion;
       /** Of an end: the rules that still notify the destination of the subject, this delivery's own among them. */
       readonly standing?: readonly string[];
     }
@@ -37,7 +44,9 @@ export type Verdict =
   /** Not known yet: it is asked about again. */
   | { readonly send: "later" }
   /** The end of a summary, of which a match still stands. */
-  | { readonly send: "held" };
+  | { readonly send: "held" }
+  /** A silence holds it until then, ms. */
+  | { readonly send: "silenced"; readonly silenceId: string; readonly untilMs: number };
 
 /** Decides again on deliveries right before they are tried, and stores what follows; what it does not name is to be sent. */
 export type Recheck = (
@@ -76,7 +85,7 @@ export async function recheckMatches(
   const postponed = new Set(looked === undefined ? late : late.filter((each) => !ready.includes(each)));
   const noted = looked === undefined ? before : await readMatches(sql, tenantId, keys);
   const held = await standingSummaries(sql, tenantId, deliveries, rules);
-  return new Map(
+  const verdicts = new Map(
     deliveries.map((each): [string, Verdict] => {
       const match = matchOf(noted, each);
       if (!rules.byId.has(each.ruleId)) return [each.id, no("the rule is disabled, or is there no more")];
@@ -92,6 +101,15 @@ export async function recheckMatches(
       return [each.id, { send: true, ...(told && { told: { ...each.told, ...told } }) }];
     }),
   );
+  const notified = deliveries.filter(
+    (each) => !ofWindow(each) && each.occasion !== "clear" && verdicts.get(each.id)?.send === true,
+  );
+  for (const [id, verdict] of await judgeSilenced(sql, tenantId, notified, rules, nowMs)) {
+    const before = verdicts.get(id);
+    const told = before?.send === true && before.told ? { told: before.told } : {};
+    verdicts.set(id, verdict.send === true ? { ...told, ...verdict } : verdict);
+  }
+  return verdicts;
 }
 
 const matchOf = (noted: StoredMatches, { subject, ruleId }: Waiting) =>

@@ -89,7 +89,7 @@ export async function reconsider(
       yield { ...how, rule, subject, matches, now, triggerNames: () => triggerNames, told: () => ({ ...told, root }) };
     }
   }
-  await passFrom("decide", { tx, tenantId, nowMs, wake, noted: matches, sights: sights() });
+  await passFrom("decide", { tx, tenantId, nowMs, wake, noted: matches, sights: sights(), silences: rules.silences });
   return { matches, look };
 }
 

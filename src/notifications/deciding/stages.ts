@@ -1,3 +1,4 @@
+import { noSilences } from "../silences/silences-in-force.ts";
 import { decideAll } from "./decide-all.ts";
 import { deliver } from "./deliver.ts";
 import { enqueue } from "./enqueue.ts";
@@ -18,7 +19,7 @@ export async function passFrom(
   entering: Pick<Passage, "tx" | "tenantId" | "nowMs" | "wake"> & Partial<Passage>,
 ): Promise<Passage> {
   const nothing = { changes: undefined, taken: 0, noted: new Map(), sights: [], decided: [], notices: [], jobs: [] };
-  let passage: Passage = { ...nothing, dueMs: Infinity, ...entering };
+  let passage: Passage = { ...nothing, dueMs: Infinity, silences: noSilences, ...entering };
   const all: [string, Stage][] = Object.entries(stages);
   for (const [, stage] of all.slice(all.findIndex(([name]) => name === first))) {
     passage = { ...passage, ...(await stage(passage)) };

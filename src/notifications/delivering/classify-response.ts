@@ -14,6 +14,8 @@ export interface Result {
   readonly status: "PENDING" | "SENT" | "FAILED" | "CANCELLED" | "SUMMARISED";
   readonly error: string;
   readonly dueMs?: number;
+  /** The silence that holds it until then. */
+  readonly silenceId?: string;
   /** Absent: there was no try. */
   readonly attempt?: Attempt;
   readonly slow?: boolean;
@@ -46,12 +48,13 @@ const unclear = new Set<string>(["timeout"]);
 const ownFault = new Set<string>(["internal", "secrets", "not_configured", "chained"]);
 
 /** What was done without a try. */
-export const endedResult = ({ row, status, error, dueMs, state, over }: Ended): Result => ({
+export const endedResult = ({ row, status, error, dueMs, silenceId, state, over }: Ended): Result => ({
   row,
   status,
   error,
   ...(over && { over }),
   ...(dueMs !== undefined && { dueMs }),
+  ...(silenceId !== undefined && { silenceId }),
   ...(state && { thread: { state, sent: true } }),
 });
 

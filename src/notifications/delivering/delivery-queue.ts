@@ -34,6 +34,8 @@ export interface DueDelivery {
   slowTries: number;
   /** When it was asked for again; null when it never was. */
   retriedMs: number | null;
+  /** The silence that held it until it was due; null when none did. */
+  silenceId: string | null;
   /** Whether the end of its last try was not recorded: it may have gone out. */
   lost: boolean;
 }
@@ -138,7 +140,7 @@ export interface Quota {
 
 /**
  * Takes what is due, the first due first. Of one destination and subject only what is due or was tried comes before a later
- * one: what still waits for its delay holds up nothing. They are the caller's until `leaseMs` from now.
+ * one: what still waits for its delay, or is held by a silence, holds up nothing. They are the caller's until `leaseMs` from now.
  */
 export async function claimDeliveries(
   db: Db,
@@ -163,7 +165,7 @@ export async function claimDeliveries(
           and not exists (
             select from due_deliveries e
             where e.tenant_id = ${tenantId} and e.destination_name = d.destination_name and e.subject = d.subject
-              and e.created_ms >= 0 and (e.created_ms, e.id) < (d.created_ms, d.id) and (e.due_ms <= ${now} or e.tries > 0)
+              and e.created_ms >= 0 and (e.created_ms, e.id) < (d.created_ms, d.id) and (e.due_ms <= ${now} or (e.tries > 0 and e.silence_id is null))
               and (quota.whole = 0 or e.due_ms > ${now} or e.lease_until_ms > ${now}))
         order by d.due_ms, d.id limit quota.count) as head
     ), taken as materialized (
@@ -179,7 +181,7 @@ export async function claimDeliveries(
       trigger_names as "triggerNames", destination_name as "destinationName", subject, event_id as "eventId",
       number, entity_id as "entityId", metric_name as "metricName", occasion, told, attempts, error,
       due_ms::float8 as "dueMs", fence + 1 as fence, tries, slow_tries as "slowTries",
-      retried_ms::float8 as "retriedMs", lease_until_ms > 0 as lost
+      retried_ms::float8 as "retriedMs", silence_id as "silenceId", lease_until_ms > 0 as lost
     from taken`;
   return rows.sort((a, b) => a.dueMs - b.dueMs || (a.id < b.id ? -1 : 1));
 }

@@ -2,6 +2,7 @@ import type { Config } from "../../config/settings.ts";
 import type { Sql } from "../../db/connect.ts";
 import type { PartitionedTable } from "../../db/partitions.ts";
 import { forgetOldChains } from "../deciding/chain-counts.ts";
+import { forgetOldSilences } from "../silences/silences.ts";
 import { forgetOldSummaries, summaryIdOf } from "./summaries.ts";
 
 const dayMs = 24 * 3_600_000;
@@ -49,5 +50,6 @@ export async function deleteOldNotes(
       limit ${portion})`;
   const summaries = await forgetOldSummaries(sql, tenantId, nowMs - retentionMs);
   const chains = await forgetOldChains(sql, tenantId, nowMs);
-  return threads.count === portion || summaries || chains;
+  const silences = await forgetOldSilences(sql, tenantId, nowMs - retentionMs);
+  return threads.count === portion || summaries || chains || silences;
 }

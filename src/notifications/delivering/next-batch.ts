@@ -47,6 +47,7 @@ export async function nextBatch(db: Sql, tenantId: string, options: BatchOptions
 
 function toWaiting(row: DueDelivery): Waiting {
   const { id, ruleId, destinationName, occasion, createdMs, dueMs, tries, told } = row;
+
   const subject = {
     key: row.subject,
     entityId: row.entityId ?? Buffer.alloc(0),
@@ -55,5 +56,7 @@ function toWaiting(row: DueDelivery): Waiting {
     ...(row.metricName !== null && { metricName: row.metricName }),
     ...(row.told.labels !== undefined && { metricLabels: row.told.labels }),
   };
-  return { id, ruleId, destinationName, subject, occasion, createdMs, dueMs, tries, told };
+  const named = { triggerName: row.triggerNames[0] ?? "" };
+  const held = row.silenceId === null ? {} : { silenceId: row.silenceId };
+  return { id, ruleId, destinationName, subject, occasion, createdMs, dueMs, tries, told, ...named, ...held };
 }

@@ -52,6 +52,8 @@ export interface Ended {
   readonly row: DueDelivery;
   readonly status: "CANCELLED" | "FAILED" | "PENDING" | "SUMMARISED";
   readonly dueMs?: number;
+  /** The silence that holds it until it is due. */
+  readonly silenceId?: string;
   readonly error: string;
   /** What was kept of its subject, where a lost try of it may have reached its receiver. */
   readonly state?: ThreadState;
@@ -195,9 +197,18 @@ function judge(row: DueDelivery, judging: Judging): { row: DueDelivery } | { end
   }
   if (verdict.send === "later") return { ended: { row, status: "PENDING", error: row.error, dueMs: nowMs + backMs } };
   if (verdict.send === "held") return { ended: { row, status: "PENDING", error: row.error, dueMs: nowMs + heldMs } };
+  if (verdict.send === "silenced") {
+    const { silenceId, untilMs } = verdict;
+    const ended = { row, status: "PENDING" as const, error: row.error, dueMs: untilMs, silenceId };
+    // Of a receiver that may have taken it is kept that it may have.
+    return { ended: row.lost ? { ...ended, state: threadOf(row, facts) } : ended };
+  }
   const held = verdict.send && heldEnd(row, verdict.standing ?? [], facts, nowMs);
   if (held) return { ended: held.status === "PENDING" ? held : { ...held, over } };
-  if (verdict.send) return { row: verdict.told === undefined ? row : { ...row, told: verdict.told } };
+  if (verdict.send) {
+    const { told = row.told, occasion = row.occasion } = verdict;
+    return { row: { ...row, told, occasion } };
+  }
   // A receiver that may have taken it is notified of its end; what was lost in a summary, of the summary's.
   const lost = row.lost && (row.tries > 0 || !judging.lost.has(row.id));
   const ended = { row, status: "CANCELLED" as const, error: verdict.reason, over };

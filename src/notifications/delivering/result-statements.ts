@@ -136,12 +136,14 @@ const waitingValues = (result: Result) => ({
   tries: result.row.tries + (result.attempt === undefined ? 0 : 1),
   slow: result.row.slowTries + (result.slow ? 1 : 0),
   due: result.dueMs ?? 0,
+  silence: result.silenceId ?? null,
 });
 
 const keepWaiting = (tx: Db, { byId, held }: OwnRows) => tx`
   update due_deliveries set lease_until_ms = 0, due_ms = (by_id -> id::text ->> 'due')::bigint,
     error = by_id -> id::text ->> 'error', tries = (by_id -> id::text ->> 'tries')::int4,
-    slow_tries = (by_id -> id::text ->> 'slow')::int4, attempts = by_id -> id::text -> 'attempts'
+    slow_tries = (by_id -> id::text ->> 'slow')::int4, attempts = by_id -> id::text -> 'attempts',
+    silence_id = (by_id -> id::text ->> 'silence')::uuid
   from ${byId} where ${held}`;
 
 const doneValues = (result: Result) => ({
@@ -161,7 +163,7 @@ const countSent = (tx: Db, { byId, held }: OwnRows, now: bigint) => tx`
   select tenant_id, about, name, ${now - (now % BigInt(slotMs))}, count(*)::int4
   from ${byId} cross join due_deliveries cross join lateral (
     values ('rule', rule_name), ('destination', destination_name)
-    union all select 'trigger', t from unnest(trigger_names) as t
+    union all select 'trigger', t from unnest(trigger_names) as t where t <> ''
   ) as counts (about, name)
   where ${held} group by tenant_id, about, name order by tenant_id, about, name
   on conflict (tenant_id, about, name, slot_ms) do update set count = c.count + excluded.count`;

@@ -45,6 +45,8 @@ export const dueDeliveries = pgTable(
     slowTries: integer("slow_tries").notNull(),
     /** When it was asked for again; null when it never was. */
     retriedMs: bigintMs("retried_ms"),
+    /** The silence that holds it until it is due; null when none does. */
+    silenceId: uuid("silence_id"),
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.id] }),

@@ -1,6 +1,10 @@
-import type { EventSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { create } from "@bufbuild/protobuf";
+import { type TriggerClause, TriggerClauseSchema } from "#gen/belfry/clause/v1/trigger_clause_pb.ts";
+import type { EventSource, TriggerQuery } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { foldedRow } from "../../clause/folded-row.ts";
-import { checkTrigger, compileTrigger, falsePart } from "../../clause/trigger.ts";
+import { readMatchers } from "../../clause/label-matcher.ts";
+import { checkTrigger, compileTrigger, falseMatcher, falsePart } from "../../clause/trigger.ts";
+import { invalidField } from "../../errors.ts";
 import { nearlyNamed } from "../../events/fields.ts";
 import { CLOSED } from "../../events/lifecycle.ts";
 import { fieldsOf, readsOf } from "../deciding/matcher/rows.ts";
@@ -9,12 +13,24 @@ import type { TriggerSource } from "./source.ts";
 /** Which names a trigger may give a field does not depend on the tenant. */
 const { events } = fieldsOf("", "");
 
-const path = "type.event.query.clause";
+const path = "type.event.query";
 const ofEntity = "entity.";
+
+/** The condition of a query: matchers are a clause, too. */
+function clauseOf(query: TriggerQuery | undefined): TriggerClause | undefined {
+  if (query === undefined || query.matchers.length === 0) return query?.clause;
+  return create(TriggerClauseSchema, { kind: { case: "matchers", value: { matchers: query.matchers } } });
+}
 
 /** Events: changes of occurrences are held against all of these triggers at once (`deciding/`). */
 export const event: TriggerSource<EventSource> = {
-  check: ({ query }, at) => void checkTrigger(query?.clause, `${at}.query.clause`, events),
+  check({ query }, at) {
+    const { clause, matchers = [] } = query ?? {};
+    if (matchers.length === 0 && clause === undefined) throw invalidField(`${at}.query.clause`, "is required");
+    if (matchers.length === 0) return void checkTrigger(clause, `${at}.query.clause`, events);
+    if (clause !== undefined) throw invalidField(`${at}.query.matchers`, "must be left out beside clause");
+    readMatchers(matchers, `${at}.query.matchers`);
+  },
 
   doubt({ query }) {
     const names = compileTrigger(query?.clause, path, events).fields;
@@ -27,7 +43,7 @@ export const event: TriggerSource<EventSource> = {
   },
 
   ready({ query }, fields) {
-    const compiled = compileTrigger(query?.clause, "clause", fields.events);
+    const compiled = compileTrigger(clauseOf(query), "clause", fields.events);
     const reads = [...compiled.fields].map(readsOf);
     return {
       event: {
@@ -39,12 +55,17 @@ export const event: TriggerSource<EventSource> = {
     };
   },
 
-  comparisons: ({ query }) => compileTrigger(query?.clause, "clause", events).comparisons,
+  comparisons: ({ query }) => compileTrigger(clauseOf(query), "clause", events).comparisons,
 
   mismatch({ query }, row, values) {
-    if (row.status === CLOSED && !compileTrigger(query?.clause, path, values).fields.has("status"))
+    const clause = clauseOf(query);
+    if (row.status === CLOSED && !compileTrigger(clause, `${path}.clause`, values).fields.has("status"))
       return { what: "does not name status, and the occurrence is closed" };
-    const at = falsePart(query?.clause, path, values, foldedRow(row, { values }));
-    return at === undefined ? undefined : { what: "does not match", path: at };
+    const folded = foldedRow(row, { values });
+    const at = falsePart(clause, `${path}.clause`, values, folded);
+    if (at === undefined) return undefined;
+    const { matchers = [] } = query ?? {};
+    const place = matchers.length === 0 ? at : `${path}.matchers[${falseMatcher(matchers, folded)}]`;
+    return { what: "does not match", path: place };
   },
 };

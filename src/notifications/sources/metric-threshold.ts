@@ -88,7 +88,7 @@ async function holdPoints(
   await lockMatches(tx, tenantId, someKeys);
   const [now, news] = await Promise.all([readMatches(tx, tenantId, someKeys), withoutLate(tx, tenantId, some, nowMs)]);
   const seen = sights(rules, news, entities, now, pace);
-  await passFrom("decide", { tx, tenantId, nowMs, wake, noted: now, sights: seen });
+  await passFrom("decide", { tx, tenantId, nowMs, wake, noted: now, sights: seen, silences: rules.silences });
 }
 
 async function watchedOf(

@@ -219,7 +219,7 @@ async function changesOf(
 
 /** What rules make of changes. */
 async function tell(tx: Db, tenantId: string, changes: readonly Change[], deciding: SourceOptions, nowMs: number) {
-  const { users } = await deciding.memory.now(tx, tenantId);
+  const { users, silences } = await deciding.memory.now(tx, tenantId);
   const ids = new Map(changes.map(({ entityId }) => [keyText(entityId), entityId]));
   const entities = await readEntities(tx, tenantId, [...ids.values()]);
   const inWindows = new Set(entities.flatMap((row) => (inMaintenance(row) ? [keyText(row.id)] : [])));
@@ -246,5 +246,5 @@ async function tell(tx: Db, tenantId: string, changes: readonly Change[], decidi
   );
   await lockMatches(tx, tenantId, [...keys.values()]);
   const noted = await readMatches(tx, tenantId, [...keys.values()]);
-  await passFrom("decide", { tx, tenantId, nowMs, wake: deciding.wake, noted, sights });
+  await passFrom("decide", { tx, tenantId, nowMs, wake: deciding.wake, noted, sights, silences });
 }

@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/clause/v1/trigger_clause.proto.
  */
 export const file_belfry_clause_v1_trigger_clause: GenFile = /*@__PURE__*/
-  fileDesc("CiViZWxmcnkvY2xhdXNlL3YxL3RyaWdnZXJfY2xhdXNlLnByb3RvEhBiZWxmcnkuY2xhdXNlLnYxItwECg1UcmlnZ2VyQ2xhdXNlEjUKBmFsbF9vZhgBIAEoCzIeLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlckFsbE9mSABSA2FuZBI0CgZhbnlfb2YYAiABKAsyHi5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJBbnlPZkgAUgJvchI3Cgdub25lX29mGAMgASgLMh8uYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyTm9uZU9mSABSA25vdBI1CgZlcXVhbHMYBCABKAsyIy5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJDb21wYXJpc29uSAASQQoSZ3JlYXRlcl9hbmRfZXF1YWxzGAUgASgLMiMuYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyQ29tcGFyaXNvbkgAEj4KD2xlc3NfYW5kX2VxdWFscxgGIAEoCzIjLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlckNvbXBhcmlzb25IABI0CgZvbmVfb2YYByABKAsyHi5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJPbmVPZkgAUgJpbhIxCghjb250YWlucxgIIAEoCzIdLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlclRleHRIABI0CgtzdGFydHNfd2l0aBgJIAEoCzIdLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlclRleHRIABIyCgllbmRzX3dpdGgYCiABKAsyHS5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJUZXh0SAA6Caq1GAUI6AcQIEINCgRraW5kEgW6SAIIASJFCgxUcmlnZ2VyQWxsT2YSNQoHY2xhdXNlcxgBIAMoCzIfLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlckNsYXVzZUID4EECIkUKDFRyaWdnZXJBbnlPZhI1CgdjbGF1c2VzGAEgAygLMh8uYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyQ2xhdXNlQgPgQQIiRQoNVHJpZ2dlck5vbmVPZhI0CgZjbGF1c2UYASABKAsyHy5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJDbGF1c2VCA+BBAiJnChFUcmlnZ2VyQ29tcGFyaXNvbhIeCgVmaWVsZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAEjIKBXZhbHVlGAIgASgLMh4uYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyVmFsdWVCA+BBAiJpCgxUcmlnZ2VyT25lT2YSHgoFZmllbGQYASABKAlCD+BBArpICXIHGIAIugEBABI5CgZ2YWx1ZXMYAiADKAsyHi5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJWYWx1ZUIJukgGkgEDEJBOIk0KC1RyaWdnZXJUZXh0Eh4KBWZpZWxkGAEgASgJQg/gQQK6SAlyBxiACLoBAQASHgoFdmFsdWUYAiABKAlCD+BBArpICXIHGIAgugEBACJ0CgxUcmlnZ2VyVmFsdWUSIgoKc3RyaW5nX3ZhbBgBIAEoCUIMukgJcgcYgCC6AQEASAASHQoKbnVtYmVyX3ZhbBgCIAEoAUIHukgEEgJAAUgAEhIKCGJvb2xfdmFsGAMgASgISABCDQoEa2luZBIFukgCCAFiBnByb3RvMw", [file_belfry_limits_v1_limits, file_buf_validate_validate, file_google_api_field_behavior]);
+  fileDesc("CiViZWxmcnkvY2xhdXNlL3YxL3RyaWdnZXJfY2xhdXNlLnByb3RvEhBiZWxmcnkuY2xhdXNlLnYxIpMFCg1UcmlnZ2VyQ2xhdXNlEjUKBmFsbF9vZhgBIAEoCzIeLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlckFsbE9mSABSA2FuZBI0CgZhbnlfb2YYAiABKAsyHi5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJBbnlPZkgAUgJvchI3Cgdub25lX29mGAMgASgLMh8uYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyTm9uZU9mSABSA25vdBI1CgZlcXVhbHMYBCABKAsyIy5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJDb21wYXJpc29uSAASQQoSZ3JlYXRlcl9hbmRfZXF1YWxzGAUgASgLMiMuYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyQ29tcGFyaXNvbkgAEj4KD2xlc3NfYW5kX2VxdWFscxgGIAEoCzIjLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlckNvbXBhcmlzb25IABI0CgZvbmVfb2YYByABKAsyHi5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJPbmVPZkgAUgJpbhIxCghjb250YWlucxgIIAEoCzIdLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlclRleHRIABI0CgtzdGFydHNfd2l0aBgJIAEoCzIdLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlclRleHRIABIyCgllbmRzX3dpdGgYCiABKAsyHS5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJUZXh0SAASNQoIbWF0Y2hlcnMYCyABKAsyIS5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJNYXRjaGVyc0gAOgmqtRgFCOgHECBCDQoEa2luZBIFukgCCAEiRQoMVHJpZ2dlckFsbE9mEjUKB2NsYXVzZXMYASADKAsyHy5iZWxmcnkuY2xhdXNlLnYxLlRyaWdnZXJDbGF1c2VCA+BBAiJFCgxUcmlnZ2VyQW55T2YSNQoHY2xhdXNlcxgBIAMoCzIfLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlckNsYXVzZUID4EECIkUKDVRyaWdnZXJOb25lT2YSNAoGY2xhdXNlGAEgASgLMh8uYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyQ2xhdXNlQgPgQQIiZwoRVHJpZ2dlckNvbXBhcmlzb24SHgoFZmllbGQYASABKAlCD+BBArpICXIHGIAIugEBABIyCgV2YWx1ZRgCIAEoCzIeLmJlbGZyeS5jbGF1c2UudjEuVHJpZ2dlclZhbHVlQgPgQQIiaQoMVHJpZ2dlck9uZU9mEh4KBWZpZWxkGAEgASgJQg/gQQK6SAlyBxiACLoBAQASOQoGdmFsdWVzGAIgAygLMh4uYmVsZnJ5LmNsYXVzZS52MS5UcmlnZ2VyVmFsdWVCCbpIBpIBAxCQTiJNCgtUcmlnZ2VyVGV4dBIeCgVmaWVsZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAEh4KBXZhbHVlGAIgASgJQg/gQQK6SAlyBxiAILoBAQAiPQoPVHJpZ2dlck1hdGNoZXJzEioKCG1hdGNoZXJzGAEgAygJQhjgQQK6SBKSAQ8IARAyIglyBxiAELoBAQAidAoMVHJpZ2dlclZhbHVlEiIKCnN0cmluZ192YWwYASABKAlCDLpICXIHGIAgugEBAEgAEh0KCm51bWJlcl92YWwYAiABKAFCB7pIBBICQAFIABISCghib29sX3ZhbBgDIAEoCEgAQg0KBGtpbmQSBbpIAggBYgZwcm90bzM", [file_belfry_limits_v1_limits, file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
  * A condition of a trigger. Exactly one member is set. Texts compare without regard to case. At least one comparison is needed;
@@ -108,6 +108,14 @@ export type TriggerClause = Message<"belfry.clause.v1.TriggerClause"> & {
      */
     value: TriggerText;
     case: "endsWith";
+  } | {
+    /**
+     * Matchers of labels all hold.
+     *
+     * @generated from field: belfry.clause.v1.TriggerMatchers matchers = 11;
+     */
+    value: TriggerMatchers;
+    case: "matchers";
   } | { case: undefined; value?: undefined };
 };
 
@@ -269,6 +277,27 @@ export const TriggerTextSchema: GenMessage<TriggerText> = /*@__PURE__*/
   messageDesc(file_belfry_clause_v1_trigger_clause, 6);
 
 /**
+ * Matchers of labels, all of which must hold, as in `severity="critical"`. Case counts, and a closed occurrence matches none.
+ *
+ * @generated from message belfry.clause.v1.TriggerMatchers
+ */
+export type TriggerMatchers = Message<"belfry.clause.v1.TriggerMatchers"> & {
+  /**
+   * The matchers, at least one.
+   *
+   * @generated from field: repeated string matchers = 1;
+   */
+  matchers: string[];
+};
+
+/**
+ * Describes the message belfry.clause.v1.TriggerMatchers.
+ * Use `create(TriggerMatchersSchema)` to create a new message.
+ */
+export const TriggerMatchersSchema: GenMessage<TriggerMatchers> = /*@__PURE__*/
+  messageDesc(file_belfry_clause_v1_trigger_clause, 7);
+
+/**
  * A value with its kind.
  *
  * @generated from message belfry.clause.v1.TriggerValue
@@ -311,5 +340,5 @@ export type TriggerValue = Message<"belfry.clause.v1.TriggerValue"> & {
  * Use `create(TriggerValueSchema)` to create a new message.
  */
 export const TriggerValueSchema: GenMessage<TriggerValue> = /*@__PURE__*/
-  messageDesc(file_belfry_clause_v1_trigger_clause, 7);
+  messageDesc(file_belfry_clause_v1_trigger_clause, 8);
 

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/explanation.proto.
  */
 export const file_belfry_notifications_v1_explanation: GenFile = /*@__PURE__*/
-  fileDesc("CiliZWxmcnkvbm90aWZpY2F0aW9ucy92MS9leHBsYW5hdGlvbi5wcm90bxIXYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEitwEKD0V4cGxhbmF0aW9uU3RlcBIMCgRzdGVwGAEgASgJEg4KBnJlc3VsdBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDAoEcGF0aBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1bnRpbF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZ3aW5kb3cYByABKAliBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("CiliZWxmcnkvbm90aWZpY2F0aW9ucy92MS9leHBsYW5hdGlvbi5wcm90bxIXYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEi7AEKD0V4cGxhbmF0aW9uU3RlcBIMCgRzdGVwGAEgASgJEg4KBnJlc3VsdBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDAoEcGF0aBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1bnRpbF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZ3aW5kb3cYByABKAkSEgoKc2lsZW5jZV9pZBgIIAEoCRIOCgZhdXRob3IYCSABKAkSDwoHY29tbWVudBgKIAEoCWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * One step of a rule's decision.
@@ -21,7 +21,7 @@ export const file_belfry_notifications_v1_explanation: GenFile = /*@__PURE__*/
  */
 export type ExplanationStep = Message<"belfry.notifications.v1.ExplanationStep"> & {
   /**
-   * Which one: `rule`, `chain`, `trigger`, `match`, `maintenance`, `delay`, `repeat` or `delivery`.
+   * Which one: `rule`, `chain`, `trigger`, `match`, `maintenance`, `silence`, `delay`, `repeat` or `delivery`.
    *
    * @generated from field: string step = 1;
    */
@@ -68,6 +68,27 @@ export type ExplanationStep = Message<"belfry.notifications.v1.ExplanationStep">
    * @generated from field: string window = 7;
    */
   window: string;
+
+  /**
+   * The identifier of the silence.
+   *
+   * @generated from field: string silence_id = 8;
+   */
+  silenceId: string;
+
+  /**
+   * Who made the silence.
+   *
+   * @generated from field: string author = 9;
+   */
+  author: string;
+
+  /**
+   * Why the silence is there.
+   *
+   * @generated from field: string comment = 10;
+   */
+  comment: string;
 };
 
 /**

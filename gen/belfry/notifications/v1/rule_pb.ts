@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/rule.proto.
  */
 export const file_belfry_notifications_v1_rule: GenFile = /*@__PURE__*/
-  fileDesc("CiJiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSLmBAoEUnVsZRInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEiEKC2Rlc2NyaXB0aW9uGAIgASgJQgy6SAlyByiAILoBAQASDwoHZW5hYmxlZBgDIAEoCBI0Cg10cmlnZ2VyX25hbWVzGAQgAygJQh26SBqSARcQ6AciEnIQEAEY/wEyCV5cUHtDY30qJBI4ChFkZXN0aW5hdGlvbl9uYW1lcxgFIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSHgoHbWVzc2FnZRgGIAEoCUINukgKcggogIAEugEBABIOCgZyZXBlYXQYByABKAgSJQoPcmVwZWF0X2ludGVydmFsGAggASgDQge6SAQiAigASACIAQESHgoJZGVsYXlfc2VjGAkgASgDQgu6SAgiBhiAowUoABIUCgxzZW5kX3VwZGF0ZXMYCiABKAgSKgoEdGFncxgLIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBIfChdtdXRlX2R1cmluZ19tYWludGVuYW5jZRgMIAEoCBImChlyZWNlbnRfbm90aWZpY2F0aW9uX2NvdW50GA0gASgDQgPgQQMSRAoMcmVwZWF0X3doaWxlGA4gASgOMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmVwZWF0V2hpbGVCCLpIBYIBAhABEhQKB3Ryb3VibGUYESABKAlCA+BBAxIZCgRldGFnGBAgASgJQgu6SAhyBhhAugEBAEISChBfcmVwZWF0X2ludGVydmFsSgQIDxAQKmMKC1JlcGVhdFdoaWxlEhwKGFJFUEVBVF9XSElMRV9VTlNQRUNJRklFRBAAEhUKEVJFUEVBVF9XSElMRV9PUEVOEAESHwobUkVQRUFUX1dISUxFX1VOQUNLTk9XTEVER0VEEAJiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior]);
+  fileDesc("CiJiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKNBQoEUnVsZRInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEiEKC2Rlc2NyaXB0aW9uGAIgASgJQgy6SAlyByiAILoBAQASDwoHZW5hYmxlZBgDIAEoCBI0Cg10cmlnZ2VyX25hbWVzGAQgAygJQh26SBqSARcQ6AciEnIQEAEY/wEyCV5cUHtDY30qJBI4ChFkZXN0aW5hdGlvbl9uYW1lcxgFIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSHgoHbWVzc2FnZRgGIAEoCUINukgKcggogIAEugEBABIOCgZyZXBlYXQYByABKAgSJQoPcmVwZWF0X2ludGVydmFsGAggASgDQge6SAQiAigASACIAQESHgoJZGVsYXlfc2VjGAkgASgDQgu6SAgiBhiAowUoABIUCgxzZW5kX3VwZGF0ZXMYCiABKAgSKgoEdGFncxgLIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBIfChdtdXRlX2R1cmluZ19tYWludGVuYW5jZRgMIAEoCBImChlyZWNlbnRfbm90aWZpY2F0aW9uX2NvdW50GA0gASgDQgPgQQMSRAoMcmVwZWF0X3doaWxlGA4gASgOMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmVwZWF0V2hpbGVCCLpIBYIBAhABEhQKB3Ryb3VibGUYESABKAlCA+BBAxIlCghtYXRjaGVycxgSIAMoCUITukgQkgENEDIiCXIHGIAQugEBABIZCgRldGFnGBAgASgJQgu6SAhyBhhAugEBAEISChBfcmVwZWF0X2ludGVydmFsSgQIDxAQKmMKC1JlcGVhdFdoaWxlEhwKGFJFUEVBVF9XSElMRV9VTlNQRUNJRklFRBAAEhUKEVJFUEVBVF9XSElMRV9PUEVOEAESHwobUkVQRUFUX1dISUxFX1VOQUNLTk9XTEVER0VEEAJiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
  * Sends a message to all of its destinations when any of its triggers matches: one notification to each, however many of its
@@ -128,6 +128,14 @@ export type Rule = Message<"belfry.notifications.v1.Rule"> & {
    * @generated from field: string trouble = 17;
    */
   trouble: string;
+
+  /**
+   * Matchers of labels, all of which must hold, as in `severity="critical"`: a condition of its own beside the triggers, over occurrences
+   * alone. A closed occurrence matches none.
+   *
+   * @generated from field: repeated string matchers = 18;
+   */
+  matchers: string[];
 
   /**
    * Distinguishes this state from earlier and later ones. A change that holds the one that was read is code 10 when the rule has been

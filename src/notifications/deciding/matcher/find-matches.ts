@@ -3,7 +3,7 @@ import type { Db } from "../../../db/connect.ts";
 import { type Pace, paced } from "../../../event-loop.ts";
 import { CLOSED } from "../../../events/lifecycle.ts";
 import { type MatchRow, readCounts, readEntitiesOf } from "./rows.ts";
-import type { Matches, TenantRules } from "./tenant-rules.ts";
+import { type Matches, ownTrigger, type TenantRules } from "./tenant-rules.ts";
 import type { EventTrigger } from "./trigger-index.ts";
 
 /** A row, and the rules that match it once it was looked at. */
@@ -95,7 +95,7 @@ function rulesOf({ users }: TenantRules, matching: ReadonlySet<string>): Matches
       if (found.has(rule)) continue;
       found.set(
         rule,
-        rule.triggerNames.filter((each) => matching.has(each)),
+        rule.triggerNames.flatMap((each) => (matching.has(each) ? [each === ownTrigger(rule.name) ? "" : each] : [])),
       );
     }
   }

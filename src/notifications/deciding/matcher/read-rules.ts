@@ -1,6 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import type { Db } from "../../../db/connect.ts";
+import type { SilenceRow } from "../../silences/silences-in-force.ts";
 
 /** A rule as it is stored. */
 export interface RuleRow {
@@ -13,6 +14,8 @@ export interface RuleRow {
   delaySec: number;
   sendUpdates: boolean;
   muteDuringMaintenance: boolean;
+  /** A condition of its own; empty: it has none. */
+  matchers: string[];
   triggerNames: string[];
   destinationNames: string[];
 }
@@ -32,6 +35,8 @@ export interface Loaded {
   changes: { kind: string; name: string }[];
   rules: RuleRow[];
   triggers: TriggerRow[];
+  /** Those that have not ended. */
+  silences: SilenceRow[];
 }
 
 /** One row of what is read; a row each, so that no single text is long to parse. */
@@ -39,7 +44,8 @@ type Part =
   | { part: "state"; data: { version: string; whole: boolean } }
   | { part: "change"; data: Loaded["changes"][number] }
   | { part: "rule"; data: RuleRow }
-  | { part: "trigger"; data: TriggerRow };
+  | { part: "trigger"; data: TriggerRow }
+  | { part: "silence"; data: SilenceRow };
 
 /**
  * Reads what of a tenant's rules has changed since a version, or all, in one statement: of one moment, that of the version
@@ -67,7 +73,7 @@ export async function readRules(db: Db, tenantId: string, sinceVersion: bigint):
     select 'rule', json_build_object('id', r.id, 'name', r.name, 'enabled', r.enabled, 'repeat', r.repeat,
         'repeatIntervalSec', r.repeat_interval_sec, 'repeatWhile', coalesce(r.repeat_while, 0), 'delaySec', r.delay_sec, 'sendUpdates', r.send_updates,
         'muteDuringMaintenance', r.mute_during_maintenance,
-        'triggerNames', array(select t.trigger_name from rule_triggers t
+        'matchers', r.matchers, 'triggerNames', array(select t.trigger_name from rule_triggers t
           where t.tenant_id = ${tenantId} and t.rule_name = r.name order by t.place),
         'destinationNames', array(select d.destination_name from rule_destinations d
           where d.tenant_id = ${tenantId} and d.rule_name = r.name order by d.place))
@@ -79,13 +85,21 @@ export async function readRules(db: Db, tenantId: string, sinceVersion: bigint):
       where t.tenant_id = ${tenantId}
         and (t.name in (select name from changes where kind = 'trigger') or t.name in (
           select u.trigger_name from rule_triggers u
-          where u.tenant_id = ${tenantId} and u.rule_name in (select name from some_rules)))`.execute();
-  const loaded: Loaded = { version: 0n, whole: true, changes: [], rules: [], triggers: [] };
+          where u.tenant_id = ${tenantId} and u.rule_name in (select name from some_rules)))
+    union all
+    select 'silence', json_build_object('id', s.id, 'matchers', s.parts, 'startsMs', s.starts_ms, 'endsMs', s.ends_ms,
+        'ruleNames', s.rule_names, 'destinationNames', s.destination_names)
+      from silences s, extent
+      where s.tenant_id = ${tenantId}
+        and (s.ends_ms is null or s.ends_ms > (extract(epoch from statement_timestamp()) * 1000)::int8)
+        and (extent.whole or s.id in (select name::uuid from changes where kind = 'silence'))`.execute();
+  const loaded: Loaded = { version: 0n, whole: true, changes: [], rules: [], triggers: [], silences: [] };
   for (const { part, data } of parts) {
     if (part === "state") Object.assign(loaded, { version: BigInt(data.version), whole: data.whole });
     else if (part === "change") loaded.changes.push(data);
     else if (part === "rule") loaded.rules.push(data);
-    else loaded.triggers.push(data);
+    else if (part === "trigger") loaded.triggers.push(data);
+    else loaded.silences.push(data);
   }
   return loaded;
 }

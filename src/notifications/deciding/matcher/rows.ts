@@ -1,10 +1,12 @@
 import type { ValueField, Values } from "../../../clause/field.ts";
+import { labelOfField } from "../../../clause/label-matcher.ts";
 import type { Db } from "../../../db/connect.ts";
 import { entityResolver } from "../../../entities/fields.ts";
 import type { EntityRow } from "../../../entities/messages.ts";
 import { readEntities } from "../../../entities/read.ts";
 import type { EventIdentity } from "../../../events/changes.ts";
 import { type EventRow, eventField } from "../../../events/fields.ts";
+import { type LabelView, labelOf, labelView } from "../../../events/labels.ts";
 import type { Occurrence } from "../../../events/lifecycle.ts";
 import { countOccurrences } from "../../../events/occurrences.ts";
 import { eventResolver } from "../../../events/resolver.ts";
@@ -17,6 +19,10 @@ export interface MatchRow extends EventRow {
   /** The labels of the alert that it is; null: it is none, or its metadata hold them whole. */
   alert_labels: Readonly<Record<string, string>> | null;
   entity: EntityRow | undefined;
+  /** Of an alert: its labels as they were sent, where metadata do not hold them whole. */
+  alertLabels: LabelView | undefined;
+  /** Its labels, once they were asked for; its entity was read before. */
+  labels?: LabelView;
 }
 
 /** The fields that triggers may name, by which their clauses become predicates. */
@@ -30,6 +36,8 @@ export function fieldsOf(tenantId: string, tenantName: string): Fields {
   const events = eventResolver(tenantId);
   const entities = entityResolver(tenantId, { tenantName });
   function field(key: string): ValueField<MatchRow> | undefined {
+    const label = labelOfField(key);
+    if (label !== undefined) return { get: (row) => labelOf(labelsOf(row), label) || undefined };
     if (!key.startsWith(ofEntity)) return events.field(key);
     const found = entities.field(key.slice(ofEntity.length));
     if (found === undefined) return undefined;
@@ -39,9 +47,24 @@ export function fieldsOf(tenantId: string, tenantName: string): Fields {
   return { events: { field, idsOf: events.idsOf }, entities };
 }
 
+/** The labels of an occurrence, whose entity was read. */
+export function labelsOf(row: MatchRow): LabelView {
+  row.labels ??= labelView({
+    kind: "occurrence",
+    event: {
+      name: row.event_name,
+      dedupKey: row.dedup_key ?? "",
+      ...(row.alertLabels !== undefined && { alertLabels: row.alertLabels }),
+    },
+    occurrence: { type: row.type, severity: row.severity, metadata: row.metadata },
+    dimensions: row.entity_dimensions,
+  });
+  return row.labels;
+}
+
 /** What must be read of the database before a field has its value. */
 export function readsOf(key: string): "entity" | "count" | undefined {
-  if (key.startsWith(ofEntity)) return "entity";
+  if (key.startsWith(ofEntity) || labelOfField(key) !== undefined) return "entity";
   const field = eventField(key);
   if (field.kind === "metadata") return undefined;
   if (field.kind !== "column" || field.name === "entityName") return "entity";
@@ -76,6 +99,7 @@ export function matchRow(event: EventIdentity, occurrence: Occurrence): MatchRow
     entity_metadata: {},
     count: 0n,
     entity: undefined,
+    alertLabels: event.alertLabels,
   };
 }
 

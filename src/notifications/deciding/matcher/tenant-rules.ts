@@ -1,6 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Pace } from "../../../event-loop.ts";
+import { loadedSilence, type Silences, silencesInForce } from "../../silences/silences-in-force.ts";
 import type { ReadyTrigger, SourceName } from "../../sources/source.ts";
 import { dataOf, readyTrigger, storedTriggerType } from "../../sources.ts";
 import type { Manner } from "../decide.ts";
@@ -12,6 +13,7 @@ import { type BuiltIndex, triggerIndex } from "./trigger-index.ts";
 export interface LoadedRule extends Manner {
   readonly id: string;
   readonly name: string;
+  /** Its own condition among them, the last. */
   readonly triggerNames: readonly string[];
   readonly destinationNames: readonly string[];
 }
@@ -30,6 +32,7 @@ export interface TenantRules {
   readonly triggers: ReadonlyMap<string, LoadedTrigger>;
   /** The rules that use a trigger. */
   readonly users: ReadonlyMap<string, readonly LoadedRule[]>;
+  readonly silences: Silences;
   /** Over the triggers of events. */
   readonly events: BuiltIndex;
   /** How many texts of their triggers each event is compared with, beside what an index decides. */
@@ -46,8 +49,12 @@ export type Matches = Map<LoadedRule, string[]>;
 /** A longer interval never ends; times stay within int64. */
 const intervalSecMax = 100 * 365 * 86_400;
 
-const toRule = ({ repeatIntervalSec, delaySec, enabled: _, ...row }: RuleRow): LoadedRule => ({
+/** The name under which a rule's own condition stands among the triggers: none that a trigger may have. */
+export const ownTrigger = (rule: string) => `\0${rule}`;
+
+const toRule = ({ repeatIntervalSec, delaySec, enabled: _, matchers, ...row }: RuleRow): LoadedRule => ({
   ...row,
+  triggerNames: matchers.length === 0 ? row.triggerNames : [...row.triggerNames, ownTrigger(row.name)],
   repeatIntervalMs: Math.min(repeatIntervalSec, intervalSecMax) * 1000,
   delayMs: delaySec * 1000,
 });
@@ -73,11 +80,32 @@ export async function renewed(
   const rules = new Map(kept?.rules);
   const known = new Map(kept?.triggers);
   const lengths = new Map(kept?.lengths);
+  const silences = new Map(kept?.silences.byId);
   for (const { kind, name } of loaded.changes) {
-    if (kind === "rule") rules.delete(name);
+    if (kind === "rule") {
+      rules.delete(name);
+      known.delete(ownTrigger(name));
+    }
     if (kind === "trigger") known.delete(name);
+    if (kind === "silence") silences.delete(name);
   }
-  for (const row of loaded.rules) if (notifies(row)) rules.set(row.name, toRule(row));
+  for (const row of loaded.rules) {
+    if (!notifies(row)) continue;
+    rules.set(row.name, toRule(row));
+    if (row.matchers.length === 0) continue;
+    await pace();
+    const name = ownTrigger(row.name);
+    const trigger = readableTrigger(name, { event: { query: { matchers: row.matchers } } }, fields);
+    lengths.set(
+      name,
+      row.matchers.reduce((sum, text) => sum + text.length, 0),
+    );
+    if (trigger !== undefined) known.set(name, trigger);
+  }
+  for (const row of loaded.silences) {
+    await pace();
+    silences.set(row.id, loadedSilence(row));
+  }
   const changed = new Set(loaded.changes.flatMap(({ kind, name }) => (kind === "trigger" ? [name] : [])));
   for (const { name, type, length } of loaded.triggers) {
     await pace();
@@ -100,6 +128,7 @@ export async function renewed(
   await pace();
   const triggers = [...known.values()].flatMap(({ name, event }) => (event === undefined ? [] : [{ ...event, name }]));
   const events = await triggerIndex(triggers, fields.events, { pace, before: kept?.events });
+  const inForce = silencesInForce(silences);
   return {
     version: loaded.version,
     rules,
@@ -107,9 +136,13 @@ export async function renewed(
     triggers: known,
     users,
     byData: byData(known.values()),
+    silences: inForce,
     events,
     comparisons: triggers.reduce((sum, { comparisons }) => sum + comparisons, 0),
-    weight: [...lengths.values()].reduce((sum, length) => sum + length, rules.size * ruleWeight + events.bytes),
+    weight: [...lengths.values()].reduce(
+      (sum, length) => sum + length,
+      rules.size * ruleWeight + events.bytes + inForce.weight,
+    ),
     fields,
     lengths,
   };

@@ -1,0 +1,36 @@
+import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
+import { linkTo } from "../frame/address.ts";
+import { clientOf } from "../frame/calls.ts";
+import { may } from "../frame/session.ts";
+import { useAnswer } from "../parts/answer.ts";
+import { Problem } from "../parts/problem.tsx";
+import { Time } from "../parts/time.tsx";
+
+const silences = clientOf(SilenceService);
+
+/** What silences an occurrence now, and until when; the way to a silence of its labels. */
+export function OccurrenceSilences({ occurrenceId }: { occurrenceId: string }) {
+  const answer = useAnswer((signal) => silences.listSilences({ occurrenceId }, { signal }), occurrenceId);
+  const { value, failure, again } = answer.value;
+  const found = value?.silences ?? [];
+  return (
+    <section class="card" aria-labelledby="silences">
+      <h2 id="silences">Silences</h2>
+      <Problem failure={failure} again={again} />
+      {value && found.length === 0 && <p>Nothing silences it.</p>}
+      <ul class="plain">
+        {found.map(({ id, comment, createdBy, author, endsAt }) => (
+          <li key={id}>
+            <a href={linkTo(["silences"], { id })}>{comment}</a> by {createdBy || author?.clientName}, until{" "}
+            {endsAt === undefined ? "what it matched has ended" : <Time at={endsAt} />}
+          </li>
+        ))}
+      </ul>
+      {may(SilenceService.method.createSilence) && (
+        <a class="button" href={linkTo(["silences", "new"], { occurrence: occurrenceId })}>
+          Silence…
+        </a>
+      )}
+    </section>
+  );
+}

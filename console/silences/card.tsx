@@ -1,0 +1,70 @@
+import { type Silence, Silence_State as State } from "#gen/belfry/notifications/v1/silence_pb.ts";
+import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
+import { clientOf } from "../frame/calls.ts";
+import { say } from "../frame/notice.tsx";
+import { may } from "../frame/session.ts";
+import { AskFirst } from "../parts/ask-first.tsx";
+import { Time } from "../parts/time.tsx";
+
+const silences = clientOf(SilenceService);
+
+const words: Readonly<Record<number, readonly [sign: string, word: string, tone: string]>> = {
+  [State.PENDING]: ["○", "Scheduled", "info"],
+  [State.ACTIVE]: ["●", "Active", "good"],
+  [State.EXPIRED]: ["✓", "Over", "quiet"],
+};
+
+/** One silence: what it holds, until when, who made it and why; a button that ends it. */
+export function SilenceCard({ silence, changed }: { silence: Silence; changed(): void }) {
+  const { id, matchers, ruleNames, destinationNames, comment, createdBy, author, state } = silence;
+  const [sign, word, tone] = words[state] ?? ["", "", ""];
+  const end = async () => {
+    await silences.expireSilence({ id });
+    changed();
+    say("The silence has ended; what it held and still matches is sent.");
+  };
+  return (
+    <article class="card" aria-label={comment}>
+      <h2>
+        <span class={`state ${tone}`}>
+          <span aria-hidden="true">{sign}</span> {word}
+        </span>{" "}
+        {comment}
+      </h2>
+      <ul class="plain">
+        {matchers.map((matcher) => (
+          <li key={matcher}>
+            <code>{matcher}</code>
+          </li>
+        ))}
+      </ul>
+      <dl class="facts">
+        <dt>Start</dt>
+        <dd>
+          <Time at={silence.startsAt} />
+        </dd>
+        <dt>End</dt>
+        <dd>{silence.endsAt === undefined ? "When what it matched has ended" : <Time at={silence.endsAt} />}</dd>
+        <dt>Author</dt>
+        <dd>{createdBy || author?.clientName}</dd>
+        {ruleNames.length > 0 && (
+          <>
+            <dt>Rules</dt>
+            <dd>{ruleNames.join(", ")}</dd>
+          </>
+        )}
+        {destinationNames.length > 0 && (
+          <>
+            <dt>Destinations</dt>
+            <dd>{destinationNames.join(", ")}</dd>
+          </>
+        )}
+      </dl>
+      {state !== State.EXPIRED && may(SilenceService.method.expireSilence) && (
+        <AskFirst action="End now" question="End this silence now?" act={end}>
+          <p>What it holds and still matches is sent at once.</p>
+        </AskFirst>
+      )}
+    </article>
+  );
+}

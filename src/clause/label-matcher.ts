@@ -1,0 +1,164 @@
+import { invalidField, invalidFields } from "../errors.ts";
+import { codePoints, type LabelPattern, labelPattern } from "./label-pattern.ts";
+
+export type MatcherOperator = "=" | "!=" | "=~" | "!~";
+
+/** What a matcher is made of. */
+export interface MatcherParts {
+  readonly name: string;
+  readonly operator: MatcherOperator;
+  readonly value: string;
+}
+
+/** A matcher of labels, ready to be asked. */
+export interface LabelMatcher extends MatcherParts {
+  /** Compares one value; an absent label is the empty text. */
+  matches(value: string): boolean;
+}
+
+/** A matcher that was just read, with the size of its expression's machine. */
+export interface ReadMatcher extends LabelMatcher {
+  readonly instructions: number;
+}
+
+/** Why a text is no matcher; `column` counts its code points from 1. */
+export interface MatcherMistake {
+  column: number;
+  reason: string;
+}
+
+export const matcherCharactersMax = 2048;
+const instructionsMax = 4000;
+
+const plainName = /^[a-zA-Z_:][a-zA-Z0-9_:]*/;
+const blanks = /^[\t\n\f\r ]*/;
+const operators = /^(?:=~|!~|!=|=)/;
+const quoted = /^"(?:[^"\\]|\\.)*"/s;
+
+const quoteInValue = 'a value holds " only in quotes and after a backslash';
+
+/**
+ * Reads a matcher as Alertmanager writes it, `name="value"`, with `=`, `!=`, `=~` or `!~`. A value may go without quotes up to the end
+ * of the text; a name that is no plain word is quoted.
+ */
+export function readMatcher(text: string): ReadMatcher | MatcherMistake {
+  const mistake = (at: number, reason: string): MatcherMistake => ({
+    column: codePoints(text.slice(0, at)) + 1,
+    reason,
+  });
+  if (codePoints(text) > matcherCharactersMax)
+    return mistake(0, `a matcher has at most ${matcherCharactersMax} characters`);
+  let at = 0;
+  const take = (form: RegExp) => {
+    const [found] = form.exec(text.slice(at)) ?? [];
+    at += found?.length ?? 0;
+    return found;
+  };
+  take(blanks);
+  const nameAt = at;
+  const bare = text[at] === '"' ? take(quoted) : take(plainName);
+  if (bare === undefined)
+    return mistake(nameAt, "a matcher begins with the name of a label, in quotes if it is no word");
+  const name = bare.startsWith('"') ? unescaped(bare.slice(1, -1)) : bare;
+  if (name === "") return mistake(nameAt, "the name of a label is not empty");
+  take(blanks);
+  const operator = take(operators) as MatcherOperator | undefined;
+  if (operator === undefined) return mistake(at, "=, !=, =~ or !~ follows the name");
+  take(blanks);
+  const end = text.length - (/[\t\n\f\r ]*$/.exec(text.slice(at))?.[0].length ?? 0);
+  const raw = readValue(text, at, end);
+  if (typeof raw === "number") return mistake(raw, quoteInValue);
+  const value = unescaped(raw.text);
+  const matcher = labelMatcher({ name, operator, value });
+  if (operator === "=" || operator === "!=") return { ...matcher, instructions: 0 };
+  const pattern = labelPattern(value);
+  if ("reason" in pattern) return mistake(sourceAt(text, raw.from, pattern.at), pattern.reason);
+  return { ...matcher, instructions: pattern.instructions };
+}
+
+/** Makes a matcher whose parts were checked when they were stored. Its expression is compiled when it is first asked. */
+export function labelMatcher({ name, operator, value }: MatcherParts): LabelMatcher {
+  let compiled: LabelPattern | undefined;
+  const found = (label: string) => {
+    if (compiled === undefined) {
+      const pattern = labelPattern(value);
+      // One that a later version refuses matches nothing.
+      compiled = "reason" in pattern ? { matches: () => operator === "!~", instructions: 0 } : pattern;
+    }
+    return compiled.matches(label);
+  };
+  const asks: Record<MatcherOperator, LabelMatcher["matches"]> = {
+    "=": (label) => label === value,
+    "!=": (label) => label !== value,
+    "=~": found,
+    "!~": (label) => !found(label),
+  };
+  return { name, operator, value, matches: asks[operator] };
+}
+
+/** The value between two places, as it is written; the place of a quotation mark that may not be there. */
+function readValue(text: string, from: number, end: number): { text: string; from: number } | number {
+  const inQuotes = text[from] === '"' && end > from;
+  const start = inQuotes ? from + 1 : from;
+  for (let i = start; i < end; i++) {
+    if (text[i] === "\\" && i + 1 < end) i += 1;
+    else if (text[i] === '"') return inQuotes && i === end - 1 ? { text: text.slice(start, i), from: start } : i;
+  }
+  return inQuotes ? from : { text: text.slice(start, end), from: start };
+}
+
+const escape = /\\([n"\\])/g;
+const unescaped = (text: string) => text.replaceAll(escape, (_, c: string) => (c === "n" ? "\n" : c));
+
+/** The place in a matcher's text of a code point of its value, which escapes make shorter. */
+function sourceAt(text: string, from: number, codePoint: number): number {
+  let at = from;
+  for (let i = 0; i < codePoint && at < text.length; i++) {
+    if (/^\\[n"\\]/.test(text.slice(at, at + 2))) at += 2;
+    else at += (text.codePointAt(at) as number) > 0xffff ? 2 : 1;
+  }
+  return at;
+}
+
+/** Names a label among the fields of rows: no clause can, since it holds NUL. */
+export const labelField = (name: string) => `${labelMark}${name}`;
+const labelMark = "\0label ";
+
+/** Returns the label that a field stands for; undefined: it is another field. */
+export const labelOfField = (field: string): string | undefined =>
+  field.startsWith(labelMark) ? field.slice(labelMark.length) : undefined;
+
+/** Says where a text is wrong, in the words that every door uses. */
+export const mistakeText = ({ column, reason }: MatcherMistake) => `column ${column}: ${reason}`;
+
+/**
+ * Reads a list of matchers, all of which must hold. @param path the list's place in the request, for errors
+ * @throws code 3 with the column of each mistake
+ */
+export function readMatchers(texts: readonly string[], path: string): LabelMatcher[] {
+  const broken: { path: string; rule: string }[] = [];
+  const matchers = texts.flatMap((text, i) => {
+    const read = readMatcher(text);
+    if (!("column" in read)) return [read];
+    broken.push({ path: `${path}[${i}]`, rule: mistakeText(read) });
+    return [];
+  });
+  if (broken.length > 0) throw invalidFields(broken);
+  // All are asked of one thing in one go.
+  if (matchers.reduce((sum, { instructions }) => sum + instructions, 0) > instructionsMax)
+    throw invalidField(path, "the expressions are too complex together");
+  return matchers;
+}
+
+/** Writes a matcher so that `readMatcher` reads the same one. */
+export function matcherText({ name, operator, value }: MatcherParts): string {
+  const word = plainName.exec(name)?.[0] === name ? name : inQuotes(name);
+  return `${word}${operator}${inQuotes(value)}`;
+}
+
+const inQuotes = (text: string) => `"${text.replaceAll(/[\\"\n]/g, (c) => (c === "\n" ? "\\n" : `\\${c}`))}"`;
+
+/** Compares labels with matchers, all of which must hold. @param labelOf returns a label's value, the empty text where there is none */
+export function allMatch(matchers: readonly LabelMatcher[], labelOf: (name: string) => string): boolean {
+  return matchers.every((matcher) => matcher.matches(labelOf(matcher.name)));
+}

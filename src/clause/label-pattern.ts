@@ -1,0 +1,115 @@
+import { RE2JS, RE2JSSyntaxException } from "re2js";
+
+/** A regular expression that is compared with whole texts. */
+export interface LabelPattern {
+  /** Compares in time that is linear in the text. */
+  matches(text: string): boolean;
+  /** How large its machine is: a comparison takes so much longer. */
+  readonly instructions: number;
+}
+
+/** Where an expression is wrong, and why; `at` counts its code points from 0. */
+export interface PatternMistake {
+  at: number;
+  reason: string;
+}
+
+const charactersMax = 1000;
+/** Bounds a comparison with a value of 32 KiB to some tens of ms. */
+const instructionsMax = 1000;
+const tooComplex = "the expression is too complex";
+
+/**
+ * Compiles an expression of RE2's syntax, with every group and flag, for whole texts. It never becomes SQL, so it is not bound to
+ * the syntax of clauses.
+ */
+export function labelPattern(expression: string): LabelPattern | PatternMistake {
+  if (codePoints(expression) > charactersMax)
+    return { at: 0, reason: `an expression has at most ${charactersMax} characters` };
+  const mistake = mistakeIn(expression);
+  if (mistake !== undefined) return { at: placeOf(mistake, expression), reason: reasonOf(mistake) };
+  // A quotation that is not ended would take the end of the group with it, as it does at Alertmanager.
+  const compiled = RE2JS.compile(`(?:${expression})`);
+  if (compiled.programSize() > instructionsMax) return { at: 0, reason: tooComplex };
+  return { matches: (text) => compiled.testExact(text), instructions: compiled.programSize() };
+}
+
+/** Counts the characters of a text as people see them, not UTF-16's units. */
+export function codePoints(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
+interface Syntax {
+  error: string;
+  input: string | null;
+}
+
+function mistakeIn(expression: string): Syntax | undefined {
+  for (const whole of [expression, `(?:${expression})`]) {
+    try {
+      RE2JS.compile(whole);
+    } catch (error) {
+      if (!(error instanceof RE2JSSyntaxException)) throw error;
+      return error as unknown as Syntax;
+    }
+  }
+  return undefined;
+}
+
+/** Mistakes whose report holds the whole expression. */
+const unbalanced: ReadonlySet<string> = new Set(["missing closing )", "unexpected )"]);
+/** Mistakes whose report holds all that follows them. */
+const reportsRest: ReadonlySet<string> = new Set(["missing closing ]", "invalid named capture"]);
+
+const reasonOf = ({ error, input }: Syntax) =>
+  unbalanced.has(error) || reportsRest.has(error) || !input ? error : `${error}: ${input}`;
+
+/** Finds where a mistake is: the library reports its text, but not its place. */
+function placeOf({ error, input }: Syntax, expression: string): number {
+  if (unbalanced.has(error)) return codePoints(expression.slice(0, unbalancedAt(expression)));
+  const reported = input ?? "";
+  if (reportsRest.has(error) && expression.endsWith(reported))
+    return codePoints(expression.slice(0, expression.length - reported.length));
+  // Expressions are read from left to right: from the end of the mistake on every beginning has it.
+  let without = 0;
+  let having = expression.length;
+  while (having - without > 1) {
+    const middle = (without + having) >> 1;
+    const found = mistakeIn(expression.slice(0, middle));
+    if (found?.error === error && found.input === input) having = middle;
+    else without = middle;
+  }
+  const from = Math.max(0, having - Math.max(1, reported.length));
+  return codePoints(expression.slice(0, from));
+}
+
+/** The place of the parenthesis that has no other, or of the quotation that is not closed. */
+function unbalancedAt(expression: string): number {
+  const open: number[] = [];
+  for (let i = 0; i < expression.length; i++) {
+    const c = expression[i];
+    if (c === "\\") {
+      if (expression[i + 1] === "Q") {
+        const end = expression.indexOf("\\E", i + 2);
+        if (end < 0) return i;
+        i = end + 1;
+      } else i += 1;
+    } else if (c === "[") i = bracketsEnd(expression, i);
+    else if (c === "(") open.push(i);
+    else if (c === ")" && open.pop() === undefined) return i;
+  }
+  return open.at(-1) ?? Math.max(0, expression.length - 1);
+}
+
+function bracketsEnd(expression: string, from: number): number {
+  let i = expression[from + 1] === "^" ? from + 2 : from + 1;
+  if (expression[i] === "]") i += 1;
+  for (; i < expression.length && expression[i] !== "]"; i++) {
+    const name = /^\[:\^?\w*:\]/.exec(expression.slice(i, i + 20));
+    if (name !== null) i += name[0].length - 1;
+    else if (expression[i] === "\\") i += 1;
+  }
+  return i;
+}

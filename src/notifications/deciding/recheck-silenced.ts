@@ -1,0 +1,138 @@
+import { textArray, uuidArray } from "../../db/batch.ts";
+import type { Db, Sql } from "../../db/connect.ts";
+import { paced } from "../../event-loop.ts";
+import { findOccurrences, keyText as occurrenceText } from "../../events/occurrences.ts";
+import { failpoint } from "../../failpoint.ts";
+import type { DeliverySnapshot } from "../delivery-snapshot.ts";
+import type { Occasion } from "../notification.ts";
+import { holding, type LoadedSilence } from "../silences/silences-in-force.ts";
+import type { Signature } from "./decide.ts";
+import { toldOf } from "./match.ts";
+import { keyText } from "./match-store.ts";
+import type { TenantRules } from "./matcher/tenant-rules.ts";
+import { untilMsOf } from "./mute.ts";
+import type { Verdict, Waiting } from "./recheck.ts";
+import { labelsKey, readLabels } from "./subject-labels.ts";
+
+const no = (reason: string): Verdict => ({ send: false, reason });
+
+/**
+ * Holds deliveries that are about to be tried against the silences of now, and says what those report that were held until now.
+ * What it does not name is to be sent as it is. None of them is an end.
+ */
+export async function judgeSilenced(
+  sql: Sql,
+  tenantId: string,
+  deliveries: readonly Waiting[],
+  { silences, byId }: Pick<TenantRules, "silences" | "byId">,
+  nowMs: number,
+): Promise<Map<string, Verdict>> {
+  const verdicts = new Map<string, Verdict>();
+  const silent = silences.any(nowMs) ? deliveries : [];
+  const matching = await silencesOver(sql, tenantId, silent, silences, nowMs);
+  const kept = silent.length === 0 ? new Set<string>() : await heldBeside(sql, tenantId, silent);
+  for (const each of inOrder(silent)) {
+    const silence = holding(matching(each), byId.get(each.ruleId)?.name ?? "", each.destinationName);
+    if (silence === undefined) continue;
+    if (each.occasion === "repeat") verdicts.set(each.id, no("a silence holds it"));
+    else if (each.occasion !== "first" && kept.has(threadOf(each)))
+      verdicts.set(each.id, no("what a silence holds reports it when the silence ends"));
+    else verdicts.set(each.id, { send: "silenced", silenceId: silence.id, untilMs: untilMsOf(silence) });
+    kept.add(threadOf(each));
+  }
+  const released = deliveries.filter((each) => each.silenceId !== undefined && !verdicts.has(each.id));
+  for (const [id, verdict] of await releaseHeld(sql, tenantId, released)) verdicts.set(id, verdict);
+  return verdicts;
+}
+
+const threadOf = ({ destinationName, ruleId, subject }: Waiting) =>
+  JSON.stringify([destinationName, ruleId, keyText(subject.key)]);
+
+const inOrder = (deliveries: readonly Waiting[]) =>
+  deliveries.toSorted((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1));
+
+/** Finds the silences whose matchers hold for each delivery. */
+async function silencesOver(
+  sql: Sql,
+  tenantId: string,
+  deliveries: readonly Waiting[],
+  silences: TenantRules["silences"],
+  nowMs: number,
+): Promise<(delivery: Waiting) => readonly LoadedSilence[]> {
+  if (deliveries.length === 0) return () => [];
+  const labelled = deliveries.map(({ subject, triggerName = "", told }) => ({
+    subject,
+    triggerName,
+    isSeries: told.value !== undefined,
+  }));
+  const labels = await readLabels(sql, tenantId, labelled);
+  const pace = paced(undefined, tenantId);
+  const found = new Map<string, LoadedSilence[]>();
+  for (const [key, view] of labels) found.set(key, await silences.matching(view, nowMs, pace));
+  return (each) => found.get(labelsKey({ triggerName: "", ...each })) ?? [];
+}
+
+/** Returns of which destinations, rules and subjects an earlier delivery of the same match is held. By due_deliveries_by_age. */
+async function heldBeside(db: Db, tenantId: string, deliveries: readonly Waiting[]): Promise<Set<string>> {
+  const updates = deliveries.filter(({ occasion }) => occasion !== "first" && occasion !== "repeat");
+  if (updates.length === 0) return new Set();
+  const rows = await db<{ destinationName: string; ruleId: string; key: Buffer }[]>`
+    select d.destination_name as "destinationName", d.rule_id as "ruleId", d.subject as key
+    from unnest(
+        ${textArray(updates.map(({ destinationName }) => destinationName))}::text[],
+        ${uuidArray(updates.map(({ ruleId }) => ruleId))}::uuid[],
+        ${uuidArray(updates.map(({ id }) => id))}::uuid[],
+        ${textArray(updates.map(({ subject }) => subject.key.toString("hex")))}::text[]
+      ) as asked (destination_name, rule_id, id, subject)
+      cross join lateral (
+        select destination_name, rule_id, subject from due_deliveries d
+        where d.tenant_id = ${tenantId} and d.destination_name = asked.destination_name
+          and d.subject = decode(asked.subject, 'hex') and d.created_ms >= 0 and d.rule_id = asked.rule_id
+          and d.silence_id is not null and d.id < asked.id
+        order by created_ms, d.id limit 1
+      ) as d`;
+  return new Set(
+    rows.map(({ destinationName, ruleId, key }) => JSON.stringify([destinationName, ruleId, keyText(key)])),
+  );
+}
+
+/** What was held is sent as it is now; an update is not when nothing differs from what was reported before it. */
+async function releaseHeld(sql: Sql, tenantId: string, released: readonly Waiting[]): Promise<Map<string, Verdict>> {
+  const verdicts = new Map<string, Verdict>();
+  if (released.length === 0) return verdicts;
+  const keys = released.flatMap(({ subject: { eventId, number } }) =>
+    eventId === undefined || number === undefined ? [] : [{ eventId, number }],
+  );
+  const found = await findOccurrences(sql, tenantId, keys);
+  const sent: { id: string; told: DeliverySnapshot; occasion: Occasion }[] = [];
+  for (const { id, subject, told: held, occasion } of released) {
+    const { eventId, number } = subject;
+    const now = eventId && number !== undefined ? found.get(occurrenceText({ eventId, number })) : undefined;
+    const told = now === undefined ? held : { ...held, ...toldOf(now.occurrence, held.chain ?? []) };
+    const changed = occasion === "first" ? occasion : changeOf(held.since, told);
+    if (changed === undefined) verdicts.set(id, no("nothing differs from what was sent before the silence"));
+    else {
+      verdicts.set(id, { send: true, told, occasion: changed });
+      sent.push({ id, told, occasion: changed });
+    }
+  }
+  if (sent.length > 0) {
+    const byId = Object.fromEntries(sent.map(({ id, ...now }) => [id, now]));
+    // By the key.
+    await sql`
+      update due_deliveries set silence_id = null, told = by_id -> id::text -> 'told',
+        occasion = by_id -> id::text ->> 'occasion'
+      from (select ${JSON.stringify(byId)}::jsonb as by_id) as released
+      where tenant_id = ${tenantId} and id = any(${uuidArray(sent.map(({ id }) => id))}::uuid[])`;
+    failpoint("silences:released");
+  }
+  return verdicts;
+}
+
+/** What one update says of all that has changed since; undefined: nothing has. */
+function changeOf(since: Signature | undefined, { severity, acknowledged }: DeliverySnapshot): Occasion | undefined {
+  if (since === undefined) return "severity";
+  if (severity !== since.severity) return "severity";
+  if (acknowledged === since.acknowledged) return undefined;
+  return acknowledged ? "acknowledged" : "unacknowledged";
+}

@@ -1,0 +1,54 @@
+import type { Db } from "../../db/connect.ts";
+import { readDimensions } from "../../entities/read.ts";
+import { type LabelView, labelView } from "../../events/labels.ts";
+import { type OccurrenceKey, keyText as occurrenceText, readOccurrences } from "../../events/occurrences.ts";
+import type { Subject } from "../matched-subject.ts";
+import { keyText } from "./match-store.ts";
+
+/** A subject that a rule matches, of which labels are asked. */
+export interface Labelled {
+  readonly subject: Subject;
+  /** The trigger that is named; empty for a rule without triggers. */
+  readonly triggerName: string;
+  /** Whether it is a series; else, if it is no occurrence, it is data that stay away. */
+  readonly isSeries: boolean;
+}
+
+/**
+ * Reads the labels of subjects as they are now, each by the key of its subject, and for what is no occurrence by its trigger
+ * too (`labelsKey`). What is deleted has none.
+ */
+export async function readLabels(tx: Db, tenantId: string, all: readonly Labelled[]): Promise<Map<string, LabelView>> {
+  const keys = new Map<string, OccurrenceKey>();
+  const entityIds = new Map<string, Buffer>();
+  for (const { subject } of all) {
+    const { eventId, number, entityId } = subject;
+    if (eventId !== undefined && number !== undefined)
+      keys.set(occurrenceText({ eventId, number }), { eventId, number });
+    entityIds.set(keyText(entityId), entityId);
+  }
+  const found =
+    keys.size === 0
+      ? (new Map() as Awaited<ReturnType<typeof readOccurrences>>)
+      : await readOccurrences(tx, tenantId, [...keys.values()]);
+  const dimensions = await readDimensions(tx, tenantId, [...entityIds.values()]);
+  const views = new Map<string, LabelView>();
+  for (const each of all) {
+    const { subject, triggerName, isSeries } = each;
+    const own = dimensions.get(keyText(subject.entityId)) ?? {};
+    const key = labelsKey(each);
+    if (views.has(key)) continue;
+    const { eventId, number, metricName = "", metricLabels } = subject;
+    if (eventId !== undefined && number !== undefined) {
+      const occurrence = found.get(occurrenceText({ eventId, number }));
+      if (occurrence !== undefined) views.set(key, labelView({ kind: "occurrence", ...occurrence, dimensions: own }));
+    } else if (isSeries) {
+      views.set(key, labelView({ kind: "series", triggerName, metricName, dimensions: own, labels: metricLabels }));
+    } else views.set(key, labelView({ kind: "stale", triggerName, dimensions: own }));
+  }
+  return views;
+}
+
+/** Names the labels of a subject, among those that were read. */
+export const labelsKey = ({ subject, triggerName }: Pick<Labelled, "subject" | "triggerName">) =>
+  subject.eventId === undefined ? `${keyText(subject.key)}${triggerName}` : keyText(subject.key);

@@ -1,0 +1,90 @@
+import { create } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { SilenceSchema } from "#gen/belfry/notifications/v1/silence_pb.ts";
+import { PreviewSilenceResponseSchema, type SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
+import { allMatch } from "../../clause/label-matcher.ts";
+import { byteaArray, textArray } from "../../db/batch.ts";
+import type { Db } from "../../db/connect.ts";
+import { paced } from "../../event-loop.ts";
+import { occurrenceIdText } from "../../events/identity.ts";
+import { labelOf } from "../../events/labels.ts";
+import { openAlerts } from "../../events/open-alerts.ts";
+import { principalOf } from "../../rpc/context.ts";
+import { normalizedName } from "../../rpc/name-rules.ts";
+import { keyText } from "../deciding/match-store.ts";
+import { occurrenceSubject } from "../matched-subject.ts";
+import { readSilenceMatchers } from "./silences.ts";
+
+const shownMax = 100;
+const broadCount = 500;
+/** With this many, half of all that is open is broad, too. */
+const broadShareCount = 20;
+
+/** Shows what silences would match. */
+export function silencePreviews(db: Db): Pick<ServiceImpl<typeof SilenceService>, "previewSilence"> {
+  return {
+    async previewSilence({ silence = create(SilenceSchema) }, context) {
+      const { tenantId } = principalOf(context);
+      const matchers = readSilenceMatchers(silence.matchers, "silence.matchers");
+      const scope = {
+        ruleNames: silence.ruleNames.map(normalizedName),
+        destinationNames: silence.destinationNames.map(normalizedName),
+      };
+      const hasScope = scope.ruleNames.length > 0 || scope.destinationNames.length > 0;
+      const pace = paced(() => context.signal.throwIfAborted(), tenantId);
+      const occurrences: { occurrenceId: string; name: string; summary: string }[] = [];
+      const ruleNames = new Set<string>();
+      let [count, all] = [0, 0];
+      for await (const page of openAlerts(db, tenantId)) {
+        all += page.length;
+        const found: typeof page = [];
+        for (const each of page) {
+          const turn = pace();
+          if (turn !== undefined) await turn;
+          if (allMatch(matchers, (name) => labelOf(each.labels, name))) found.push(each);
+        }
+        const keys = found.map(({ event, occurrence }) => occurrenceSubject(event, occurrence.number).key);
+        const byKey = await matchingRules(db, tenantId, keys, scope);
+        for (const [i, { event, occurrence }] of found.entries()) {
+          const rules = byKey.get(keyText(keys[i] as Buffer)) ?? [];
+          if (hasScope && rules.length === 0) continue;
+          count += 1;
+          for (const name of rules) ruleNames.add(name);
+          const occurrenceId = occurrenceIdText(event.id, occurrence.number);
+          if (occurrences.length < shownMax)
+            occurrences.push({ occurrenceId, name: event.name, summary: occurrence.summary });
+        }
+      }
+      return create(PreviewSilenceResponseSchema, {
+        count: BigInt(count),
+        ruleNames: [...ruleNames].sort(),
+        occurrences,
+        broad: count >= broadCount || (count >= broadShareCount && count * 2 >= all),
+      });
+    },
+  };
+}
+
+/** Returns the names of the enabled rules of a scope that match subjects now, by the subjects' keys. By the primary keys. */
+async function matchingRules(
+  db: Db,
+  tenantId: string,
+  keys: readonly Buffer[],
+  { ruleNames, destinationNames }: { ruleNames: readonly string[]; destinationNames: readonly string[] },
+): Promise<Map<string, string[]>> {
+  if (keys.length === 0) return new Map();
+  const rows = await db<{ subject: Buffer; name: string }[]>`
+    select m.subject, r.name from rule_matches m join rules r on r.tenant_id = ${tenantId} and r.id = m.rule_id
+    where m.tenant_id = ${tenantId} and m.subject = any(${byteaArray(keys)}::bytea[]) and m.standing and r.enabled
+      and (${ruleNames.length === 0} or r.name = any(${textArray(ruleNames)}::text[]))
+      and (${destinationNames.length === 0} or exists (
+        select from rule_destinations d where d.tenant_id = ${tenantId} and d.rule_name = r.name
+          and d.destination_name = any(${textArray(destinationNames)}::text[])))`;
+  const found = new Map<string, string[]>();
+  for (const { subject, name } of rows) {
+    const names = found.get(keyText(subject));
+    if (names === undefined) found.set(keyText(subject), [name]);
+    else names.push(name);
+  }
+  return found;
+}

@@ -1,0 +1,118 @@
+import { type LabelMatcher, labelMatcher, type MatcherParts } from "../../clause/label-matcher.ts";
+import type { Pace } from "../../event-loop.ts";
+import { type LabelView, labelOf } from "../../events/labels.ts";
+
+/** A silence as it is read for rules. Times are ms since the epoch. */
+export interface SilenceRow {
+  id: string;
+  matchers: MatcherParts[];
+  startsMs: number;
+  /** Null: until what it matched has ended. */
+  endsMs: number | null;
+  ruleNames: string[];
+  destinationNames: string[];
+}
+
+/** A silence that may hold something, now or later. */
+export interface LoadedSilence {
+  readonly id: string;
+  readonly matchers: readonly LabelMatcher[];
+  readonly startsMs: number;
+  /** Infinity: until what it matched has ended. */
+  readonly endsMs: number;
+  /** Empty: all. */
+  readonly ruleNames: ReadonlySet<string>;
+  readonly destinationNames: ReadonlySet<string>;
+}
+
+/** A silence's time, and what of it a notification of a rule to a destination is held against. */
+export const isActive = ({ startsMs, endsMs }: Pick<LoadedSilence, "startsMs" | "endsMs">, nowMs: number) =>
+  startsMs <= nowMs && nowMs < endsMs;
+
+export const hasScope = ({ ruleNames, destinationNames }: LoadedSilence) =>
+  ruleNames.size > 0 || destinationNames.size > 0;
+
+const covers = ({ ruleNames, destinationNames }: LoadedSilence, rule: string, destination: string) =>
+  (ruleNames.size === 0 || ruleNames.has(rule)) && (destinationNames.size === 0 || destinationNames.has(destination));
+
+/** The silences of a tenant that have not ended. */
+export interface Silences {
+  readonly byId: ReadonlyMap<string, LoadedSilence>;
+  /** About how many characters of matchers they hold. */
+  readonly weight: number;
+  /** Tells whether any is active. */
+  any(nowMs: number): boolean;
+  /** Finds those that are active and whose matchers all hold, in slices. */
+  matching(labels: LabelView, nowMs: number, pace: Pace): Promise<LoadedSilence[]>;
+}
+
+/** Of silences that match, the one that ends last of those that hold a rule's notification to a destination. */
+export function holding(silences: readonly LoadedSilence[], rule: string, destination: string) {
+  return silences
+    .filter((silence) => covers(silence, rule, destination))
+    .reduce<LoadedSilence | undefined>((last, each) => (last && last.endsMs >= each.endsMs ? last : each), undefined);
+}
+
+export const loadedSilence = ({
+  id,
+  matchers,
+  startsMs,
+  endsMs,
+  ruleNames,
+  destinationNames,
+}: SilenceRow): LoadedSilence => ({
+  id,
+  matchers: matchers.map(labelMatcher),
+  startsMs,
+  endsMs: endsMs ?? Infinity,
+  ruleNames: new Set(ruleNames),
+  destinationNames: new Set(destinationNames),
+});
+
+const isEquality = ({ operator, value }: LabelMatcher) => operator === "=" && value !== "";
+
+/** Finds silences by an equality that each needs; those that need none are asked of everything. */
+export function silencesInForce(byId: ReadonlyMap<string, LoadedSilence>): Silences {
+  const byName = new Map<string, Map<string, LoadedSilence[]>>();
+  const others: LoadedSilence[] = [];
+  let weight = 0;
+  for (const silence of byId.values()) {
+    for (const { name, value } of silence.matchers) weight += name.length + value.length;
+    const needed = silence.matchers.find(isEquality);
+    if (needed === undefined) {
+      others.push(silence);
+      continue;
+    }
+    const byValue = byName.get(needed.name) ?? new Map<string, LoadedSilence[]>();
+    byName.set(needed.name, byValue);
+    const some = byValue.get(needed.value);
+    if (some === undefined) byValue.set(needed.value, [silence]);
+    else some.push(silence);
+  }
+
+  async function matches({ matchers }: LoadedSilence, labels: LabelView, pace: Pace): Promise<boolean> {
+    for (const matcher of matchers) {
+      const turn = pace();
+      if (turn !== undefined) await turn;
+      if (!matcher.matches(labelOf(labels, matcher.name))) return false;
+    }
+    return true;
+  }
+
+  return {
+    byId,
+    weight,
+    any: (nowMs) => [...byId.values()].some((silence) => isActive(silence, nowMs)),
+    async matching(labels, nowMs, pace) {
+      const candidates = [...others];
+      for (const [name, byValue] of byName) candidates.push(...(byValue.get(labelOf(labels, name)) ?? []));
+      const found: LoadedSilence[] = [];
+      for (const silence of candidates)
+        if (isActive(silence, nowMs) && (await matches(silence, labels, pace))) found.push(silence);
+      return found;
+    },
+  };
+}
+
+/** Those of a tenant that has none. */
+export const noSilences = silencesInForce(new Map());

@@ -1,0 +1,323 @@
+import { randomUUID } from "node:crypto";
+import { and, eq, gt, lte, or, sql } from "drizzle-orm";
+import { matcherText, readMatchers } from "../../clause/label-matcher.ts";
+import { type QuotaBounds, tooLarge } from "../../db/admission-quota.ts";
+import { textArray } from "../../db/batch.ts";
+import type { Db } from "../../db/connect.ts";
+import { orm } from "../../db/orm.ts";
+import { exhausted, failedPrecondition, invalidField, invalidFields, notFound } from "../../errors.ts";
+import { announce } from "../../jobs/queue.ts";
+import { normalizedName } from "../../rpc/name-rules.ts";
+import { raiseRulesVersion } from "../rules-version.ts";
+import { loadedSilence } from "./silences-in-force.ts";
+import { silences } from "./tables.ts";
+
+/** A silence as it is stored. */
+export type StoredSilence = typeof silences.$inferSelect;
+
+/** A silence as somebody wants it. Times are ms since the epoch. */
+export interface WantedSilence {
+  /** As they were sent. */
+  readonly matchers: readonly string[];
+  /** Undefined: now, or when it began. */
+  readonly startsMs: number | undefined;
+  /** Undefined: until what it matches has ended. */
+  readonly endsMs: number | undefined;
+  readonly ruleNames: readonly string[];
+  readonly destinationNames: readonly string[];
+  readonly comment: string;
+  readonly createdBy: string;
+}
+
+/** Whose key writes a silence. */
+export type SilenceAuthor = Pick<StoredSilence, "clientId" | "clientName" | "keyPrefix">;
+
+/** How many silences of a tenant may not have ended. */
+const silencesMax = 10_000;
+const deliveriesLane = "deliveries";
+
+export type SilenceState = "PENDING" | "ACTIVE" | "EXPIRED";
+
+/** Tells how a silence stands. */
+export function stateOf({ startsMs, endsMs }: Pick<StoredSilence, "startsMs" | "endsMs">, nowMs: number): SilenceState {
+  if (endsMs !== null && endsMs <= nowMs) return "EXPIRED";
+  return startsMs > nowMs ? "PENDING" : "ACTIVE";
+}
+
+/** The matchers of a silence, read. @param path their place in the request, for errors @throws code 3 */
+export function readSilenceMatchers(texts: readonly string[], path: string) {
+  const matchers = readMatchers(texts, path);
+  if (matchers.length === 0) throw invalidField(path, "must hold at least one matcher");
+  // Else it would match what has none of its labels, and so nearly everything.
+  if (matchers.every((matcher) => matcher.matches("")))
+    throw invalidField(path, "must hold at least one matcher that does not match the empty text");
+  return matchers;
+}
+
+/** Checks what the proto cannot express. `at` names the silence in the request, for errors. */
+function checkWanted(wanted: WantedSilence, nowMs: number, at: string) {
+  const matchers = readSilenceMatchers(wanted.matchers, `${at}matchers`);
+  if (wanted.comment === "") throw invalidField(`${at}comment`, "is required");
+  const { endsMs, startsMs } = wanted;
+  if (endsMs !== undefined && endsMs <= Math.max(nowMs, startsMs ?? 0))
+    throw invalidField(`${at}endsAt`, "must be after startsAt, and after now");
+  const canonical = matchers.map(matcherText);
+  return {
+    matchers: [...wanted.matchers],
+    parts: matchers.map(({ name, operator, value }) => ({ name, operator, value })),
+    canonical,
+    ruleNames: [...new Set(wanted.ruleNames.map(normalizedName))],
+    destinationNames: [...new Set(wanted.destinationNames.map(normalizedName))],
+    endsMs: endsMs === undefined ? null : BigInt(endsMs),
+    untilResolved: endsMs === undefined,
+    comment: wanted.comment,
+    createdBy: wanted.createdBy,
+  };
+}
+
+type Checked = ReturnType<typeof checkWanted>;
+
+/** What is written with a silence, and where its mistakes are. */
+export interface SilenceWrite {
+  readonly author: SilenceAuthor;
+  readonly nowMs: number;
+  readonly bounds: QuotaBounds;
+  /** Names the silence in the request, for errors. */
+  readonly at: string;
+  /** Names that need not be there. */
+  readonly known?: Scope;
+}
+
+type Scope = Pick<StoredSilence, "ruleNames" | "destinationNames">;
+
+/** Creates a silence. @throws code 3, code 8 for one too many, code 9 for too much text */
+export async function createSilence(
+  tx: Db,
+  tenantId: string,
+  wanted: WantedSilence,
+  write: SilenceWrite,
+): Promise<StoredSilence> {
+  const { author, nowMs, bounds, at, known } = write;
+  const checked = checkWanted(wanted, nowMs, at);
+  await checkScope(tx, tenantId, checked, at, known);
+  const startsMs = BigInt(Math.max(nowMs, wanted.startsMs ?? 0));
+  const [row] = await orm(tx)
+    .insert(silences)
+    .values({
+      tenantId,
+      id: randomUUID(),
+      ...checked,
+      startsMs,
+      judged: false,
+      ...author,
+      createdMs: BigInt(nowMs),
+      updatedMs: BigInt(nowMs),
+    })
+    .returning();
+  const made = row as StoredSilence;
+  await checkBounds(tx, tenantId, nowMs, bounds);
+  await raiseRulesVersion(tx, tenantId, { kind: "silence", name: made.id });
+  return made;
+}
+
+/**
+ * Replaces a silence: in place where it stays the same one, else the old one ends and a new one begins.
+ * @param again whether one that has ended begins anew, as Alertmanager has it
+ * @param keepsScope whether the rules and destinations of the old one stay
+ * @throws code 3, 5, 8; code 9 for one that has ended
+ */
+export async function replaceSilence(
+  tx: Db,
+  tenantId: string,
+  id: string,
+  sent: WantedSilence,
+  { again, keepsScope = false, ...writing }: SilenceWrite & { again: boolean; keepsScope?: boolean },
+): Promise<StoredSilence> {
+  const { nowMs, author, at, bounds } = writing;
+  const old = await lockSilence(tx, tenantId, id);
+  const { ruleNames, destinationNames } = old;
+  const wanted = keepsScope ? { ...sent, ruleNames, destinationNames } : sent;
+  // A name that was known once may be kept: it holds nothing more.
+  const write = { ...writing, known: { ruleNames, destinationNames } };
+  const state = stateOf(old, nowMs);
+  if (state === "EXPIRED") {
+    if (!again) throw failedPrecondition(`silence "${id}" has expired: create another one`);
+    return await createSilence(tx, tenantId, wanted, write);
+  }
+  const startsMs = wanted.startsMs ?? Number(old.startsMs);
+  const checked = checkWanted({ ...wanted, startsMs }, nowMs, at);
+  if (!staysSame(old, checked, startsMs, state, nowMs)) {
+    const made = await createSilence(tx, tenantId, { ...wanted, startsMs }, write);
+    await endSilence(tx, tenantId, old, nowMs);
+    return made;
+  }
+  await checkScope(tx, tenantId, checked, at, write.known);
+  const [row] = await orm(tx)
+    .update(silences)
+    .set({
+      ...checked,
+      startsMs: state === "ACTIVE" ? old.startsMs : BigInt(startsMs),
+      judged: old.judged && checked.untilResolved,
+      ...author,
+      updatedMs: BigInt(nowMs),
+    })
+    .where(named(tenantId, old.id))
+    .returning();
+  await checkBounds(tx, tenantId, nowMs, bounds);
+  await releaseHeld(tx, tenantId, old.id, nowMs);
+  await raiseRulesVersion(tx, tenantId, { kind: "silence", name: old.id });
+  return row as StoredSilence;
+}
+
+function staysSame(old: StoredSilence, { canonical }: Checked, startsMs: number, state: SilenceState, nowMs: number) {
+  const [before, after] = [new Set(old.canonical), new Set(canonical)];
+  if (before.size !== after.size || [...before].some((text) => !after.has(text))) return false;
+  const second = (ms: number) => Math.floor(ms / 1000);
+  return state === "ACTIVE" ? second(startsMs) === second(Number(old.startsMs)) : startsMs >= nowMs;
+}
+
+/** Ends a silence; one that has ended is answered as it is. @throws code 5 */
+export async function expireSilence(tx: Db, tenantId: string, id: string, nowMs: number): Promise<StoredSilence> {
+  const old = await lockSilence(tx, tenantId, id);
+  return stateOf(old, nowMs) === "EXPIRED" ? old : await endSilence(tx, tenantId, old, nowMs);
+}
+
+/** Ends a silence that its caller has locked, and has what it holds looked at again. */
+export async function endSilence(tx: Db, tenantId: string, old: StoredSilence, nowMs: number): Promise<StoredSilence> {
+  const now = BigInt(nowMs);
+  const startsMs = old.startsMs > now ? now : old.startsMs;
+  const [row] = await orm(tx)
+    .update(silences)
+    .set({ startsMs, endsMs: now, updatedMs: now })
+    .where(named(tenantId, old.id))
+    .returning();
+  await tx`delete from silence_subjects where tenant_id = ${tenantId} and silence_id = ${old.id}`;
+  await releaseHeld(tx, tenantId, old.id, nowMs);
+  await raiseRulesVersion(tx, tenantId, { kind: "silence", name: old.id });
+  return row as StoredSilence;
+}
+
+/** Has all that a silence holds judged again now. By the key: what waits is little. */
+async function releaseHeld(tx: Db, tenantId: string, id: string, nowMs: number): Promise<void> {
+  const moved = await tx`
+    update due_deliveries set due_ms = ${BigInt(nowMs)}
+    where tenant_id = ${tenantId} and silence_id = ${id} and due_ms > ${BigInt(nowMs)}`;
+  if (moved.count > 0) await announce(tx, { tenantId, kind: deliveriesLane }, BigInt(nowMs));
+}
+
+const named = (tenantId: string, id: string) => and(eq(silences.tenantId, tenantId), eq(silences.id, id));
+
+const uuidForm = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+
+/** Tells whether a text is the form of a silence's identifier. */
+export const isSilenceId = (text: string) => uuidForm.test(text);
+
+/** Reads a silence. @throws code 5 */
+export async function readSilence(db: Db, tenantId: string, id: string): Promise<StoredSilence> {
+  const [row] = isSilenceId(id) ? await orm(db).select().from(silences).where(named(tenantId, id)) : [];
+  if (row === undefined) throw notFound("silence", id);
+  return row;
+}
+
+async function lockSilence(tx: Db, tenantId: string, id: string): Promise<StoredSilence> {
+  const [row] = isSilenceId(id) ? await orm(tx).select().from(silences).where(named(tenantId, id)).for("update") : [];
+  if (row === undefined) throw notFound("silence", id);
+  return row;
+}
+
+/** Names that there is none of would hold nothing. @throws code 3 */
+async function checkScope(
+  tx: Db,
+  tenantId: string,
+  { ruleNames, destinationNames }: Scope,
+  at: string,
+  before: Scope = { ruleNames: [], destinationNames: [] },
+) {
+  if (ruleNames.length === 0 && destinationNames.length === 0) return;
+  const [known] = await tx<[{ rules: string[]; destinations: string[] }]>`
+    select array(select name from rules where tenant_id = ${tenantId} and name = any(${textArray(ruleNames)}::text[])) as rules,
+      array(select name from destinations
+        where tenant_id = ${tenantId} and name = any(${textArray(destinationNames)}::text[])) as destinations`;
+  const missing = (names: readonly string[], there: readonly string[], kind: string, path: string) =>
+    names.flatMap((name, i) =>
+      there.includes(name)
+        ? []
+        : [{ path: `${at}${path}[${i}]`, rule: `there is no ${kind} named ${JSON.stringify(name)}` }],
+    );
+  const broken = [
+    ...missing(ruleNames, [...known.rules, ...before.ruleNames], "rule", "ruleNames"),
+    ...missing(
+      destinationNames,
+      [...known.destinations, ...before.destinationNames],
+      "destination",
+      "destinationNames",
+    ),
+  ];
+  if (broken.length > 0) throw invalidFields(broken);
+}
+
+/** @throws code 8 for one too many, code 9 for too much text */
+async function checkBounds(tx: Db, tenantId: string, nowMs: number, bounds: QuotaBounds): Promise<void> {
+  const [held] = await tx<[{ count: number; bytes: number }]>`
+    select count(*)::int4 as count, coalesce(sum(pg_column_size(matchers) + pg_column_size(parts)), 0)::float8 as bytes
+    from silences where tenant_id = ${tenantId} and (ends_ms is null or ends_ms > ${BigInt(nowMs)})`;
+  if (held.count > silencesMax)
+    throw exhausted(`the tenant has ${silencesMax} silences that have not expired already; end one first`);
+  if (held.bytes > bounds.resourceBytesMax) throw tooLarge("silences", held.bytes, bounds);
+}
+
+/** Reads the silences that are active. */
+export async function activeSilences(db: Db, tenantId: string, nowMs: number): Promise<StoredSilence[]> {
+  return await orm(db)
+    .select()
+    .from(silences)
+    .where(silencesWhere(tenantId, { states: ["ACTIVE"], canonical: [] }, nowMs));
+}
+
+/** A stored silence as rules ask it. */
+export const toLoaded = ({ id, parts, startsMs, endsMs, ruleNames, destinationNames }: StoredSilence) =>
+  loadedSilence({
+    id,
+    matchers: parts,
+    startsMs: Number(startsMs),
+    endsMs: endsMs === null ? null : Number(endsMs),
+    ruleNames,
+    destinationNames,
+  });
+
+/** Which silences to list. */
+export interface SilenceFilter {
+  readonly states: readonly SilenceState[];
+  /** Matchers, each of which they hold. */
+  readonly canonical: readonly string[];
+}
+
+/** The condition of a list of silences, at a moment. */
+export function silencesWhere(tenantId: string, { states, canonical }: SilenceFilter, nowMs: number) {
+  const now = BigInt(nowMs);
+  const running = or(sql`${silences.endsMs} is null`, gt(silences.endsMs, now));
+  const byState = {
+    PENDING: and(running, gt(silences.startsMs, now)),
+    ACTIVE: and(running, lte(silences.startsMs, now)),
+    EXPIRED: lte(silences.endsMs, now),
+  };
+  return and(
+    eq(silences.tenantId, tenantId),
+    states.length === 3 ? undefined : or(sql`false`, ...states.map((state) => byState[state])),
+    canonical.length === 0 ? undefined : sql`${silences.canonical} @> ${textArray([...canonical])}::text[]`,
+  );
+}
+
+/** Forgets silences that ended before a time, a portion of them. Returns whether there may be more. */
+export async function forgetOldSilences(db: Db, tenantId: string, beforeMs: number): Promise<boolean> {
+  const portion = 1000;
+  const gone = await db<{ id: string }[]>`
+    delete from silences where tenant_id = ${tenantId} and id in (
+      select id from silences where tenant_id = ${tenantId} and ends_ms < ${BigInt(Math.floor(beforeMs))} limit ${portion})
+    returning id`;
+  if (gone.length > 0)
+    await db`
+      delete from silence_subjects
+      where tenant_id = ${tenantId} and silence_id = any(${textArray(gone.map(({ id }) => id))}::uuid[])`;
+  return gone.length === portion;
+}

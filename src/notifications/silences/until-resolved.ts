@@ -1,0 +1,171 @@
+import { and, eq, sql } from "drizzle-orm";
+import { byteaArray, int4Array, uuidArray } from "../../db/batch.ts";
+import type { Db } from "../../db/connect.ts";
+import { orm } from "../../db/orm.ts";
+import { failedPrecondition } from "../../errors.ts";
+import { type Pace, paced } from "../../event-loop.ts";
+import type { LabelView } from "../../events/labels.ts";
+import { openAlerts } from "../../events/open-alerts.ts";
+import { cancel, enqueue } from "../../jobs/queue.ts";
+import type { JobKind } from "../../jobs/worker.ts";
+import { readLabels } from "../deciding/subject-labels.ts";
+import { occurrenceSubject, type Subject } from "../matched-subject.ts";
+import { endSilence, type StoredSilence } from "./silences.ts";
+import { loadedSilence, silencesInForce } from "./silences-in-force.ts";
+import { silences as table } from "./tables.ts";
+
+/** The job that looks at a tenant's silences which end with what they matched: one a tenant while there are any. */
+export const resolvedKind = "notifications.silences";
+const jobId = "until-resolved";
+/** How often it looks at those that are active, ms. */
+const everyMs = 1000;
+const portion = 1000;
+
+/** Leaves the look at silences that end with what they matched, in the transaction that begins one. */
+export async function lookUntilResolved(tx: Db, tenantId: string, silence: StoredSilence, nowMs: number) {
+  const dueMs = Math.max(nowMs, Number(silence.startsMs));
+  await cancel(tx, { tenantId, kind: resolvedKind }, jobId);
+  await enqueue(
+    tx,
+    { tenantId, kind: resolvedKind },
+    [{ id: jobId, payload: {}, dueMs: Math.min(dueMs, nowMs + everyMs) }],
+    nowMs,
+  );
+}
+
+/** Something open with its labels. */
+interface OpenSubject {
+  readonly subject: Pick<Subject, "key" | "eventId" | "number">;
+  readonly labels: LabelView;
+}
+
+/** Reads all that is open: occurrences, and what rules match that is none, in pages. */
+async function* openSubjects(db: Db, tenantId: string): AsyncGenerator<OpenSubject[]> {
+  for await (const page of openAlerts(db, tenantId))
+    yield page.map(({ event, occurrence, labels }) => ({
+      subject: occurrenceSubject(event, occurrence.number),
+      labels,
+    }));
+  const rows = await db<
+    {
+      subject: Buffer;
+      entityId: Buffer;
+      metricName: string | null;
+      metricLabels: Record<string, string> | null;
+      triggerName: string;
+      isSeries: boolean;
+    }[]
+  >`
+    select subject, entity_id as "entityId", metric_name as "metricName", metric_labels as "metricLabels",
+      coalesce(trigger_names[1], '') as "triggerName", value is not null as "isSeries"
+    from rule_matches where tenant_id = ${tenantId} and standing and event_id is null limit 100000`;
+  for (let from = 0; from < rows.length; from += portion) {
+    const page = rows.slice(from, from + portion).map(({ triggerName, isSeries, ...row }) => ({
+      subject: {
+        key: row.subject,
+        entityId: row.entityId,
+        ...(row.metricName !== null && { metricName: row.metricName }),
+        ...(row.metricLabels !== null && { metricLabels: row.metricLabels }),
+      },
+      triggerName,
+      isSeries,
+    }));
+    for (const each of page) {
+      const [labels] = (await readLabels(db, tenantId, [each])).values();
+      if (labels !== undefined) yield [{ subject: each.subject, labels }];
+    }
+  }
+}
+
+/** Finds what is open that a silence's matchers match. */
+export async function openMatches(
+  db: Db,
+  tenantId: string,
+  parts: StoredSilence["parts"],
+  pace: Pace,
+): Promise<OpenSubject["subject"][]> {
+  const always = { id: "", startsMs: 0, endsMs: null, ruleNames: [], destinationNames: [] };
+  const silence = silencesInForce(new Map([["", loadedSilence({ ...always, matchers: parts })]]));
+  const found: OpenSubject["subject"][] = [];
+  for await (const page of openSubjects(db, tenantId))
+    for (const { subject, labels } of page)
+      if ((await silence.matching(labels, 0, pace)).length > 0) found.push(subject);
+  return found;
+}
+
+/** Keeps what a silence waits for. @throws code 9 when there is nothing */
+export async function keepSubjects(
+  tx: Db,
+  tenantId: string,
+  silence: StoredSilence,
+  subjects: readonly OpenSubject["subject"][],
+): Promise<void> {
+  if (subjects.length === 0)
+    throw failedPrecondition("nothing is open that the silence matches, so it would end at once");
+  for (let from = 0; from < subjects.length; from += portion) {
+    const some = subjects.slice(from, from + portion);
+    await tx`
+      insert into silence_subjects (tenant_id, silence_id, subject, event_id, number)
+      select ${tenantId}::uuid, ${silence.id}::uuid, subject, event_id, number from unnest(
+        ${byteaArray(some.map(({ key }) => key))}::bytea[],
+        ${byteaArray(some.map(({ eventId }) => eventId ?? null))}::bytea[],
+        ${int4Array(some.map(({ number }) => number ?? null))}::int4[]
+      ) as found (subject, event_id, number)
+      on conflict do nothing`;
+  }
+  await orm(tx)
+    .update(table)
+    .set({ judged: true })
+    .where(and(eq(table.tenantId, tenantId), eq(table.id, silence.id)));
+}
+
+/** Ends silences when nothing is open any more of what they matched when they began; a tenant's all in one look. */
+export function resolvedJob(): JobKind {
+  async function run(tx: Db, tenantId: string, jobs: readonly { id: string; payload: unknown }[], nowMs: number) {
+    const running = await orm(tx)
+      .select()
+      .from(table)
+      .where(
+        and(
+          eq(table.tenantId, tenantId),
+          eq(table.untilResolved, true),
+          sql`(${table.endsMs} is null or ${table.endsMs} > ${BigInt(nowMs)})`,
+        ),
+      )
+      .orderBy(table.id)
+      .for("update");
+    const begun = running.filter(({ startsMs }) => startsMs <= BigInt(nowMs));
+    const pace = paced(undefined, tenantId);
+    const over: StoredSilence[] = [];
+    for (const silence of begun.filter(({ judged }) => !judged)) {
+      const subjects = await openMatches(tx, tenantId, silence.parts, pace);
+      if (subjects.length === 0) over.push(silence);
+      else await keepSubjects(tx, tenantId, silence, subjects);
+    }
+    const judged = begun.filter((silence) => silence.judged);
+    const open = judged.length === 0 ? new Set<string>() : await stillOpen(tx, tenantId, judged);
+    over.push(...judged.filter(({ id }) => !open.has(id)));
+    for (const silence of over) await endSilence(tx, tenantId, silence, nowMs);
+    const left = running.filter((silence) => !over.includes(silence));
+    if (left.length === 0) return [];
+    const nextMs = left.some((silence) => begun.includes(silence))
+      ? nowMs + everyMs
+      : Math.min(...left.map(({ startsMs }) => Number(startsMs)));
+    return jobs.map(({ id, payload }) => ({ id, payload, dueMs: nextMs }));
+  }
+  return { name: resolvedKind, sizeMax: 1, timed: true, run };
+}
+
+/** Returns of which silences something is still open. By the primary keys. */
+async function stillOpen(tx: Db, tenantId: string, silences: readonly StoredSilence[]): Promise<Set<string>> {
+  const rows = await tx<{ id: string }[]>`
+    select asked.id from unnest(${uuidArray(silences.map(({ id }) => id))}::uuid[]) as asked (id)
+    where exists (
+      select from silence_subjects s
+      where s.tenant_id = ${tenantId} and s.silence_id = asked.id and (
+        exists (select from occurrences o
+          where o.tenant_id = ${tenantId} and o.event_id = s.event_id and o.number = s.number and o.end_ms is null)
+        or (s.event_id is null and exists (select from rule_matches r
+          where r.tenant_id = ${tenantId} and r.subject = s.subject and r.standing))))`;
+  return new Set(rows.map(({ id }) => id));
+}

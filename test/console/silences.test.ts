@@ -1,0 +1,53 @@
+import { describe, expect } from "vitest";
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { domPage } from "../support/dom-page.ts";
+import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+import { sendEvents } from "./console-page.ts";
+import { v1 } from "./json-call.ts";
+
+const server = await testServer();
+const tenant = await testTenant(server.database.sql);
+const { onPage } = domPage(server);
+const call = v1(server, tenant);
+
+describe("silences", async () => {
+  const names = Array.from({ length: 25 }, (_, i) => `fan ${i}`);
+  await sendEvents(server, tenant, [
+    { name: "disk full", source: "db-2", severity: Severity.CRITICAL },
+    ...names.map((name) => ({ name, source: "web-1", severity: Severity.ERROR })),
+  ]);
+  const { results } = await call("/v1/events:search", { query: {} });
+  const occurrence = results.find(({ name }: { name: string }) => name === "disk full").occurrences[0].id as string;
+  const matches = async () => (await call("/v1/notification/silences:preview", { matchers: ["source=db-2"] })).count;
+
+  onPage("one is made from an occurrence, whose page shows it, and is ended", async (page) => {
+    await page.logIn(tenant, `#/occurrences/${occurrence}`);
+    await page.getByText("Nothing silences it.").waitFor();
+    await page.getByRole("link", { name: "Silence…" }).click();
+    await page.getByText("It matches 1 open occurrence").waitFor();
+    await page.getByLabel("Comment").fill("new <b>disks</b>");
+    await page.getByRole("button", { name: "Silence" }).click();
+    await page.getByRole("article", { name: "new <b>disks</b>" }).waitFor();
+    await page.goto(`#/occurrences/${occurrence}`);
+    await page.getByRole("link", { name: "new <b>disks</b>" }).click();
+    await page.getByRole("button", { name: "End now…", exact: true }).click();
+    await page.getByRole("button", { name: "End now", exact: true }).click();
+    await page.getByText("The silence has ended").waitFor();
+    await page.getByLabel("State").selectOption("expired");
+    await page.getByRole("article", { name: "new <b>disks</b>" }).waitFor();
+    expect(await matches()).toBe("1");
+  });
+
+  onPage("one that matches many asks first", async (page) => {
+    await page.logIn(tenant, "#/silences/new");
+    await page.getByLabel("Matchers").fill("source=~.+\nalertname=(");
+    await page.getByLabel("Matchers").fill("source=~web.+");
+    await page.getByText("It matches 25 open occurrences").waitFor();
+    await page.getByLabel("Comment").fill("move");
+    await page.getByRole("button", { name: "Silence" }).click();
+    await page.getByText("Silence 25 open occurrences?").waitFor();
+    await page.getByRole("button", { name: "Silence them" }).click();
+    await page.getByRole("article", { name: "move" }).waitFor();
+  });
+});
