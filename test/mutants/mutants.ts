@@ -181,6 +181,20 @@ export const mutants: readonly Mutant[] = [
     tests: ["test/events/manage.test.ts"],
   },
   {
+    name: "rows behind a cursor of the feed are removed",
+    file: "src/events/feed.ts",
+    text: "select min(position) from feed_cursors",
+    replacement: "select max(position) + 1000 from feed_cursors",
+    tests: ["test/notifications/deciding/rules-consumer.test.ts"],
+  },
+  {
+    name: "a fact is taken from memory wherever the cursor stands",
+    file: "src/events/consumers/feed-consumer.ts",
+    text: "row.position === position + BigInt(i + 1)",
+    replacement: "row.position > position + BigInt(i - 9)",
+    tests: ["test/notifications/deciding/rules-consumer.test.ts", "test/notifications/model.test.ts"],
+  },
+  {
     name: "what expires is announced after the feed has grown",
     file: "src/events/changes.ts",
     text: `    if (expiresMs !== undefined) await announceExpiry(tx, tenantId, expiresMs, nowMs);

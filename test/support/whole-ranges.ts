@@ -72,6 +72,14 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "the feed from a place on, a page at a time",
   },
   {
+    begin: /^select position, created_ms::float8 as "createdMs", facts, case when facts is null/,
+    why: "the feed behind a cursor, a page at a time",
+  },
+  {
+    begin: /^select coalesce\(sum\(fact_count\), 0\)|^select created_ms::float8 as ms from feed .* in changes\) > 0/,
+    why: "the feed behind a cursor, which is bounded",
+  },
+  {
     begin: /^select subject, event_id is null and not standing/,
     why: "looks at a portion of 1,000 matches in the order of subjects",
   },

@@ -49,7 +49,7 @@ export interface FeedConsumer extends Pick<Consumer, "name" | "wants"> {
   check(tenantId: string): void;
   readonly kinds: readonly JobKind[];
   stats(): ConsumerStats;
-  /** Takes nothing more; resolves when the transactions under way have ended. What is left is found by another process, or the next start. */
+  /** After the last data were stored: consumes what this process has stored, for some seconds. What is left another process finds, or the next start. */
   stop(): Promise<void>;
 }
 
@@ -73,6 +73,8 @@ const busyMsMax = 100;
 /** A fact that has failed alone this often is set aside. */
 const triesMax = 3;
 const retryMs = 100;
+const stopMsMax = 5000;
+const stopLookMs = 20;
 /** A job's run works on a tenant for this long, ms. */
 const runMs = 2000;
 /** How old a count of what waits may be, ms. */
@@ -328,6 +330,11 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
     kinds: [{ name: feedKind(name), sizeMax: 1, share: 1, run }, asideJob(consumer)],
     stats: () => stats,
     async stop() {
+      const lateMs = performance.now() + stopMsMax;
+      while (ready.size + running.size > 0 && performance.now() < lateMs) {
+        serveNext();
+        await Promise.race([...running, sleep(stopLookMs)]);
+      }
       stopped = true;
       for (const timer of timers) clearTimeout(timer);
       await Promise.all(running);

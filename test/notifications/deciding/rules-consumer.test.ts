@@ -103,7 +103,7 @@ test("an occurrence is seen in its order, whichever servers store and match", as
   ]);
 });
 
-test("what a process has just stored it matches without reading it again", async () => {
+test("what a process has just stored it matches without reading it again, behind what others have stored before it", async () => {
   const tenant = await simple({}, ruleTenant(sql, undefined, undefined, true));
   for (let i = 0; i < 3; i++) {
     asked.length = 0;
@@ -112,6 +112,11 @@ test("what a process has just stored it matches without reading it again", async
     expect(asked.filter((statement) => statement.includes("octet_length(facts)"))).toEqual([]);
   }
   expect(await tenant.deliveries()).toHaveLength(3);
+  await another(tenant).store(t0 + 3, report(3, web("before")));
+  await tenant.store(t0 + 4, report(4, web("behind")));
+  while (await isBehind(tenant)) await sleep(2);
+  const entities = (await tenant.deliveries()).map(({ entity }) => entity);
+  expect(entities).toEqual(expect.arrayContaining(["web-before", "web-behind"]));
 });
 
 test("a tenant has a cursor, and its feed facts, while it has a rule that notifies", async () => {
