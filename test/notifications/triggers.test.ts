@@ -78,7 +78,11 @@ describe("a new trigger", () => {
   test.each([
     { event: { query: { clause: { and: { clauses: [clause, { not: { clause } }] } }, matchers: [] } } },
     { event: { query: { clause: { equals: { field: "entity.name", value: { stringVal: "r1" } } }, matchers: [] } } },
-    { event: { query: { clause: { in: { field: "severity", values: [{ numberVal: 4 }, { numberVal: 5 }] } }, matchers: [] } } },
+    {
+      event: {
+        query: { clause: { in: { field: "severity", values: [{ numberVal: 4 }, { numberVal: 5 }] } }, matchers: [] },
+      },
+    },
     { metricThreshold: { metricName: "cpu", entityQuery: null, max: 0.9, metricClause: null } },
     {
       metricThreshold: {
