@@ -92,6 +92,7 @@ export const strictImports: Readonly<Record<string, readonly string[]>> = {
     "entities",
     "metrics",
     "events",
+    "notifications",
     "receiver",
   ],
 };

@@ -5,8 +5,9 @@ import { address, goTo, linkTo } from "../frame/address.ts";
 import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
 import { say } from "../frame/notice.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { matchersIn } from "../parts/form/matchers-field.tsx";
 import { Problem } from "../parts/problem.tsx";
-import { equalityText, matchersIn } from "./matcher-text.ts";
+import { equalityText } from "./matcher-text.ts";
 import { SilencePreview, usePreview } from "./preview.tsx";
 
 const silences = clientOf(SilenceService);

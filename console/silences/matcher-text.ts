@@ -6,6 +6,3 @@ export function equalityText(name: string, value: string): string {
 
 const inQuotes = (text: string) =>
   `"${text.replaceAll(/[\\"\n]/g, (character) => (character === "\n" ? "\\n" : `\\${character}`))}"`;
-
-/** Reads the lines of a form's field: a matcher each. */
-export const matchersIn = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");

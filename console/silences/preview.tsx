@@ -3,9 +3,9 @@ import { type PreviewSilenceResponse, SilenceService } from "#gen/belfry/notific
 import { linkTo } from "../frame/address.ts";
 import { clientOf } from "../frame/calls.ts";
 import { type Answer, useAnswer } from "../parts/answer.ts";
+import { matchersIn } from "../parts/form/matchers-field.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { useSettled } from "../parts/settled.ts";
-import { matchersIn } from "./matcher-text.ts";
 
 const silences = clientOf(SilenceService);
 

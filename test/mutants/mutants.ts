@@ -298,9 +298,30 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a later notification of an occurrence overtakes one that is tried again",
     file: "src/notifications/delivering/delivery-queue.ts",
-    text: `(d.created_ms, d.id) and (e.due_ms <= \${now} or e.tries > 0)\n              and`,
+    text: `(d.created_ms, d.id) and (e.due_ms <= \${now} or (e.tries > 0 and e.silence_id is null))\n              and`,
     replacement: `(d.created_ms, d.id) and e.due_ms <= \${now}\n              and`,
     tests: ["test/notifications/sending.test.ts"],
+  },
+  {
+    name: "what a silence holds is sent",
+    file: "src/notifications/deciding/enqueue.ts",
+    text: "?.silenceId ?? null",
+    replacement: "?.silenceId.slice(36) || null",
+    tests: ["test/notifications/silences/held.test.ts"],
+  },
+  {
+    name: "an end is held by a silence",
+    file: "src/notifications/deciding/recheck.ts",
+    text: `(each) => !ofWindow(each) && each.occasion !== "clear" &&`,
+    replacement: "(each) => !ofWindow(each) &&",
+    tests: ["test/notifications/silences/held.test.ts"],
+  },
+  {
+    name: "what a silence held is sent though nothing has changed since",
+    file: "src/notifications/deciding/recheck-silenced.ts",
+    text: "if (acknowledged === since.acknowledged) return undefined;",
+    replacement: "",
+    tests: ["test/notifications/silences/held.test.ts"],
   },
   {
     name: "a breaker opens one failure late",

@@ -76,7 +76,7 @@ describe("a preview", () => {
         destination_names: ["mail", "hook", "chat"],
         repeat_interval: 3600,
       },
-      trigger: { definition: eventJson("disk") },
+      trigger: { definition: { event: { query: { clause: { contains: { field: "name", value: "disk" } } } } } },
       event: { name: "disk full", severity: 4, status: 1, type: "storage", fields: { mount: "/var" } },
       entity: { dimensions: { host: "web-1" } },
     });

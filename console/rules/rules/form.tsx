@@ -5,6 +5,7 @@ import { AboutFields } from "../../parts/form/about-fields.tsx";
 import { DurationField } from "../../parts/form/duration-field.tsx";
 import { CheckField, TextField } from "../../parts/form/fields.tsx";
 import { type Form, useForm } from "../../parts/form/form.ts";
+import { MatchersField } from "../../parts/form/matchers-field.tsx";
 import { FormEnd } from "../../parts/form/outcome.tsx";
 import { changeRule, createRule } from "./changes.ts";
 import { MembersFields } from "./members.tsx";
@@ -61,6 +62,13 @@ export function RuleForm({ draft, stored, isNew = false, onSaved }: RuleFormProp
             set={(enabled) => form.change({ enabled })}
           />
           <MembersFields form={form} />
+          <MatchersField
+            form={form}
+            path="matchers"
+            label="Or when the labels of an event match"
+            value={value.matchers}
+            set={(matchers) => form.change({ matchers })}
+          />
           <DurationField
             form={form}
             path="delaySec"

@@ -60,9 +60,9 @@ function againWords({ repeat, repeatInterval = 3600n, repeatWhile }: Repetition)
 
 /** What a rule does, in a sentence or two. */
 export function RuleInWords({ rule }: { rule: Rule }) {
-  const { triggerNames, destinationNames, delaySec, sendUpdates, muteDuringMaintenance, enabled } = rule;
+  const { triggerNames, matchers, destinationNames, delaySec, sendUpdates, muteDuringMaintenance, enabled } = rule;
   const silent: ComponentChildren[] = [];
-  if (triggerNames.length === 0) silent.push("It names no trigger, so nothing sets it off.");
+  if (triggerNames.length === 0 && matchers.length === 0) silent.push("It names no trigger, so nothing sets it off.");
   if (destinationNames.length === 0) silent.push("It names no destination, so no one is notified.");
   if (!enabled) silent.push("It is off: it sends nothing.");
   const also = [againWords(rule), sendUpdates && "when it is acknowledged, changes in severity or is over"].filter(
@@ -70,9 +70,15 @@ export function RuleInWords({ rule }: { rule: Rule }) {
   );
   return (
     <div class="in-words">
-      {triggerNames.length > 0 && destinationNames.length > 0 && (
+      {triggerNames.length + matchers.length > 0 && destinationNames.length > 0 && (
         <p>
-          When <Names names={triggerNames} section="triggers" word="or" /> matches
+          When{" "}
+          {triggerNames.length > 0 && (
+            <>
+              <Names names={triggerNames} section="triggers" word="or" /> matches{matchers.length > 0 && ", or "}
+            </>
+          )}
+          {matchers.length > 0 && <code>{matchers.join(" and ")}</code>}
           {delaySec > 0n && ` and still does after ${lengthWords(Number(delaySec))}`},{" "}
           <Names names={destinationNames} section="destinations" word="and" />{" "}
           {destinationNames.length === 1 ? "is" : "are"} notified{also.map((each) => `; ${each}`).join("")}.

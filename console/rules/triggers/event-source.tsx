@@ -4,6 +4,7 @@ import { ClauseField } from "../../parts/clause/clause-field.tsx";
 import type { ClauseErrors } from "../../parts/clause/conditions.tsx";
 import { triggerClauses } from "../../parts/clause/trigger-clause.ts";
 import type { Form } from "../../parts/form/form.ts";
+import { MatchersField } from "../../parts/form/matchers-field.tsx";
 
 interface EventFieldsProps {
   readonly form: Form<typeof TriggerSchema>;
@@ -15,17 +16,31 @@ interface EventFieldsProps {
 
 /** The events that match. */
 export function EventFields({ form, source, errors, set }: EventFieldsProps) {
-  return (
-    <ClauseField
+  const matchers = source.query?.matchers ?? [];
+  const fields = (
+    <MatchersField
       form={form}
-      path="type.event.query.clause"
-      label="An event matches when"
-      help="Fields of the event, or, after entity., of its entity. Texts are compared without regard to case. A closed one matches only where a condition names status."
-      language={triggerClauses}
-      of="trigger"
-      clause={source.query?.clause}
-      errors={errors}
-      set={(clause) => set(create(EventSourceSchema, { query: clause === undefined ? {} : { clause } }))}
+      path="type.event.query.matchers"
+      label="Or, instead of conditions, when its labels match"
+      value={matchers}
+      set={(changed) => set(create(EventSourceSchema, { query: { matchers: changed } }))}
     />
+  );
+  if (matchers.length > 0) return fields;
+  return (
+    <>
+      <ClauseField
+        form={form}
+        path="type.event.query.clause"
+        label="An event matches when"
+        help="Fields of the event, or, after entity., of its entity. Texts are compared without regard to case. A closed one matches only where a condition names status."
+        language={triggerClauses}
+        of="trigger"
+        clause={source.query?.clause}
+        errors={errors}
+        set={(clause) => set(create(EventSourceSchema, { query: clause === undefined ? {} : { clause } }))}
+      />
+      {source.query?.clause === undefined && fields}
+    </>
   );
 }

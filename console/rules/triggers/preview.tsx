@@ -33,7 +33,8 @@ const clausePath = "type.event.query.clause";
 /** What a trigger on events would have matched, asked as it is typed: once it stands still, and the question before is cancelled. */
 export function usePreview(type: TriggerType | undefined): Preview {
   const source = type?.source;
-  const asks = type !== undefined && source?.case === "event" && source.value.query?.clause !== undefined;
+  const query = source?.case === "event" ? source.value.query : undefined;
+  const asks = type !== undefined && (query?.clause !== undefined || (query?.matchers.length ?? 0) > 0);
   const text = asks ? toJsonString(TriggerTypeSchema, type) : "";
   const settled = useSettled(text);
   const answer = useAnswer(async (signal) => {

@@ -19,7 +19,8 @@ export function typeWords(type: TriggerType | undefined): string {
   const source = type?.source;
   switch (source?.case) {
     case "event": {
-      const clause = source.value.query?.clause;
+      const { clause, matchers = [] } = source.value.query ?? {};
+      if (matchers.length > 0) return matchers.join(" and ");
       return clause === undefined ? "" : clauseWords(triggerClauses, clause);
     }
     case "metricThreshold": {

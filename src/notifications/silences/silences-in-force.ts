@@ -69,7 +69,16 @@ export const loadedSilence = ({
   destinationNames: new Set(destinationNames),
 });
 
-const isEquality = ({ operator, value }: LabelMatcher) => operator === "=" && value !== "";
+/** Texts without a meaning in expressions, one or several to choose from; karma puts them into a group. */
+const literals = /^[\w :/,@%-]+(?:\|[\w :/,@%-]+)*$/;
+const inGroup = /^\^\(\?:([^()]*)\)\$$/;
+
+/** The values of which a label has one if a matcher holds; undefined: it may have any other. */
+function valuesOf({ operator, value }: LabelMatcher): readonly string[] | undefined {
+  if (operator === "=") return value === "" ? undefined : [value];
+  const [, inner = value] = inGroup.exec(value) ?? [];
+  return operator === "=~" && literals.test(inner) ? inner.split("|") : undefined;
+}
 
 /** Finds silences by an equality that each needs; those that need none are asked of everything. */
 export function silencesInForce(byId: ReadonlyMap<string, LoadedSilence>): Silences {
@@ -78,16 +87,18 @@ export function silencesInForce(byId: ReadonlyMap<string, LoadedSilence>): Silen
   let weight = 0;
   for (const silence of byId.values()) {
     for (const { name, value } of silence.matchers) weight += name.length + value.length;
-    const needed = silence.matchers.find(isEquality);
+    const needed = silence.matchers.find((matcher) => valuesOf(matcher) !== undefined);
     if (needed === undefined) {
       others.push(silence);
       continue;
     }
     const byValue = byName.get(needed.name) ?? new Map<string, LoadedSilence[]>();
     byName.set(needed.name, byValue);
-    const some = byValue.get(needed.value);
-    if (some === undefined) byValue.set(needed.value, [silence]);
-    else some.push(silence);
+    for (const value of new Set(valuesOf(needed))) {
+      const some = byValue.get(value);
+      if (some === undefined) byValue.set(value, [silence]);
+      else some.push(silence);
+    }
   }
 
   async function matches({ matchers }: LoadedSilence, labels: LabelView, pace: Pace): Promise<boolean> {

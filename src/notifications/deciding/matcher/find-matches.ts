@@ -2,8 +2,9 @@ import type { FoldedRow } from "../../../clause/folded-row.ts";
 import type { Db } from "../../../db/connect.ts";
 import { type Pace, paced } from "../../../event-loop.ts";
 import { CLOSED } from "../../../events/lifecycle.ts";
+import { ownTrigger } from "./own-trigger.ts";
 import { type MatchRow, readCounts, readEntitiesOf } from "./rows.ts";
-import { type Matches, ownTrigger, type TenantRules } from "./tenant-rules.ts";
+import type { Matches, TenantRules } from "./tenant-rules.ts";
 import type { EventTrigger } from "./trigger-index.ts";
 
 /** A row, and the rules that match it once it was looked at. */

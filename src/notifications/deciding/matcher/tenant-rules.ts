@@ -5,6 +5,7 @@ import { loadedSilence, type Silences, silencesInForce } from "../../silences/si
 import type { ReadyTrigger, SourceName } from "../../sources/source.ts";
 import { dataOf, readyTrigger, storedTriggerType } from "../../sources.ts";
 import type { Manner } from "../decide.ts";
+import { ownTrigger } from "./own-trigger.ts";
 import type { Loaded, RuleRow } from "./read-rules.ts";
 import type { Fields } from "./rows.ts";
 import { type BuiltIndex, triggerIndex } from "./trigger-index.ts";
@@ -48,9 +49,6 @@ export type Matches = Map<LoadedRule, string[]>;
 
 /** A longer interval never ends; times stay within int64. */
 const intervalSecMax = 100 * 365 * 86_400;
-
-/** The name under which a rule's own condition stands among the triggers: none that a trigger may have. */
-export const ownTrigger = (rule: string) => `\0${rule}`;
 
 const toRule = ({ repeatIntervalSec, delaySec, enabled: _, matchers, ...row }: RuleRow): LoadedRule => ({
   ...row,

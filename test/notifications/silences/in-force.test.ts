@@ -1,0 +1,41 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { allMatch, labelMatcher, type MatcherParts } from "../../../src/clause/label-matcher.ts";
+import { labelOf } from "../../../src/events/labels.ts";
+import { loadedSilence, silencesInForce } from "../../../src/notifications/silences/silences-in-force.ts";
+import { cases } from "../../support/cases.ts";
+
+const values = ["", "a", "b", "web-1", "a|b", "A"];
+const parts: fc.Arbitrary<MatcherParts> = fc.record({
+  name: fc.constantFrom("x", "y"),
+  operator: fc.constantFrom("=", "!=", "=~", "!~"),
+  value: fc.constantFrom(...values, "^(?:a|web-1)$", "a|", "web-.", "(?i)a", ".*"),
+});
+const labels = fc.dictionary(fc.constantFrom("x", "y"), fc.constantFrom(...values.slice(1)));
+
+test("silences that are looked up are those whose matchers all hold, while they are active", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.array(parts, { minLength: 1, maxLength: 3 }), { maxLength: 8 }),
+      labels,
+      async (all, view) => {
+        const rows = all.map((matchers, i) => ({
+          id: String(i),
+          matchers,
+          startsMs: i % 3 === 0 ? 20 : 0,
+          endsMs: i % 4 === 0 ? 5 : null,
+          ruleNames: [],
+          destinationNames: [],
+        }));
+        const silences = silencesInForce(new Map(rows.map((row) => [row.id, loadedSilence(row)])));
+        const found = await silences.matching(view, 10, () => undefined);
+        const expected = rows.filter(
+          ({ matchers, startsMs, endsMs }) =>
+            startsMs <= 10 && endsMs === null && allMatch(matchers.map(labelMatcher), (name) => labelOf(view, name)),
+        );
+        expect(found.map(({ id }) => id).sort()).toEqual(expected.map(({ id }) => id).sort());
+      },
+    ),
+    { numRuns: cases(2000) },
+  );
+});
