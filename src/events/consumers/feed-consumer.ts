@@ -254,7 +254,11 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
   /** The rows after a cursor: from memory where they are the next ones, else from the feed. */
   async function rowsAfter(tx: Db, tenantId: string, tenant: Tenant, { position }: Cursor): Promise<readonly Row[]> {
     tenant.rows = tenant.rows.filter((row) => row.position > position);
-    const kept = tenant.rows.filter((row, i) => row.position === position + BigInt(i + 1));
+    // Rows come in the order of the answers to their commits, some twice: only those without a gap are the next ones.
+    const byPosition = new Map(tenant.rows.map((row) => [row.position, row]));
+    const kept: Row[] = [];
+    for (let row = byPosition.get(position + 1n); row !== undefined; row = byPosition.get(row.position + 1n))
+      kept.push(row);
     if (kept.length > 0) return kept;
     const pace = paced(undefined, tenantId);
     const rows: Row[] = [];

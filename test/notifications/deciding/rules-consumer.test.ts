@@ -10,7 +10,7 @@ import { behindSinceMs } from "../../../src/events/consumers/cursors.ts";
 import { feedConsumer } from "../../../src/events/consumers/feed-consumer.ts";
 import { asideOf } from "../../../src/events/consumers/set-aside.ts";
 import { encodeFacts, factsOf } from "../../../src/events/facts.ts";
-import { feedMs, pruneFeed } from "../../../src/events/feed.ts";
+import { type FeedRow, feedMs, pruneFeed } from "../../../src/events/feed.ts";
 import { ingestEvents } from "../../../src/events/ingest.ts";
 import { backlogs } from "../../../src/jobs/due-lanes.ts";
 import { claim, finishJobs, giveBackJobs } from "../../../src/jobs/queue.ts";
@@ -335,6 +335,44 @@ test("while too much of a tenant waits no more is taken of it, of others it is",
   await tenant.match(t0);
   await refused(false);
   await consumer.stop();
+});
+
+test("rows in memory that came twice, out of order or with a gap are none of them passed over", async () => {
+  for (const order of [
+    [0, 0, 2],
+    [0, 3, 2],
+    [2, 1, 0],
+    [3, 0, 2],
+  ]) {
+    const tenant = await simple();
+    const rows: FeedRow[] = [];
+    const store = storingChanges({
+      consumers: [tenant.consumer],
+      onStored: (_tenantId, stored) => void rows.push(...stored),
+    });
+    for (const n of [1, 2, 3, 4])
+      await ingestEvents(sql, tenant.tenantId, [report(n, web(n))], { nowMs: t0, store, known: entityCache() });
+    const facts: number[] = [];
+    const consumer = feedConsumer(
+      sql,
+      {
+        ...tenant.engine.consumer,
+        // Of a row in memory one fact at a time is taken, as where matching has no more time.
+        batch: async (_tx, _tenantId, [fact]) => {
+          facts.push(Number(fact?.after.lastSeenMs));
+          return { taken: 1 };
+        },
+      },
+      { nowMs: () => t0 },
+    );
+    consumer.stored(
+      tenant.tenantId,
+      order.map((n) => rows[n] as FeedRow),
+    );
+    while (await isBehind(tenant)) await consumer.consume(tenant.tenantId);
+    await consumer.stop();
+    expect(facts).toEqual([1, 2, 3, 4].map((n) => report(n).timeMs).map(Number));
+  }
 });
 
 test("what a server of 0.2 has left unmatched comes first; what it has matched by itself ends what was matched after it", async () => {
