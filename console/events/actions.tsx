@@ -94,8 +94,8 @@ async function perform(action: Action, rows: readonly EventRow[], report: (outco
   }
 }
 
-/** Says what was done, with the way back. */
-function sayDone(action: Action, rows: readonly EventRow[]): void {
+/** Says what was done, with the way back, after which `reread` brings the rows up to date. */
+function sayDone(action: Action, rows: readonly EventRow[], reread: Reread): void {
   const { back, done } = action;
   const undo = async () => {
     if (back === undefined) return;
@@ -103,14 +103,18 @@ function sayDone(action: Action, rows: readonly EventRow[]): void {
     await perform(back, rows, (now) => {
       failed = now.failed;
     });
+    await reread(rows);
     const [first] = failed;
     if (first !== undefined) throw new Error(`${failed.length} of ${rows.length} stay: ${first.error}`);
   };
   say(`${rows.length} ${done}`, back && undo);
 }
 
-/** The buttons for what can be done with these rows, and what came of it. */
-export function Actions({ rows, done }: { rows: readonly EventRow[]; done?: () => void }) {
+/** Reads rows again that were changed: an action that follows at once has to know from what it changes them. */
+type Reread = (rows: readonly EventRow[]) => unknown;
+
+/** Shows the buttons for what can be done with these rows, and what came of it. */
+export function Actions({ rows, reread }: { rows: readonly EventRow[]; reread: Reread }) {
   const outcome = useSignal<Outcome | undefined>(undefined);
   const writing = useSignal(false);
   const run = async (action: Action, chosen: readonly EventRow[]) => {
@@ -119,8 +123,8 @@ export function Actions({ rows, done }: { rows: readonly EventRow[]; done?: () =
     });
     const failed = new Set(outcome.peek()?.failed.map(({ row }) => row));
     const succeeded = chosen.filter((row) => !failed.has(row));
-    if (succeeded.length > 0) sayDone(action, succeeded);
-    done?.();
+    await reread(chosen);
+    if (succeeded.length > 0) sayDone(action, succeeded, reread);
   };
   const wanted = settings.filter(({ name }) => {
     if (name === "Acknowledge") return rows.some(({ occurrence }) => !occurrence.acknowledged);

@@ -169,7 +169,10 @@ export function EventsScreen() {
                 </button>
               </>
             )}
-            <Actions rows={chosen} />
+            <Actions
+              rows={chosen}
+              reread={(changed) => list.refresh([...new Set(changed.map(({ event }) => event.id))])}
+            />
           </div>
           <Problem
             failure={errors.length > 0 ? undefined : list.failure.value}

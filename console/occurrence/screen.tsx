@@ -66,7 +66,7 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
           <h1>{event.name}</h1>
         </div>
         <div class="tools">
-          <Actions rows={[{ event, occurrence }]} done={again} />
+          <Actions rows={[{ event, occurrence }]} reread={again} />
         </div>
       </div>
       <div class="scroll">
