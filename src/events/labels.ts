@@ -1,4 +1,4 @@
-import type { EventIdentity } from "./changes.ts";
+import type { EventTexts } from "./fields.ts";
 import type { Occurrence } from "./lifecycle.ts";
 
 /** Labels by name; none is empty. A name may be any text, `__proto__` included: look one up by `labelOf`. */
@@ -10,7 +10,7 @@ type Dimensions = Readonly<Record<string, string>>;
 export type Labelled =
   | {
       readonly kind: "occurrence";
-      readonly event: Pick<EventIdentity, "name" | "dedupKey" | "alertLabels">;
+      readonly event: EventTexts;
       readonly occurrence: Pick<Occurrence, "type" | "severity" | "metadata">;
       readonly dimensions: Dimensions;
     }
@@ -74,12 +74,12 @@ function textsIn(metadata: Occurrence["metadata"]): Dimensions {
 export const alertType = "alert";
 
 /** Tells whether an occurrence came as an alert. Their keys are SHA-256, hex, of their labels. */
-function isAlert(
-  { dedupKey, alertLabels }: Pick<EventIdentity, "dedupKey" | "alertLabels">,
-  { type }: Pick<Occurrence, "type">,
-): boolean {
+function isAlert({ dedupKey = "", alertLabels }: EventTexts, { type }: Pick<Occurrence, "type">): boolean {
   return alertLabels !== undefined || (type === alertType && /^[\da-f]{64}$/.test(dedupKey));
 }
+
+/** Returns the fingerprint of an alert, from its key; empty for an event without a key. */
+export const fingerprintOf = ({ dedupKey = "" }: EventTexts): string => dedupKey.slice(0, 16);
 
 /** Stands before the name of a label that would mean something else among an event's metadata. */
 export const labelPrefix = "label.";

@@ -1,6 +1,7 @@
 import type { Db } from "../db/connect.ts";
 import { exhausted } from "../errors.ts";
-import type { EventIdentity } from "./changes.ts";
+import type { EventIdentity } from "./fields.ts";
+import { fingerprintOf } from "./labels.ts";
 import type { Occurrence } from "./lifecycle.ts";
 import { findOccurrences, keyText, type OccurrenceKey } from "./occurrences.ts";
 
@@ -33,7 +34,7 @@ export async function* openAlerts(db: Db, tenantId: string, type: string): Async
     yield page.flatMap((key) => {
       const { event, occurrence } = found.get(keyText(key)) ?? {};
       if (event === undefined || occurrence === undefined || occurrence.endMs !== null) return [];
-      return event.dedupKey === "" ? [] : [{ event, occurrence }];
+      return fingerprintOf(event) === "" ? [] : [{ event, occurrence }];
     });
   }
 }

@@ -1,4 +1,4 @@
-import { alertOfMetadata, labelView } from "../../events/labels.ts";
+import { alertOfMetadata, fingerprintOf, labelView } from "../../events/labels.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
 import { invalidValue } from "../../wire/status.ts";
 import type { Call } from "../integration.ts";
@@ -38,7 +38,7 @@ export function shown({ event, occurrence }: OpenAlert, nowMs: number) {
   return {
     annotations,
     endsAt: timeText(expiresMs === null ? nowMs + stillMs : Number(expiresMs)),
-    fingerprint: event.dedupKey.slice(0, 16),
+    fingerprint: fingerprintOf(event),
     receivers: [receiver],
     startsAt: timeText(Number(startMs)),
     status: { inhibitedBy: [], silencedBy: [], state: status === suppressed ? "suppressed" : "active" },

@@ -3,19 +3,23 @@ import type { Db } from "../../../db/connect.ts";
 import { entityResolver } from "../../../entities/fields.ts";
 import type { EntityRow } from "../../../entities/messages.ts";
 import { readEntities } from "../../../entities/read.ts";
-import type { EventIdentity } from "../../../events/changes.ts";
-import { type EventRow, eventField } from "../../../events/fields.ts";
+import {
+  type EventIdentity,
+  type EventRow,
+  eventField,
+  type IdentityColumns,
+  toColumns,
+} from "../../../events/fields.ts";
 import type { Occurrence } from "../../../events/lifecycle.ts";
 import { countOccurrences } from "../../../events/occurrences.ts";
 import { eventResolver } from "../../../events/resolver.ts";
+import { toRow } from "../../../events/rows.ts";
 
 /** What fields of an entity are called in triggers of events. */
 const ofEntity = "entity.";
 
 /** An occurrence as triggers see it. What its entity says is there once it is read. */
-export interface MatchRow extends EventRow {
-  /** The labels of the alert that it is; null: it is none, or its metadata hold them whole. */
-  alert_labels: Readonly<Record<string, string>> | null;
+export interface MatchRow extends EventRow, IdentityColumns {
   entity: EntityRow | undefined;
 }
 
@@ -50,27 +54,9 @@ export function readsOf(key: string): "entity" | "count" | undefined {
 
 /** An occurrence as triggers see it, before anything of its entity is read. */
 export function matchRow(event: EventIdentity, occurrence: Occurrence): MatchRow {
-  const { severity, status, acknowledged, type, summary, body, metadata } = occurrence;
   return {
-    event_id: event.id,
-    number: occurrence.number,
-    severity,
-    status,
-    acknowledged,
-    type,
-    summary,
-    body,
-    metadata,
-    start_ms: occurrence.startMs,
-    last_seen_ms: occurrence.lastSeenMs,
-    end_ms: occurrence.endMs,
-    instance_count: occurrence.instanceCount,
-    expires_ms: occurrence.expiresMs,
-    kept_open_ms: occurrence.keptOpenMs,
-    event_name: event.name,
-    dedup_key: event.dedupKey === "" ? null : event.dedupKey,
-    alert_labels: event.alertLabels ?? null,
-    entity_id: event.entityId,
+    ...toRow(event.id, occurrence),
+    ...toColumns(event),
     entity_name: "",
     entity_dimensions: {},
     entity_metadata: {},
