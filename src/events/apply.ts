@@ -1,4 +1,5 @@
-import type { Change, EventIdentity, KeptOpen } from "./changes.ts";
+import type { Change, KeptOpen } from "./changes.ts";
+import type { EventIdentity } from "./fields.ts";
 import {
   applyInstance,
   CLOSED,

@@ -8,20 +8,10 @@ import { openCursor } from "./consumers/cursors.ts";
 import { announceExpiry } from "./expiry.ts";
 import { encodeFacts, factsOf } from "./facts.ts";
 import { appendFeed, type FeedRow } from "./feed.ts";
+import type { EventIdentity } from "./fields.ts";
 import type { Instance, Occurrence, Texts, Transition } from "./lifecycle.ts";
 import type { LockedEvents } from "./lock.ts";
 import { writeInstances, writeKeptOpen, writeOccurrences } from "./write-changes.ts";
-
-/** What an event is, whatever happens to it. */
-export interface EventIdentity {
-  id: Buffer;
-  entityId: Buffer;
-  name: string;
-  /** What distinguishes it from others of its name on its entity; empty: nothing. */
-  dedupKey: string;
-  /** The labels of the alert that it is, as they were sent; absent: it is none, or its metadata hold them whole. */
-  alertLabels?: Readonly<Record<string, string>>;
-}
 
 /** One change of an occurrence; `before` is undefined when the change opened it. */
 export interface Change extends Transition {

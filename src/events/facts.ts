@@ -1,7 +1,8 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { Pace } from "../event-loop.ts";
-import type { Change, EventIdentity } from "./changes.ts";
+import type { Change } from "./changes.ts";
 import type { FeedState } from "./feed.ts";
+import { type EventIdentity, fromMore, moreOf } from "./fields.ts";
 import { isExpired, type Occurrence } from "./lifecycle.ts";
 
 /** One report or change of an occurrence, as consumers of the feed look at it: never merged with another. */
@@ -51,7 +52,8 @@ type StoredState = readonly [severity: number, status: number, acknowledged: boo
 
 /** Ids in base64, whole numbers as texts where they may be large; numbers of `texts`. */
 type Row = readonly [
-  ids: readonly [event: string, entity: string, dedupKey?: string, alertLabels?: number | null],
+  /** The rest is `moreOf` the event, maps as numbers of `texts`. */
+  ids: readonly [event: string, entity: string, ...more: (string | number | null)[]],
   /** `before`: true and false in rows of 0.2: whether it opened the occurrence. */
   place: readonly [
     name: number,
@@ -141,8 +143,9 @@ function rowOf(
     [
       event.id.toString("base64"),
       event.entityId.toString("base64"),
-      event.dedupKey,
-      event.alertLabels === undefined ? null : placeOf(JSON.stringify(event.alertLabels)),
+      ...moreOf(event).map((more) =>
+        typeof more === "object" && more !== null ? placeOf(JSON.stringify(more)) : more,
+      ),
     ],
     [placeOf(event.name), after.number, before === undefined ? null : stateOf(before), reported, news],
     [chain, root],
@@ -173,7 +176,7 @@ function factOf(
     return found;
   };
   const [[severity, status, acknowledged], [type, summary, body, metadata], times] = rest;
-  const [event, entity, dedupKey = "", labels = null] = ids;
+  const [event, entity, ...more] = ids;
   const [start, lastSeen, end, instances, expires = null, keptOpen = null] = times;
   const msOf = (time: string | null) => (time === null ? null : BigInt(time));
   const after: Occurrence = {
@@ -196,8 +199,7 @@ function factOf(
     id: Buffer.from(event, "base64"),
     entityId: Buffer.from(entity, "base64"),
     name: at(name),
-    dedupKey,
-    ...(labels !== null && { alertLabels: JSON.parse(at(labels)) }),
+    ...fromMore(more.map((each) => (typeof each === "number" ? JSON.parse(at(each)) : each))),
   };
   return { event: identity, before: stateBefore(stored, after), after, reported, news, chain, root };
 }

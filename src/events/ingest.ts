@@ -1,28 +1,23 @@
 import type { Config } from "../config/settings.ts";
-import { bigintArray, byteaArray, int4Array, jsonArray, textArray } from "../db/batch.ts";
+import { bigintArray, byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { home } from "../db/home-row.ts";
 import { again, transaction } from "../db/transaction.ts";
 import { type EntityBounds, tooManyEntities, unbounded } from "../entities/bounds.ts";
 import type { EntityCache } from "../entities/entity-cache.ts";
-import { eventIds } from "../entities/identity.ts";
 import { type Sighting, touchEntities } from "../entities/touch.ts";
 import { failpoint } from "../failpoint.ts";
 import { addToCount, readCount } from "../tenants/usage-counters.ts";
 import { applyAll, instanceKey, type Sent } from "./apply.ts";
-import type { EventIdentity, StoreChanges } from "./changes.ts";
+import type { StoreChanges } from "./changes.ts";
+import { type EventIdentity, type EventTexts, identityOf, textArrays, textColumns } from "./fields.ts";
 import type { Instance } from "./lifecycle.ts";
 import { lockSentEvents } from "./lock.ts";
 import { type StoredOccurrence, storedColumns, toOccurrence } from "./rows.ts";
 
 /** One event record as the receiver has checked it. */
-export interface EventItem extends Instance {
-  name: string;
+export interface EventItem extends Instance, EventTexts {
   dimensions: Record<string, string>;
-  /** What distinguishes it from others of its name on its entity; absent or empty: nothing. */
-  dedupKey?: string;
-  /** Of an alert whose metadata do not hold its labels whole: these. Its key is made of them. */
-  alertLabels?: Readonly<Record<string, string>>;
   /** It only keeps an open occurrence open, until its `expiresAtMs`, and shows its texts: it is no instance, whatever its time. */
   onlyKeepsOpen?: true;
   /** Keys of its metadata in which such reports may differ: alone they change nothing that is shown. */
@@ -51,17 +46,14 @@ function gather(tenantId: string, items: readonly EventItem[], nowMs: number) {
   const subjects = new Map<string, Subject>();
   const sightings = new Map<string, Sighting>();
   for (const item of items) {
-    const { name, dimensions, dedupKey = "" } = item;
-    const { eventId, entityId } = eventIds(tenantId, dimensions, name, dedupKey);
+    const { dimensions } = item;
+    const identity = identityOf(tenantId, dimensions, item);
+    const { id, entityId } = identity;
     const timestampMs = item.onlyKeepsOpen ? BigInt(nowMs) : item.timeMs;
-    const key = bytesKey(eventId);
+    const key = bytesKey(id);
     const subject = subjects.get(key);
     if (subject !== undefined) subject.instances.push(item);
-    else {
-      const { alertLabels } = item;
-      const identity = { id: eventId, entityId, name, dedupKey, ...(alertLabels && { alertLabels }) };
-      subjects.set(key, { key, ...identity, instances: [item], history: [] });
-    }
+    else subjects.set(key, { key, ...identity, instances: [item], history: [] });
     const entityKey = bytesKey(entityId);
     const sighting = sightings.get(entityKey);
     if (sighting === undefined) {
@@ -137,15 +129,13 @@ async function lockAndRead(
 /** Makes events that were not there when those that are were locked; returns the version of the rules, and what reads the feed. */
 async function makeEvents(tx: Db, tenantId: string, missing: readonly Subject[]) {
   const insert = tx`
-    insert into events (tenant_id, id, entity_id, name, dedup_key, alert_labels)
-    select home.tenant_id, id, entity_id, name, nullif(dedup_key, ''), alert_labels
+    insert into events (tenant_id, id, entity_id, ${textColumns(tx)})
+    select home.tenant_id, id, entity_id, ${textColumns(tx)}
     from ${home(tx, tenantId)}, unnest(
       ${byteaArray(missing.map(({ id }) => id))}::bytea[],
       ${byteaArray(missing.map(({ entityId }) => entityId))}::bytea[],
-      ${textArray(missing.map(({ name }) => name))}::text[],
-      ${textArray(missing.map(({ dedupKey }) => dedupKey))}::text[],
-      ${jsonArray(missing.map(({ alertLabels }) => alertLabels ?? null))}::json[]
-    ) as event (id, entity_id, name, dedup_key, alert_labels)
+      ${textArrays(tx, missing)}
+    ) as event (id, entity_id, ${textColumns(tx)})
     order by id
     on conflict do nothing`;
   const [[state], made] = await Promise.all([
@@ -272,10 +262,10 @@ function refusals(
   bounds: DataBounds,
 ): Map<number, string> {
   const refused = new Map<number, string>();
-  for (const [i, { dimensions, name, dedupKey }] of items.entries()) {
-    const { eventId, entityId } = eventIds(tenantId, dimensions, name, dedupKey);
+  for (const [i, item] of items.entries()) {
+    const { id, entityId } = identityOf(tenantId, item.dimensions, item);
     if (unmade.has(bytesKey(entityId))) refused.set(i, tooManyEntities(bounds));
-    else if (left.has(bytesKey(eventId))) refused.set(i, tooManyEvents(bounds));
+    else if (left.has(bytesKey(id))) refused.set(i, tooManyEvents(bounds));
   }
   return refused;
 }

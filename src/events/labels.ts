@@ -1,4 +1,4 @@
-import type { EventIdentity } from "./changes.ts";
+import type { EventIdentity, EventTexts } from "./fields.ts";
 import type { Occurrence } from "./lifecycle.ts";
 
 /** Labels by name; none is empty. A name may be any text, `__proto__` included: look one up by `labelOf`. */
@@ -10,7 +10,7 @@ type Dimensions = Readonly<Record<string, string>>;
 export type Labelled =
   | {
       readonly kind: "occurrence";
-      readonly event: Pick<EventIdentity, "name" | "dedupKey" | "alertLabels">;
+      readonly event: EventTexts;
       readonly occurrence: Pick<Occurrence, "type" | "severity" | "metadata">;
       readonly dimensions: Dimensions;
     }
@@ -74,11 +74,13 @@ function textsIn(metadata: Occurrence["metadata"]): Dimensions {
 export const alertType = "alert";
 
 /** Tells whether an occurrence came as an alert. Their keys are SHA-256, hex, of their labels. */
-export function isAlert(
-  { dedupKey, alertLabels }: Pick<EventIdentity, "dedupKey" | "alertLabels">,
-  { type }: Pick<Occurrence, "type">,
-): boolean {
+export function isAlert({ dedupKey = "", alertLabels }: EventTexts, { type }: Pick<Occurrence, "type">): boolean {
   return alertLabels !== undefined || (type === alertType && /^[\da-f]{64}$/.test(dedupKey));
+}
+
+/** Returns the fingerprint that Alertmanager's API shows: of an alert from its key, of other occurrences from their event's id. */
+export function fingerprintOf(event: EventIdentity, cameAsAlert: boolean): string {
+  return (cameAsAlert ? (event.dedupKey ?? "") : event.id.toString("hex")).slice(0, 16);
 }
 
 /** Stands before the name of a label that would mean something else among an event's metadata. */

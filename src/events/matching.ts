@@ -9,6 +9,7 @@ import type { Db } from "../db/connect.ts";
 import { sqlJoin } from "../db/sql-join.ts";
 import { invalidField, invalidFields } from "../errors.ts";
 import { checkEnd, checkOpenStart } from "../rpc/times.ts";
+import { isOfInstance } from "./fields.ts";
 import { eventResolver } from "./resolver.ts";
 import { eventAndEntity } from "./rows.ts";
 
@@ -42,17 +43,6 @@ function withinRange(db: Db, { start, end }: TimeBounds): Fragment {
   return (end === undefined ? from : db`least(${from}, ${end - 1n}::bigint)`) as Fragment;
 }
 
-/** Fields that an instance has without its occurrence. */
-const ownFields: ReadonlySet<string> = new Set([
-  "severity",
-  "status",
-  "id",
-  "name",
-  "dedupKey",
-  "entity",
-  "entityName",
-]);
-
 /**
  * The instances within a query's time range, each with the severity and status that it was sent with; the query's other
  * members ask about the occurrence that it counts in. `fields`: names of those that the statement reads.
@@ -68,7 +58,7 @@ export function matchingInstances(
   const conditions: Fragment[] = [];
   if (start !== undefined) conditions.push(db`o.time_ms >= ${start}`);
   if (end !== undefined) conditions.push(db`o.time_ms < ${end}`);
-  const own = query.clause === undefined && fields.every((name) => ownFields.has(name));
+  const own = query.clause === undefined && fields.every(isOfInstance);
   return {
     // Without the join, which names a column outside of the primary key, the key's index alone is read.
     from: own

@@ -11,7 +11,7 @@ import {
 } from "#gen/belfry/events/v1/event_pb.ts";
 import { coreProperties } from "../entities/core-properties.ts";
 import { idText } from "../entities/identity.ts";
-import { type ColumnField, type EventField, eventField } from "./fields.ts";
+import { type ColumnField, type EventField, eventField, eventMembers } from "./fields.ts";
 import { occurrenceIdText } from "./identity.ts";
 import type { OccurrenceRow } from "./rows.ts";
 
@@ -89,7 +89,7 @@ export function toOccurrenceMessage(row: OccurrenceRow, tenantId: string, shown:
 
 /** An event as the API shows it, with these of its occurrences. `about` is any row of the event. */
 export function toEvent(
-  about: Pick<OccurrenceRow, "event_id" | "event_name" | "dedup_key" | "entity_id" | "entity_name">,
+  about: OccurrenceRow,
   rows: readonly OccurrenceRow[],
   count: bigint,
   tenantId: string,
@@ -98,10 +98,7 @@ export function toEvent(
 ): Event {
   return create(EventSchema, {
     id: idText(about.event_id),
-    entity: shown.column("entity") ? idText(about.entity_id) : undefined,
-    entityName: shown.column("entityName") ? about.entity_name : undefined,
-    name: shown.column("name") ? about.event_name : undefined,
-    dedupKey: shown.column("dedupKey") ? (about.dedup_key ?? undefined) : undefined,
+    ...eventMembers({ ...about, count }, shown.column),
     count: shown.column("count") ? count : undefined,
     occurrences: rows.map((row) => toOccurrenceMessage(row, tenantId, shown)),
     matchedCount,

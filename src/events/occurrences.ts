@@ -2,7 +2,7 @@ import { byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { planWithoutValues, transaction } from "../db/transaction.ts";
 import { parseId } from "../entities/identity.ts";
-import type { EventIdentity } from "./changes.ts";
+import { type EventIdentity, type IdentityColumns, identityColumns, toIdentity } from "./fields.ts";
 import { parseOccurrenceId } from "./identity.ts";
 import type { Occurrence } from "./lifecycle.ts";
 import { type StoredOccurrence, storedColumns, toOccurrence } from "./rows.ts";
@@ -20,14 +20,6 @@ export function occurrenceKey(item: { eventId: string; occurrenceId: string }): 
   return eventId !== undefined && key?.eventId.equals(eventId) ? key : undefined;
 }
 
-/** What a row of events says. */
-interface StoredEvent {
-  name: string;
-  dedup_key: string | null;
-  alert_labels: Record<string, string> | null;
-  entity_id: Buffer;
-}
-
 /** A text that two keys share only when they are equal. */
 export const keyText = ({ eventId, number }: OccurrenceKey) => `${eventId.toString("latin1")}${number}`;
 
@@ -37,8 +29,8 @@ export async function readOccurrences(
   tenantId: string,
   keys: readonly OccurrenceKey[],
 ): Promise<Map<string, { event: EventIdentity; occurrence: Occurrence }>> {
-  const rows = await tx<(StoredOccurrence & StoredEvent)[]>`
-    select o.*, e.name, e.dedup_key, e.alert_labels, e.entity_id
+  const rows = await tx<(StoredOccurrence & IdentityColumns)[]>`
+    select o.*, ${identityColumns(tx)}
     from unnest(
         ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[],
         ${int4Array(keys.map(({ number }) => number))}::int4[]
@@ -48,17 +40,11 @@ export async function readOccurrences(
         where o.tenant_id = ${tenantId} and o.event_id = asked.event_id and o.number = asked.number limit 1
       ) as o
       cross join lateral (
-        select name, dedup_key, alert_labels, entity_id from events where tenant_id = ${tenantId} and id = asked.event_id limit 1
+        select * from events where tenant_id = ${tenantId} and id = asked.event_id limit 1
       ) as e`;
   return new Map(
     rows.map((row) => {
-      const event: EventIdentity = {
-        id: row.event_id,
-        entityId: row.entity_id,
-        name: row.name,
-        dedupKey: row.dedup_key ?? "",
-        ...(row.alert_labels && { alertLabels: row.alert_labels }),
-      };
+      const event = toIdentity(row.event_id, row);
       return [keyText({ eventId: row.event_id, number: row.number }), { event, occurrence: toOccurrence(row) }];
     }),
   );

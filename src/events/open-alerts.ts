@@ -1,7 +1,7 @@
 import type { Db } from "../db/connect.ts";
 import { readDimensions } from "../entities/read.ts";
 import { exhausted } from "../errors.ts";
-import type { EventIdentity } from "./changes.ts";
+import type { EventIdentity } from "./fields.ts";
 import { type LabelView, labelView } from "./labels.ts";
 import type { Occurrence } from "./lifecycle.ts";
 import { findOccurrences, keyText, type OccurrenceKey } from "./occurrences.ts";

@@ -1,6 +1,5 @@
 import type { Fragment } from "postgres";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
-import { beginsSql } from "../clause/code-point-order.ts";
 import type { Condition, Field, FieldValue, Indexed, Resolver } from "../clause/field.ts";
 import { byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
@@ -19,9 +18,6 @@ export function eventResolver(tenantId: string): Resolver<EventRow> {
       const field = eventField(key);
       if (field.kind !== "column") return mapField(tenantId, field);
       const column = columnField(tenantId, field.name);
-      if (field.name === "name") return { ...column, index: (db, condition) => textIndex(db, db`e.name`, condition) };
-      if (field.name === "dedupKey")
-        return { ...column, index: (db, condition) => textIndex(db, db`e.dedup_key`, condition) };
       if (field.name === "lastSeen") return { ...column, index: seenIndex };
       if (field.name !== "entityName") return column;
       return { ...column, index: (db, condition) => entityNameIndex(db, tenantId, condition) };
@@ -84,14 +80,6 @@ function corePropertiesOf(row: EventRow, tenantId: string): Record<string, strin
 function entityIndex(db: Db, tenantId: string, key: string, condition: Condition): Indexed | undefined {
   const found = entityResolver(tenantId).field(key)?.index?.(db, condition);
   return found && { sql: () => ofEntities(db, tenantId, found.sql()), exact: found.exact };
-}
-
-/** A name or a key of events, each of which has an index. */
-function textIndex(db: Db, column: Fragment, [only]: Condition): Indexed | undefined {
-  if (only?.operation === Operation.OP_EQUALS && typeof only.value === "string")
-    return { sql: () => db`${column} = ${only.value}::text`, exact: true };
-  if (only?.operation !== Operation.OP_STARTS_WITH) return undefined;
-  return { sql: () => beginsSql(db, column, only.value), exact: true };
 }
 
 /** Last sights by their five minutes: whole multiples of 300,000 ms. */

@@ -1,5 +1,6 @@
 import type { Fragment } from "postgres";
 import type { Db } from "../db/connect.ts";
+import { type EventColumns, eventColumns } from "./fields.ts";
 import type { Occurrence } from "./lifecycle.ts";
 
 /** A row of occurrences. */
@@ -22,10 +23,7 @@ export interface StoredOccurrence {
 }
 
 /** An occurrence with what its event and entity say of it. */
-export interface OccurrenceRow extends StoredOccurrence {
-  event_name: string;
-  dedup_key: string | null;
-  entity_id: Buffer;
+export interface OccurrenceRow extends StoredOccurrence, EventColumns {
   entity_name: string;
   entity_dimensions: Record<string, string>;
   entity_metadata: Record<string, unknown>;
@@ -44,8 +42,7 @@ export function occurrenceColumns(db: Db): Fragment {
 
 /** What the event and the entity of an OccurrenceRow say, from e (events) and n (entities). */
 export function ofEvent(db: Db): Fragment {
-  return db`e.name as event_name, e.dedup_key, e.entity_id, n.name as entity_name, n.dimensions as entity_dimensions,
-    n.metadata as entity_metadata`;
+  return db`${eventColumns(db)}, n.name as entity_name, n.dimensions as entity_dimensions, n.metadata as entity_metadata`;
 }
 
 /** The event and the entity of occurrences o. Left joins: PostgreSQL drops those that nothing reads. */
@@ -57,11 +54,26 @@ export function eventAndEntity(db: Db, tenantId: string): Fragment {
 /** The same of few occurrences o, each looked up by its key whatever PostgreSQL expects (design/statements). */
 export function lookedUp(db: Db, tenantId: string): Fragment {
   return db`left join lateral (
-      select id, name, dedup_key, entity_id from events where tenant_id = ${tenantId} and id = o.event_id limit 1
+      select * from events where tenant_id = ${tenantId} and id = o.event_id limit 1
     ) as e on true
     left join lateral (
       select name, dimensions, metadata from entities where tenant_id = ${tenantId} and id = e.entity_id limit 1
     ) as n on true`;
+}
+
+/** Returns the row of an occurrence of this event. */
+export function toRow(eventId: Buffer, occurrence: Occurrence): StoredOccurrence {
+  const { startMs, lastSeenMs, endMs, instanceCount, expiresMs, keptOpenMs, ...same } = occurrence;
+  return {
+    event_id: eventId,
+    ...same,
+    start_ms: startMs,
+    last_seen_ms: lastSeenMs,
+    end_ms: endMs,
+    instance_count: instanceCount,
+    expires_ms: expiresMs,
+    kept_open_ms: keptOpenMs,
+  };
 }
 
 /** A row of occurrences as the lifecycle knows it. */

@@ -17,7 +17,7 @@ import { sqlJoin } from "../db/sql-join.ts";
 import { storedBytes } from "../db/stored-bytes.ts";
 import { paced } from "../event-loop.ts";
 import { inTurn } from "../rpc/large-responses.ts";
-import { eventField, eventSortKeys } from "./fields.ts";
+import { eventColumnNames, eventField, eventSortKeys } from "./fields.ts";
 import { matchingOccurrences } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
 import { type OccurrenceRow, ofEvent, storedColumns } from "./rows.ts";
@@ -88,13 +88,13 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
         (select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = cut.event_id) as count
       from cut
         left join lateral (
-          select name, dedup_key, entity_id from events where tenant_id = ${tenantId} and id = cut.event_id limit 1
+          select * from events where tenant_id = ${tenantId} and id = cut.event_id limit 1
         ) as e on true
         left join lateral (
           select name, dimensions, metadata from entities where tenant_id = ${tenantId} and id = e.entity_id limit 1
         ) as n on true
     ), sized as (
-      select ${storedColumns(db)}, page.event_name, page.dedup_key, page.entity_id, page.entity_name, page.event_place, page.few,
+      select ${storedColumns(db)}, ${eventColumnNames(db)}, page.entity_name, page.event_place, page.few,
         page.count, page.matched, m.place, case when m.place = 1 then page.entity_dimensions end as entity_dimensions,
         case when m.place = 1 then page.entity_metadata end as entity_metadata,
         case when m.place = 1 then ${keyTexts(
@@ -112,7 +112,7 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
       select *, event_place = 1 or (few and bytes <= ${pageBytesMax}) as fits from sized
     )
     select o.event_id, o.number, o.severity, o.status, o.acknowledged, o.type, o.summary, o.start_ms, o.last_seen_ms,
-      o.end_ms, o.instance_count, o.expires_ms, o.fits, o.event_name, o.dedup_key, o.entity_id, o.entity_name, o.count, o.matched, o.key_texts,
+      o.end_ms, o.instance_count, o.expires_ms, o.fits, ${eventColumnNames(db)}, o.entity_name, o.count, o.matched, o.key_texts,
       case when o.fits then o.body end as body, case when o.fits then o.metadata end as metadata,
       case when o.fits then o.entity_dimensions end as entity_dimensions,
       case when o.fits then o.entity_metadata end as entity_metadata, ${total} as total

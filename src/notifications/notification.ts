@@ -1,12 +1,54 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { idText } from "../entities/identity.ts";
+import { type EventTexts, type IdentityColumns, toTexts } from "../events/fields.ts";
+import type { StoredOccurrence } from "../events/rows.ts";
 
 /** Why a notification is sent: the first of a match, again because it goes on, or because something changed. */
 export type Occasion = "first" | "repeat" | "acknowledged" | "unacknowledged" | "severity" | "clear";
 
 /** How many rules may cause each other: an event that the last of them makes starts no further one. */
 export const chainRulesMax = 5;
+
+/** An event as a notification says it. */
+export interface NotifiedEvent extends EventTexts {
+  readonly id: string;
+  readonly type: string;
+  readonly summary: string;
+  readonly body: string;
+  readonly severity: Severity;
+  readonly status: Status;
+  readonly acknowledged: boolean;
+  readonly timeMs: number;
+  /** When its occurrence began; absent: it has none. */
+  readonly startMs?: number;
+  /** Of the occurrence's instances. */
+  readonly count: bigint;
+  readonly metadata: JsonObject;
+  /** When its occurrence expires; absent: never. */
+  readonly expiresMs?: number;
+}
+
+/** Returns the event of a row as notifications say it. */
+export function notifiedEvent(row: StoredOccurrence & IdentityColumns): NotifiedEvent {
+  const { type, summary, body, acknowledged } = row;
+  return {
+    id: idText(row.event_id),
+    ...toTexts(row),
+    type,
+    summary,
+    body,
+    metadata: row.metadata as JsonObject,
+    severity: row.severity as Severity,
+    status: row.status as Status,
+    acknowledged,
+    timeMs: Number(row.last_seen_ms),
+    count: row.instance_count,
+    startMs: Number(row.start_ms),
+    ...(row.expires_ms !== null && { expiresMs: Number(row.expires_ms) }),
+  };
+}
 
 /** What a notification reports: the same for all destinations of a rule. Times are ms since the epoch. */
 export interface Notification {
@@ -39,28 +81,7 @@ export interface Notification {
   /** Of a summary, and of its end: how many notifications it stands for, and as many of their names as are known. */
   readonly summary?: { readonly id: string; readonly count: number; readonly names: readonly string[] };
   /** Absent for a metric, or data that stay away. */
-  readonly event?: {
-    readonly id: string;
-    readonly name: string;
-    readonly type: string;
-    readonly summary: string;
-    readonly body: string;
-    readonly severity: Severity;
-    readonly status: Status;
-    readonly acknowledged: boolean;
-    readonly timeMs: number;
-    /** When its occurrence began; absent: it has none. */
-    readonly startMs?: number;
-    /** Of the occurrence's instances. */
-    readonly count: bigint;
-    readonly metadata: JsonObject;
-    /** What distinguishes it from others of its name on its entity; absent: nothing. */
-    readonly dedupKey?: string;
-    /** The labels of the alert that it is, where its metadata do not hold them whole. */
-    readonly alertLabels?: Readonly<Record<string, string>>;
-    /** When its occurrence expires; absent: never. */
-    readonly expiresMs?: number;
-  };
+  readonly event?: NotifiedEvent;
   readonly entity: {
     readonly id: string;
     readonly name: string;

@@ -1,19 +1,19 @@
-import { create, type JsonObject } from "@bufbuild/protobuf";
-import type { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { create } from "@bufbuild/protobuf";
 import { GetEventRequestSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { PreviewRuleRequest } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import type { Event } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import type { Db } from "../db/connect.ts";
-import { eventIds, idText, nameFromDimensions } from "../entities/identity.ts";
+import { idText, nameFromDimensions } from "../entities/identity.ts";
 import type { EntityRow } from "../entities/messages.ts";
 import { notFound } from "../errors.ts";
+import { identityOf, sentTexts } from "../events/fields.ts";
 import { getEvent } from "../events/get.ts";
 import { occurrenceIdText, parseOccurrenceId } from "../events/identity.ts";
 import { applyInstance, CLOSED } from "../events/lifecycle.ts";
 import { findOccurrences, keyText } from "../events/occurrences.ts";
 import { type MatchRow, matchRow } from "./deciding/matcher/rows.ts";
 import { readSeen, type StoredTrigger } from "./explanation-steps.ts";
-import type { Notification } from "./notification.ts";
+import { type Notification, notifiedEvent } from "./notification.ts";
 
 /** The event of a preview as triggers see it. @throws code 5 when there is none of the id */
 export async function previewRow(
@@ -44,14 +44,15 @@ async function storedEvent(db: Db, tenantId: string, id: string): Promise<MatchR
 
 /** An event as agents send it, as the first of its occurrence. */
 function sentEvent(tenantId: string, event: Event): MatchRow {
-  const { name, dimensions, type, summary, body, severity, status, acknowledged = false } = event;
-  const { dedupKey, expiresAt } = event;
-  const { eventId: id, entityId } = eventIds(tenantId, dimensions, name, dedupKey);
+  const { dimensions, type, summary, body, severity, status, acknowledged = false, expiresAt } = event;
   const timeMs = event.timestamp ?? 0n;
   const metadata = event.metadataFields ?? {};
   const report = { timeMs, severity, status, acknowledged, type, summary, body, metadata };
   const expiry = expiresAt !== undefined && { expiresAtMs: expiresAt };
-  return matchRow({ id, entityId, name, dedupKey }, applyInstance([], { ...report, ...expiry }).after);
+  return matchRow(
+    identityOf(tenantId, dimensions, sentTexts(event)),
+    applyInstance([], { ...report, ...expiry }).after,
+  );
 }
 
 /** An entity that the event would make. */
@@ -79,29 +80,11 @@ export function previewSubject(
   row: MatchRow,
 ): Pick<Notification, "event" | "entity" | "subjectId" | "clear" | "occasion"> {
   const clear = row.status === CLOSED;
-  const { type, summary, body, acknowledged } = row;
-  const [severity, status] = [row.severity as Severity, row.status as Status];
   return {
     clear,
     occasion: clear ? "clear" : "first",
     subjectId: occurrenceIdText(row.event_id, row.number),
-    event: {
-      id: idText(row.event_id),
-      name: row.event_name,
-      type,
-      summary,
-      body,
-      severity,
-      status,
-      acknowledged,
-      timeMs: Number(row.last_seen_ms),
-      count: row.instance_count,
-      metadata: row.metadata as JsonObject,
-      startMs: Number(row.start_ms),
-      ...(row.dedup_key !== null && { dedupKey: row.dedup_key }),
-      ...(row.alert_labels !== null && { alertLabels: row.alert_labels }),
-      ...(row.expires_ms !== null && { expiresMs: Number(row.expires_ms) }),
-    },
+    event: notifiedEvent(row),
     entity: {
       id: idText(row.entity_id),
       name: row.entity_name,

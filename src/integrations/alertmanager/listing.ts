@@ -1,6 +1,6 @@
 import { allMatch, type LabelMatcher, readMatchers } from "../../clause/label-matcher.ts";
 import { labelPattern } from "../../clause/label-pattern.ts";
-import { alertOfMetadata, isAlert, labelOf } from "../../events/labels.ts";
+import { alertOfMetadata, fingerprintOf, isAlert, labelOf } from "../../events/labels.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
 import type { AlertState, AlertStates } from "../../notifications/silences/alert-states.ts";
 import { invalidValue } from "../../wire/status.ts";
@@ -64,7 +64,7 @@ export function shown({ event, occurrence, labels }: OpenAlert, state: AlertStat
   return {
     annotations,
     endsAt: timeText(cameAsAlert && expiresMs !== null ? Number(expiresMs) : nowMs + stillMs),
-    fingerprint: (cameAsAlert ? event.dedupKey : event.id.toString("hex")).slice(0, 16),
+    fingerprint: fingerprintOf(event, cameAsAlert),
     receivers: receivers.length === 0 ? [receiver] : receivers.map((name) => ({ name })),
     startsAt: timeText(Number(startMs)),
     status: { inhibitedBy: [], silencedBy, state: isSuppressed ? "suppressed" : "active" },

@@ -3,7 +3,7 @@ import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { idText } from "../../entities/identity.ts";
 import type { SummarySnapshot } from "../delivery-snapshot.ts";
-import type { Notification } from "../notification.ts";
+import { type Notification, notifiedEvent } from "../notification.ts";
 import { summaryText } from "../rendering/variables.ts";
 import { type DeliveryFacts, type DeliveryTexts, type EntityContext, occurrenceKey } from "./delivery-context.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
@@ -92,23 +92,14 @@ function eventOf({ eventId, number, told }: DueDelivery, texts: DeliveryTexts): 
   if (eventId === null || number === null) return undefined;
   const now = texts.occurrences.get(occurrenceKey(eventId, number));
   if (now === undefined) return undefined;
-  const { name, type, summary, body, metadata, dedupKey, alertLabels, startMs, expiresMs } = now;
+  const event = notifiedEvent(now);
   return {
-    id: idText(eventId),
-    name,
-    type,
-    summary,
-    body,
-    metadata,
-    severity: (told.severity ?? now.severity) as Severity,
-    status: (told.status ?? now.status) as Status,
-    acknowledged: told.acknowledged ?? now.acknowledged,
-    timeMs: told.timeMs ?? now.lastSeenMs,
-    count: told.count === undefined ? now.count : BigInt(told.count),
-    startMs,
-    ...(dedupKey !== null && { dedupKey }),
-    ...(alertLabels !== null && { alertLabels }),
-    ...(expiresMs !== null && { expiresMs }),
+    ...event,
+    severity: (told.severity ?? event.severity) as Severity,
+    status: (told.status ?? event.status) as Status,
+    acknowledged: told.acknowledged ?? event.acknowledged,
+    timeMs: told.timeMs ?? event.timeMs,
+    count: told.count === undefined ? event.count : BigInt(told.count),
   };
 }
 

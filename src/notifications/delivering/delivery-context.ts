@@ -1,9 +1,11 @@
-import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Keyring } from "../../credentials/keyring.ts";
 import { byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
+import { type IdentityColumns, identityColumns } from "../../events/fields.ts";
+import { type StoredOccurrence, storedColumns } from "../../events/rows.ts";
 import type { ThreadState } from "../kinds/kind.ts";
 import { storedTriggerType } from "../sources.ts";
 import type { ProductAddresses } from "../stored-credential.ts";
@@ -22,26 +24,7 @@ export interface RuleContext {
 }
 
 /** An occurrence with what its event says. */
-export interface OccurrenceContext {
-  eventId: Buffer;
-  number: number;
-  name: string;
-  type: string;
-  summary: string;
-  body: string;
-  severity: number;
-  status: number;
-  acknowledged: boolean;
-  startMs: number;
-  lastSeenMs: number;
-  count: bigint;
-  metadata: JsonObject;
-  /** Null: none. */
-  dedupKey: string | null;
-  /** Null: none, or its metadata hold them whole. */
-  alertLabels: Record<string, string> | null;
-  expiresMs: number | null;
-}
+export type OccurrenceContext = StoredOccurrence & IdentityColumns;
 
 export interface EntityContext {
   id: Buffer;
@@ -119,9 +102,7 @@ function readOccurrences(tx: Db, tenantId: string, rows: readonly DueDelivery[])
   if (byKey.size === 0) return [];
   const keys = [...byKey.values()];
   return tx<OccurrenceContext[]>`
-    select o.event_id as "eventId", o.number, e.name, o.type, o.summary, o.body, o.severity, o.status, o.acknowledged,
-      o.start_ms::float8 as "startMs", o.last_seen_ms::float8 as "lastSeenMs", o.instance_count as count, o.metadata,
-      e.dedup_key as "dedupKey", e.alert_labels as "alertLabels", o.expires_ms::float8 as "expiresMs"
+    select ${storedColumns(tx)}, ${identityColumns(tx)}
     from unnest(
       ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[], ${int4Array(keys.map(({ number }) => number))}::int4[]
     ) as asked (event_id, number)
@@ -131,7 +112,7 @@ function readOccurrences(tx: Db, tenantId: string, rows: readonly DueDelivery[])
           and number >= asked.number and number <= asked.number order by number offset 0
       ) as o
       cross join lateral (
-        select name, dedup_key, alert_labels from events where tenant_id = ${tenantId} and id >= asked.event_id and id <= asked.event_id
+        select * from events where tenant_id = ${tenantId} and id >= asked.event_id and id <= asked.event_id
         order by id offset 0
       ) as e`;
 }
@@ -223,7 +204,7 @@ export async function readDeliveryTexts(
   ]);
   return {
     triggers: new Map(triggers.map(({ name, type }) => [name, storedTriggerType(type)])),
-    occurrences: new Map(occurrences.map((each) => [occurrenceKey(each.eventId, each.number), each])),
+    occurrences: new Map(occurrences.map((each) => [occurrenceKey(each.event_id, each.number), each])),
     entities: new Map(entities.map((entity) => [entity.id.toString("hex"), entity])),
   };
 }

@@ -60,11 +60,7 @@ export const eventLinkText = ({ summary }: Notification) =>
 /** The labels of what a notification reports, by which matchers ask for it. */
 export function labelsOf({ event, entity, metric, trigger }: Notification): LabelView {
   const { dimensions } = entity;
-  if (event !== undefined) {
-    const { name, dedupKey = "", alertLabels } = event;
-    const identity = { name, dedupKey, ...(alertLabels && { alertLabels }) };
-    return labelView({ kind: "occurrence", event: identity, occurrence: event, dimensions });
-  }
+  if (event !== undefined) return labelView({ kind: "occurrence", event, occurrence: event, dimensions });
   if (metric?.value === undefined) return labelView({ kind: "stale", triggerName: trigger.name, dimensions });
   const { name: metricName, labels } = metric;
   return labelView({ kind: "series", triggerName: trigger.name, metricName, dimensions, labels });

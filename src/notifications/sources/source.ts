@@ -1,7 +1,7 @@
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import type { EntityRow } from "../../entities/messages.ts";
-import type { EventIdentity } from "../../events/changes.ts";
+import type { EventIdentity } from "../../events/fields.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import type { Labels } from "../../metrics/labels.ts";
 import type { StoredPoints } from "../../metrics/store.ts";

@@ -4,23 +4,26 @@ import type { Db } from "../../../db/connect.ts";
 import { entityResolver } from "../../../entities/fields.ts";
 import type { EntityRow } from "../../../entities/messages.ts";
 import { readEntities } from "../../../entities/read.ts";
-import type { EventIdentity } from "../../../events/changes.ts";
-import { type EventRow, eventField } from "../../../events/fields.ts";
+import {
+  type EventIdentity,
+  type EventRow,
+  eventField,
+  type IdentityColumns,
+  toColumns,
+  toTexts,
+} from "../../../events/fields.ts";
 import { type LabelView, labelOf, labelView } from "../../../events/labels.ts";
 import type { Occurrence } from "../../../events/lifecycle.ts";
 import { countOccurrences } from "../../../events/occurrences.ts";
 import { eventResolver } from "../../../events/resolver.ts";
+import { toRow } from "../../../events/rows.ts";
 
 /** What fields of an entity are called in triggers of events. */
 const ofEntity = "entity.";
 
 /** An occurrence as triggers see it. What its entity says is there once it is read. */
-export interface MatchRow extends EventRow {
-  /** The labels of the alert that it is; null: it is none, or its metadata hold them whole. */
-  alert_labels: Readonly<Record<string, string>> | null;
+export interface MatchRow extends EventRow, IdentityColumns {
   entity: EntityRow | undefined;
-  /** Of an alert: its labels as they were sent, where metadata do not hold them whole. */
-  alertLabels: LabelView | undefined;
   /** Its labels, once they were asked for; its entity was read before. */
   labels?: LabelView;
 }
@@ -51,11 +54,7 @@ export function fieldsOf(tenantId: string, tenantName: string): Fields {
 export function labelsOf(row: MatchRow): LabelView {
   row.labels ??= labelView({
     kind: "occurrence",
-    event: {
-      name: row.event_name,
-      dedupKey: row.dedup_key ?? "",
-      ...(row.alertLabels !== undefined && { alertLabels: row.alertLabels }),
-    },
+    event: toTexts(row),
     occurrence: { type: row.type, severity: row.severity, metadata: row.metadata },
     dimensions: row.entity_dimensions,
   });
@@ -73,33 +72,14 @@ export function readsOf(key: string): "entity" | "count" | undefined {
 
 /** An occurrence as triggers see it, before anything of its entity is read. */
 export function matchRow(event: EventIdentity, occurrence: Occurrence): MatchRow {
-  const { severity, status, acknowledged, type, summary, body, metadata } = occurrence;
   return {
-    event_id: event.id,
-    number: occurrence.number,
-    severity,
-    status,
-    acknowledged,
-    type,
-    summary,
-    body,
-    metadata,
-    start_ms: occurrence.startMs,
-    last_seen_ms: occurrence.lastSeenMs,
-    end_ms: occurrence.endMs,
-    instance_count: occurrence.instanceCount,
-    expires_ms: occurrence.expiresMs,
-    kept_open_ms: occurrence.keptOpenMs,
-    event_name: event.name,
-    dedup_key: event.dedupKey === "" ? null : event.dedupKey,
-    alert_labels: event.alertLabels ?? null,
-    entity_id: event.entityId,
+    ...toRow(event.id, occurrence),
+    ...toColumns(event),
     entity_name: "",
     entity_dimensions: {},
     entity_metadata: {},
     count: 0n,
     entity: undefined,
-    alertLabels: event.alertLabels,
   };
 }
 
