@@ -4,6 +4,7 @@ import { type SearchEntitiesRequest, SearchEntitiesRequestSchema } from "#gen/be
 import { PageInputSchema } from "#gen/belfry/paging/v1/paging_pb.ts";
 import { readConfig } from "../src/config/settings.ts";
 import { connect, connectOnce } from "../src/db/connect.ts";
+import { discardPlans } from "../src/db/plans.ts";
 import { searchEntities } from "../src/entities/search.ts";
 import { startDatabase } from "./support/database.ts";
 import { type Question, questions } from "./support/entity-questions.ts";
@@ -31,7 +32,7 @@ let sent: Sent[] | undefined;
 // A copy: the driver writes over the parameters as it sends them.
 const tell = (_: number, text: string, parameters: unknown[]) =>
   // What the pool sends of its own is none of the statements asked about.
-  text === "discard plans" ? 0 : sent?.push({ text, parameters: [...parameters] });
+  text === discardPlans ? 0 : sent?.push({ text, parameters: [...parameters] });
 const url = database.env.DATABASE_URL ?? "";
 const config = readConfig(database.env);
 const pool = connect(url, config);

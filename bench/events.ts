@@ -3,6 +3,7 @@
 import { parseArgs } from "node:util";
 import { readConfig } from "../src/config/settings.ts";
 import { connect, connectOnce } from "../src/db/connect.ts";
+import { discardPlans } from "../src/db/plans.ts";
 import { startChild } from "./support/child.ts";
 import { startDatabase } from "./support/database.ts";
 import { fillEvents } from "./support/estate-history.ts";
@@ -67,7 +68,7 @@ async function askAll(): Promise<void> {
   // A copy: the driver writes over the parameters as it sends them.
   const debug = (_: number, text: string, parameters: unknown[]) =>
     // What the pool sends of its own is none of the statements asked about.
-    text === "discard plans" ? 0 : sent.push({ text, parameters: [...parameters] });
+    text === discardPlans ? 0 : sent.push({ text, parameters: [...parameters] });
   const telling = connect(url, { ...config, debug });
   stack.defer(() => telling.close());
   // Filling takes longer than a statement may, and need not be on disk at once.

@@ -7,7 +7,7 @@ import { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
 import { type DiskSpace, diskSpace } from "./disk-space.ts";
 import { type Connections, connections } from "./driver/connections.ts";
 import { sockets } from "./driver/sockets.ts";
-import { planSettings, usualReplanMs } from "./plan-settings.ts";
+import { planSettings, usualReplanMs } from "./plans.ts";
 import { currentHolder, noHolder } from "./request-scope.ts";
 import { StartError } from "./start-error.ts";
 import { type WorkerNodes, workerNodes } from "./worker-nodes.ts";

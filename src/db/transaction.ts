@@ -60,14 +60,9 @@ export function afterCommit(tx: Db, fn: () => void): void {
   then.push(fn);
 }
 
-/**
- * Has the statements that follow in this transaction planned without their values: what finds rows by key then reads these alone,
- * where PostgreSQL has not seen the tenant yet and would take any of its indexes for as good (design/statements). Where tables lie
- * distributed the values say to which node a statement goes, and it is planned with them (design/citus).
- */
-export function planWithoutValues(tx: Db): void {
-  if (running.get(tx)?.distributed) return;
-  tx`set local plan_cache_mode = force_generic_plan`.catch(() => undefined); // the transaction fails with it
+/** Reports whether the tables that this transaction is about lie distributed over nodes; false outside of `transaction`. */
+export function inDistributed(tx: Db): boolean {
+  return running.get(tx)?.distributed ?? false;
 }
 
 /** An error that makes `transaction` run again, from its beginning. */

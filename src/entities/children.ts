@@ -1,6 +1,6 @@
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { planWithoutValues } from "../db/transaction.ts";
+import { planWithoutValues } from "../db/plans.ts";
 import { idText } from "./identity.ts";
 
 /**

@@ -1,5 +1,5 @@
 import type { Db } from "../db/connect.ts";
-import { planWithoutValues } from "../db/transaction.ts";
+import { planWithoutValues } from "../db/plans.ts";
 import type { Change, StoreChanges } from "./changes.ts";
 import { CLOSED } from "./lifecycle.ts";
 import { lockEvents } from "./lock.ts";

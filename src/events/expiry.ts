@@ -1,6 +1,7 @@
 import { byteaArray, int4Array, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { home } from "../db/home-row.ts";
+import { planWithoutSorts } from "../db/plans.ts";
 import { lockJob, runBy } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { newAnnotationId } from "./annotate.ts";
@@ -71,7 +72,7 @@ export async function expireOccurrences(
   { nowMs, store, announce }: ExpiryRun,
 ): Promise<bigint | undefined> {
   // No plan sorts what occurrences_expiry has in order, however few are thought to be open (design/events).
-  await tx`select set_config('enable_sort', 'off', true)`;
+  await planWithoutSorts(tx);
   const keys = await readExpired(tx, tenantId, nowMs);
   const ids = [...new Map(keys.map(({ eventId }) => [eventId.toString("latin1"), eventId])).values()];
   const locked = await lockEvents(tx, tenantId, ids);

@@ -9,8 +9,9 @@ import {
 import { int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
+import { planWithoutValues } from "../db/plans.ts";
 import { storedBytes } from "../db/stored-bytes.ts";
-import { planWithoutValues, transaction } from "../db/transaction.ts";
+import { transaction } from "../db/transaction.ts";
 import { parseId } from "../entities/identity.ts";
 import { invalidField, notFound } from "../errors.ts";
 import { parseOccurrenceId } from "./identity.ts";

@@ -1,6 +1,6 @@
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { planWithoutValues } from "../db/transaction.ts";
+import { planWithoutValues } from "../db/plans.ts";
 
 /** Events that a transaction has locked. */
 export interface LockedEvents {

@@ -1,6 +1,7 @@
 import { byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { planWithoutValues, transaction } from "../db/transaction.ts";
+import { planWithoutValues } from "../db/plans.ts";
+import { transaction } from "../db/transaction.ts";
 import { parseId } from "../entities/identity.ts";
 import { type EventIdentity, type IdentityColumns, identityColumns, toIdentity } from "./fields.ts";
 import { parseOccurrenceId } from "./identity.ts";

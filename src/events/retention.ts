@@ -1,7 +1,7 @@
 import type { Fragment } from "postgres";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { planWithoutValues } from "../db/transaction.ts";
+import { planWithoutValues } from "../db/plans.ts";
 import { addToCount, correctCount } from "../tenants/usage-counters.ts";
 import { lockEvents } from "./lock.ts";
 import type { OccurrenceKey } from "./occurrences.ts";

@@ -2,7 +2,7 @@ import type { Config } from "../config/settings.ts";
 import { bigintArray, byteaArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import type { PartitionedTable } from "../db/partitions.ts";
-import { planWithoutValues } from "../db/transaction.ts";
+import { planWithoutValues } from "../db/plans.ts";
 import { enqueue } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { CHUNK_SPAN_MS } from "./chunks.ts";

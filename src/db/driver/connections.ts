@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import type postgres from "postgres";
 import { type Holder, limiter } from "../../limiter.ts";
+import { discardPlans } from "../plans.ts";
 import { connectionLost } from "./connection-errors.ts";
 import { type Client, count, isFatal, type PooledConnection } from "./pooled-connection.ts";
 import { forget, fromFirstRow, queryAdapter, type SentQuery, type Settling, type Tagged } from "./query-adapter.ts";
@@ -128,7 +129,7 @@ export function connections(options: ConnectionsOptions) {
     if (performance.now() < slot.plannedMs + replanMs) return;
     slot.plannedMs = performance.now();
     slot.client
-      .unsafe("discard plans")
+      .unsafe(discardPlans)
       .execute()
       .catch(() => undefined);
   }

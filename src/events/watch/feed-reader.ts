@@ -1,6 +1,7 @@
 import { byteaArray, int4Array } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
-import { planWithoutValues, transaction } from "../../db/transaction.ts";
+import { planWithoutValues } from "../../db/plans.ts";
+import { transaction } from "../../db/transaction.ts";
 import { decodeChanges, type FeedChange, type FeedRow } from "../feed.ts";
 import type { EventRow } from "../fields.ts";
 import { keyText } from "../occurrences.ts";

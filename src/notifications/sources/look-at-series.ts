@@ -1,6 +1,6 @@
 import { byteaArray, textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
-import { planWithoutValues } from "../../db/transaction.ts";
+import { planWithoutValues } from "../../db/plans.ts";
 import { paced } from "../../event-loop.ts";
 import { labelsOrder } from "../../metrics/labels.ts";
 import { readPoints } from "../../metrics/read.ts";
