@@ -103,6 +103,8 @@ export async function logIn(
 }
 
 export async function logOut(): Promise<void> {
+  // A call under way that is refused meanwhile is no session that ended by itself.
+  session.value = undefined;
   await sessions.deleteSession({}).catch(() => undefined);
   keepSessionProof(null);
   session.value = null;
