@@ -8,6 +8,7 @@ import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
@@ -32,6 +33,12 @@ async function clients({ client }: World): Promise<string> {
   );
   return (await Promise.all(made))[0]?.apiClient?.id ?? "";
 }
+
+const silenceOf = (name: string) => ({
+  matchers: [`source="${name}"`],
+  endsAt: BigInt(Date.now() + 3_600_000),
+  comment: name,
+});
 
 const lists: Readonly<Record<string, Fill>> = {
   "EntityFieldDictionaryService/ListEntityFields": async ({ client }) => {
@@ -101,6 +108,10 @@ const lists: Readonly<Record<string, Fill>> = {
     await Promise.all(names.map((name) => rules.createRule({ rule: { name } })));
     return {};
   },
+  "SilenceService/ListSilences": async ({ client }) => {
+    await Promise.all(names.map((name) => client(SilenceService).createSilence({ silence: silenceOf(name) })));
+    return {};
+  },
   "DeliveryService/ListDeliveries": async ({ client, db, tenant }) => {
     await client(TriggerService).createTrigger({ trigger: { name: "t", type: eventTrigger("x") } });
     await client(DestinationService).createDestination({ destination: { name: "d", type: webhook("x") } });
@@ -141,6 +152,7 @@ const more: Readonly<Record<string, (world: World, request: object) => Promise<u
   "DestinationService/ListDestinations": ({ client }) =>
     client(DestinationService).createDestination({ destination: { name: "zz", type: webhook("x") } }),
   "RuleService/ListRules": ({ client }) => client(RuleService).createRule({ rule: { name: "zz" } }),
+  "SilenceService/ListSilences": ({ client }) => client(SilenceService).createSilence({ silence: silenceOf("zz") }),
   "DeliveryService/ListDeliveries": async ({ client, db, tenant }) => {
     await client(DataReceiverService).putEvents({
       events: [{ timestamp: BigInt(Date.now()), dimensions: { source: "web-1" }, name: "x zz" }],

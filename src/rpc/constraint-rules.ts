@@ -68,6 +68,8 @@ function ruleText({ ruleId, message, field }: Violation, schema: DescMessage): s
       return patternWords.find(([pattern]) => message.includes(pattern))?.[1] ?? `must match ${message}`;
     case "string.not_contains":
       return message.includes("\0") ? "must not contain NUL" : message;
+    case "repeated.min_items":
+      return message.replace("must contain at least 1 item(s)", "must not be empty");
     case "map.min_pairs":
       return message.replace("map must be at least 1 entries", "must have at least 1 entry");
     case "map.max_pairs":

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { type Clause, ClauseSchema, type Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { TriggerMatchersSchema } from "#gen/belfry/clause/v1/trigger_clause_pb.ts";
 import { SearchEntitiesRequestSchema } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import type { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
@@ -29,6 +30,9 @@ describe("a rule that is broken", () => {
     expect(brokenRules(EventSchema, create(EventSchema, { timestamp: 1n }))).toEqual([
       { path: "name", rule: "must not be empty", id: "FIELD_RULE_STRING_MIN_LEN" },
       { path: "dimensions", rule: "must have at least 1 entry", id: "FIELD_RULE_MAP_MIN_PAIRS" },
+    ]);
+    expect(brokenRules(TriggerMatchersSchema, create(TriggerMatchersSchema))).toEqual([
+      { path: "matchers", rule: "must not be empty", id: "FIELD_RULE_REPEATED_MIN_ITEMS" },
     ]);
   });
 
