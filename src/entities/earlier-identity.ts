@@ -1,4 +1,6 @@
 import type { Db } from "../db/connect.ts";
+import { unbounded } from "./bounds.ts";
+import { entityCache } from "./entity-cache.ts";
 import { entityId } from "./identity.ts";
 import { DELETED_KEY, putModels } from "./put.ts";
 
@@ -49,7 +51,7 @@ export async function reidentifyEntities(db: Db, tenantId: string): Promise<numb
       dimensions,
       metadata: { [DELETED_KEY]: true },
     }));
-    await putModels(db, tenantId, models, last.nowMs);
+    await putModels(db, tenantId, models, last.nowMs, undefined, entityCache(), unbounded);
     count += rows.length;
     after = last.id;
   }

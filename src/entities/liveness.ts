@@ -2,7 +2,7 @@ import { bigintArray, byteaArray } from "../db/batch.ts";
 import type { Sql } from "../db/connect.ts";
 import { home } from "../db/home-row.ts";
 import { every } from "../every.ts";
-import { type EntityCache, entityCache } from "./entity-cache.ts";
+import type { EntityCache } from "./entity-cache.ts";
 import { storedRow } from "./stored-row.ts";
 
 const MINUTE_MS = 60_000;
@@ -27,10 +27,10 @@ interface Seen {
 }
 
 /**
- * Starts to write what is noted, each minute unless `periodMs` says otherwise. What a crash loses is noted again with the next
+ * Starts to write what is noted, every `periodMs`. What a crash loses is noted again with the next
  * data. What `known` says of an entity's last data is not written again, and what was written is noted there.
  */
-export function liveness(sql: Sql, periodMs = MINUTE_MS, known: EntityCache = entityCache()): Liveness {
+export function liveness(sql: Sql, periodMs: number, known: EntityCache): Liveness {
   let seen = new Map<string, Map<string, Seen>>();
   let count = 0;
 

@@ -5,10 +5,10 @@ import { home } from "../db/home-row.ts";
 import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
 import { addToCount, readCount } from "../tenants/usage-counters.ts";
-import { type EntityBounds, tooManyEntities, unbounded } from "./bounds.ts";
+import { type EntityBounds, tooManyEntities } from "./bounds.ts";
 import { contentHash } from "./content-hash.ts";
 import { coreFacts } from "./core-properties.ts";
-import { type EntityCache, entityCache } from "./entity-cache.ts";
+import type { EntityCache } from "./entity-cache.ts";
 import { keysIn, noteNewKeys } from "./field-keys.ts";
 import { entityId, isBlank, nameFromDimensions } from "./identity.ts";
 import { metadataNumber } from "./production-state.ts";
@@ -246,9 +246,9 @@ export async function putModels(
   tenantId: string,
   models: readonly ModelItem[],
   nowMs: number,
-  onChanged?: OnChanged,
-  known: EntityCache = entityCache(),
-  bounds: EntityBounds = unbounded,
+  onChanged: OnChanged | undefined,
+  known: EntityCache,
+  bounds: EntityBounds,
 ): Promise<Map<number, string>> {
   if (models.length === 0) return new Map();
   const rounds = roundsOf(tenantId, models);

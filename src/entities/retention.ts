@@ -3,7 +3,7 @@ import type { Db } from "../db/connect.ts";
 import { afterCommit } from "../db/transaction.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { addToCount, correctCount } from "../tenants/usage-counters.ts";
-import { type EntityCache, entityCache } from "./entity-cache.ts";
+import type { EntityCache } from "./entity-cache.ts";
 
 /** Which of these entities, whose rows are locked, something else of the tenant still needs. */
 export type InUse = (tx: Db, tenantId: string, ids: readonly Buffer[]) => Promise<readonly Buffer[]>;
@@ -17,7 +17,7 @@ export interface EntityRetention {
   inUse: readonly InUse[];
   /** Called once a day, before the first portion: sets counts of what belongs to others right. */
   correct?: ((tx: Db, tenantId: string) => Promise<void>) | undefined;
-  known?: EntityCache;
+  known: EntityCache;
 }
 
 const dayMs = 24 * 3_600_000;
@@ -35,7 +35,7 @@ export async function retainEntities(
   tx: Db,
   tenantId: string,
   after: Buffer,
-  { idleSec, deletedSec, inUse, known = entityCache() }: EntityRetention,
+  { idleSec, deletedSec, inUse, known }: EntityRetention,
   nowMs: number,
 ): Promise<Buffer | undefined> {
   const idleMs = BigInt(idleSec === 0 ? 0 : Math.floor(nowMs) - idleSec * 1000);

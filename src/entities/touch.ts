@@ -3,8 +3,8 @@ import type { Db } from "../db/connect.ts";
 import { home } from "../db/home-row.ts";
 import { afterCommit, transaction } from "../db/transaction.ts";
 import { addToCount, readCount } from "../tenants/usage-counters.ts";
-import { type EntityBounds, unbounded } from "./bounds.ts";
-import { type EntityCache, entityCache } from "./entity-cache.ts";
+import type { EntityBounds } from "./bounds.ts";
+import type { EntityCache } from "./entity-cache.ts";
 import { keysIn, noteNewKeys } from "./field-keys.ts";
 import { nameFromDimensions } from "./identity.ts";
 
@@ -31,8 +31,8 @@ export async function touchEntities(
   tenantId: string,
   sightings: readonly Sighting[],
   nowMs: number,
-  known: EntityCache = entityCache(),
-  bounds: EntityBounds = unbounded,
+  known: EntityCache,
+  bounds: EntityBounds,
 ): Promise<readonly Buffer[]> {
   const news: Seen[] = [];
   for (const sighting of sightings) {

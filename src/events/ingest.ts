@@ -3,7 +3,7 @@ import { bigintArray, byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { home } from "../db/home-row.ts";
 import { again, transaction } from "../db/transaction.ts";
-import { type EntityBounds, tooManyEntities, unbounded } from "../entities/bounds.ts";
+import { type EntityBounds, tooManyEntities } from "../entities/bounds.ts";
 import type { EntityCache } from "../entities/entity-cache.ts";
 import { type Sighting, touchEntities } from "../entities/touch.ts";
 import { failpoint } from "../failpoint.ts";
@@ -224,7 +224,7 @@ interface Storing {
   store: StoreChanges;
   /** What this process knows of entities; one of its own for a call costs that call the look-ups, and no other gains. */
   known: EntityCache;
-  bounds?: DataBounds;
+  bounds: DataBounds;
 }
 
 /**
@@ -236,7 +236,7 @@ export async function ingestEvents(
   db: Db,
   tenantId: string,
   items: readonly EventItem[],
-  { nowMs, store, known, bounds = { ...unbounded, eventsMax: Infinity } }: Storing,
+  { nowMs, store, known, bounds }: Storing,
 ): Promise<Map<number, string>> {
   if (items.length === 0) return new Map();
   return await transaction(db, async (tx) => {

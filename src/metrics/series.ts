@@ -1,7 +1,7 @@
 import { bigintArray, byteaArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { again } from "../db/transaction.ts";
-import { type EntityBounds, tooManyEntities, unbounded } from "../entities/bounds.ts";
+import { type EntityBounds, tooManyEntities } from "../entities/bounds.ts";
 import type { EntityCache } from "../entities/entity-cache.ts";
 import { touchEntities } from "../entities/touch.ts";
 import { type Labels, labelsKey, labelsOrder, valueBegin } from "./labels.ts";
@@ -144,7 +144,7 @@ export async function resolveSeries(
   return named.map((each) => {
     const row = found.get(keyOf(each));
     if (row !== undefined) return toSeries(row);
-    if (withoutEntity.has(each.entityId.toString("latin1"))) return tooManyEntities(making.bounds ?? unbounded);
+    if (withoutEntity.has(each.entityId.toString("latin1"))) return tooManyEntities(making.bounds);
     return `the tenant has ${making.seriesMax} series, as many as BELFRY_SERIES_MAX allows`;
   });
 }

@@ -40,7 +40,7 @@ export async function startMetrics(
   config: Pick<Config, "metricRetentionSec" | "modelAgeSecMax" | "aheadSecMax" | "seriesMax">,
   nowMs: () => number,
   log: Log,
-  { onPoints, known, bounds, livenessMs, hintMs }: MetricOptions,
+  { onPoints, known, bounds, livenessMs = 60_000, hintMs }: MetricOptions,
 ): Promise<MetricPart> {
   const partitions = await partitionUpkeep(sql, [chunkPartitions(config)], nowMs, log);
   const living = liveness(sql, livenessMs, known);

@@ -20,7 +20,7 @@ export function eventKind(
   nowMs: () => number,
   store: StoreChanges,
   known: EntityCache,
-  bounds?: DataBounds,
+  bounds: DataBounds,
 ): PutKind<typeof EventSchema, EventItem> {
   return {
     list: "events",
@@ -40,13 +40,7 @@ export function eventKind(
     }),
     lane: {
       name: "events",
-      store: (tx, tenantId, items) =>
-        ingestEvents(tx, tenantId, items, {
-          nowMs: nowMs(),
-          store,
-          known,
-          ...(bounds && { bounds }),
-        }),
+      store: (tx, tenantId, items) => ingestEvents(tx, tenantId, items, { nowMs: nowMs(), store, known, bounds }),
     },
   };
 }

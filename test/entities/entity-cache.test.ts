@@ -2,12 +2,11 @@ import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
 import { type EntityCache, entityCache } from "../../src/entities/entity-cache.ts";
 import { entityId, eventIds } from "../../src/entities/identity.ts";
-import { type ModelItem, putModels } from "../../src/entities/put.ts";
-import { touchEntities } from "../../src/entities/touch.ts";
+import type { ModelItem } from "../../src/entities/put.ts";
 import { storingChanges } from "../../src/events/changes.ts";
-import { ingestEvents } from "../../src/events/ingest.ts";
 import { testDatabase } from "../support/database.ts";
 import { bareTenant } from "../support/tenant.ts";
+import { ingestEvents, putModels, touchEntities } from "./stored.ts";
 
 const sent: string[] = [];
 const { sql } = await testDatabase({

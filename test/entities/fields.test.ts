@@ -15,10 +15,10 @@ import { entityId, idText } from "../../src/entities/identity.ts";
 import { matchingEntities } from "../../src/entities/matching.ts";
 import type { EntityRow } from "../../src/entities/messages.ts";
 import { setWindowStates } from "../../src/entities/production-state.ts";
-import { putModels } from "../../src/entities/put.ts";
 import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { factor } from "../support/seed.ts";
+import { putModels } from "./stored.ts";
 
 const { sql } = await testDatabase();
 const tenant = randomUUID();

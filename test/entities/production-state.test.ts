@@ -6,10 +6,10 @@ import { FieldKind, Order, SearchEntitiesRequestSchema } from "#gen/belfry/entit
 import { transaction } from "../../src/db/transaction.ts";
 import { entityId } from "../../src/entities/identity.ts";
 import { lockProductionStates, setWindowStates } from "../../src/entities/production-state.ts";
-import { putModels } from "../../src/entities/put.ts";
 import { searchEntities } from "../../src/entities/search.ts";
 import { testDatabase } from "../support/database.ts";
 import { bareTenant } from "../support/tenant.ts";
+import { putModels } from "./stored.ts";
 
 const { sql } = await testDatabase();
 const nowMs = 1_000_000;

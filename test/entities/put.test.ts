@@ -3,16 +3,17 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
 import { unbounded } from "../../src/entities/bounds.ts";
+import { entityCache } from "../../src/entities/entity-cache.ts";
 import { metadataKeys } from "../../src/entities/field-keys.ts";
 import { entityId } from "../../src/entities/identity.ts";
 import { liveness } from "../../src/entities/liveness.ts";
-import { type ModelItem, putModels } from "../../src/entities/put.ts";
+import type { ModelItem } from "../../src/entities/put.ts";
 import { entityRetentionKind, retainEntities } from "../../src/entities/retention.ts";
-import { touchEntities } from "../../src/entities/touch.ts";
 import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { bareTenant } from "../support/tenant.ts";
+import { putModels, touchEntities } from "./stored.ts";
 
 const { sql } = await testDatabase();
 const minute = 60_000;
@@ -310,6 +311,7 @@ describe("retention", () => {
     const retention = {
       idleSec: (30 * day) / 1000,
       deletedSec: (5 * day) / 1000,
+      known: entityCache(),
       inUse: [
         async (_tx: unknown, _tenant: string, ids: readonly Buffer[]) =>
           ids.filter((each) => used.has(each.toString("hex"))),
@@ -378,7 +380,7 @@ describe("retention", () => {
     for (const source of ["by an event", "deleted"]) {
       await touchEntities(sql, tenant, [{ id: id(source), dimensions: { source }, timestampMs: BigInt(now) }], now);
     }
-    const living = liveness(sql);
+    const living = liveness(sql, minute, entityCache());
     for (const source of ["by points", "deleted"]) living.note(tenant, id(source), now);
     await living.stop();
     expect(await left()).toEqual(["by a model", "by an event", "by points", "deleted deleted"]);
@@ -392,7 +394,7 @@ describe("retention", () => {
     for (const source of ["a", "b"]) await put(source, 1);
     await sql`delete from tenant_counts where tenant_id = ${tenant} and what = 'entities'`;
     await put("c", 1);
-    const run = entityRetentionKind({ idleSec: 0, deletedSec: 0, inUse: [] }).run;
+    const run = entityRetentionKind({ idleSec: 0, deletedSec: 0, inUse: [], known: entityCache() }).run;
     const job = { id: "daily", payload: {}, size: 1, dueMs: now, fence: 1n, failures: 0, createdMs: now };
     expect(await transaction(sql, (tx) => run(tx, tenant, [job as never], now))).toEqual([
       { id: "daily", payload: {}, dueMs: now + day },

@@ -14,7 +14,8 @@ import {
   feedMs,
   pruneFeed,
 } from "../../src/events/feed.ts";
-import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
+import type { EventItem } from "../../src/events/ingest.ts";
+import { ingestEvents } from "../entities/stored.ts";
 import { testDatabase } from "../support/database.ts";
 import { bareTenant } from "../support/tenant.ts";
 

@@ -1,11 +1,11 @@
 import type { Db, Sql } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
-import { putModels } from "../../src/entities/put.ts";
 import { claim, finishJobs } from "../../src/jobs/queue.ts";
 import type { JobKind } from "../../src/jobs/worker.ts";
 import type { WindowHooks } from "../../src/maintenance/hooks.ts";
 import { windowKinds } from "../../src/maintenance/run.ts";
 import type { WindowWrite } from "../../src/maintenance/windows.ts";
+import { putModels } from "../entities/stored.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
 
 /** The service's own functions within one tenant, at moments that the test chooses. */

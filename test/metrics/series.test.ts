@@ -3,7 +3,7 @@ import { transaction } from "../../src/db/transaction.ts";
 import { entityCache } from "../../src/entities/entity-cache.ts";
 import { entityId } from "../../src/entities/identity.ts";
 import { liveness } from "../../src/entities/liveness.ts";
-import { touchEntities } from "../../src/entities/touch.ts";
+import { touchEntities } from "../entities/stored.ts";
 import { testDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { bareTenant } from "../support/tenant.ts";

@@ -13,7 +13,7 @@ import { eventIds } from "../../src/entities/identity.ts";
 import { storingChanges } from "../../src/events/changes.ts";
 import { feedConsumer } from "../../src/events/consumers/feed-consumer.ts";
 import { occurrenceIdText } from "../../src/events/identity.ts";
-import { type EventItem, ingestEvents } from "../../src/events/ingest.ts";
+import type { EventItem } from "../../src/events/ingest.ts";
 import { setStatuses } from "../../src/events/set-status.ts";
 import { claim, finishJobs } from "../../src/jobs/queue.ts";
 import type { JobKind } from "../../src/jobs/worker.ts";
@@ -23,6 +23,7 @@ import { repeatKind } from "../../src/notifications/deciding/repetitions.ts";
 import { standingKind } from "../../src/notifications/deciding/standing-look.ts";
 import { unmuteKind } from "../../src/notifications/deciding/unmute-jobs.ts";
 import type { RulePart } from "../../src/notifications/rules-version.ts";
+import { ingestEvents } from "../entities/stored.ts";
 
 /** A rule as tests write it. */
 export interface TestRule {

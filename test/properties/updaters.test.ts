@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import type { Db } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
+import { entityCache } from "../../src/entities/entity-cache.ts";
 import { retainEntities } from "../../src/entities/retention.ts";
 import { readyUpdaters } from "../../src/properties/ready-updaters.ts";
 import { anyEnabled, expectEnabled, lockSet } from "../../src/properties/updater-set.ts";
@@ -113,6 +114,7 @@ describe("an updater that is enabled", () => {
     const retention = {
       idleSec: 600,
       deletedSec: 86_400,
+      known: entityCache(),
       inUse: [async (_tx: Db, _id: string, ids: readonly Buffer[]) => ids],
     };
     await transaction(sql, (tx) => retainEntities(tx, tenant.id, Buffer.alloc(0), retention, Date.now()));
