@@ -7,6 +7,7 @@ import { testBrowser } from "../support/browser.ts";
 import { raw, transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
+import type { Format } from "./official-grpc-web.ts";
 import type { Program } from "./page.ts";
 import { pageServer } from "./page-server.ts";
 
@@ -48,6 +49,18 @@ const json = (page: Page, method: string, path: string, body?: string, key: Reco
       (globalThis as unknown as { program: Program }).program.json(url, key, method, path, body),
     { url: server.url, key, method, path, body },
   );
+
+const receiver = createClient(DataReceiverService, transport(server.target, "connect", headers));
+const put = (name: string) =>
+  receiver.putEvents({ events: [{ name, dimensions: { source: "watched" }, timestamp: BigInt(Date.now()) }] });
+
+/** Returns what `body` answers on the page. Events of these names happen once it watches. */
+async function told<T>(page: Page, names: string[], body: () => Promise<T>): Promise<T> {
+  const answer = body();
+  await page.waitForFunction(() => (globalThis as { watching?: boolean }).watching === true);
+  for (const name of names) await put(name);
+  return await answer;
+}
 
 describe("a program on a page of a configured origin", () => {
   for (const way of tours) {
@@ -101,18 +114,6 @@ describe("a program on a page of a configured origin", () => {
 });
 
 describe("a watch on a page", () => {
-  const receiver = createClient(DataReceiverService, transport(server.target, "connect", headers));
-  const put = (name: string) =>
-    receiver.putEvents({ events: [{ name, dimensions: { source: "watched" }, timestamp: BigInt(Date.now()) }] });
-
-  /** What `body` answers on the page, while events of these names happen, once it watches. */
-  async function told<T>(page: Page, names: string[], body: () => Promise<T>): Promise<T> {
-    const answer = body();
-    await page.waitForFunction(() => (globalThis as { watching?: boolean }).watching === true);
-    for (const name of names) await put(name);
-    return await answer;
-  }
-
   for (const [protocol, binary] of tours) {
     const way = `${protocol}, ${binary ? "binary" : "JSON"}`;
     onPage(`${way}: tells what happens, and goes on behind its cursor`, origin, async (page) => {
@@ -180,6 +181,49 @@ test("what caches are told stands beside what compression tells them", async () 
   const { headers: told } = await ask("/v1/events:search", { query: {} });
   expect(told).toMatchObject({ "content-encoding": "gzip", "access-control-allow-origin": origin });
   expect(told.vary?.toLowerCase()).toBe("origin, accept-encoding");
+});
+
+describe("the official gRPC-Web client", () => {
+  const formats: Format[] = ["text", "binary"];
+
+  for (const format of formats) {
+    onPage(`${format}: calls, and reads what is wrong`, origin, async (page) => {
+      const seen = await page.evaluate(
+        ({ url, headers, format }) =>
+          (globalThis as unknown as { program: Program }).program.officialTour(url, headers, format),
+        { url: server.url, headers, format },
+      );
+      const broken = {
+        code: 3,
+        message: expect.stringContaining("query: "),
+        fields: ["query"],
+        reasons: ["ERROR_REASON_INVALID_FIELD"],
+      };
+      const brokenStream = { ...broken, message: expect.stringContaining("cursor: "), fields: ["cursor"] };
+      expect(seen).toEqual({
+        succeeded: 1,
+        names: expect.arrayContaining([`seen in ${format}`]),
+        broken,
+        brokenStream,
+      });
+    });
+  }
+
+  const watch = (page: Page, format: Format, ends: { until?: string; cursor?: string; deadlineMs?: number }) =>
+    page.evaluate(
+      ({ url, headers, format, ends }) =>
+        (globalThis as unknown as { program: Program }).program.officialWatch(url, headers, format, ends),
+      { url: server.url, headers, format, ends },
+    );
+
+  onPage("text reads a stream as it comes, binary when its deadline has ended it", origin, async (page) => {
+    const names = ["official 1", "official 2"];
+    const seen = await told(page, names, () => watch(page, "text", { until: "official 2" }));
+    expect(seen).toMatchObject({ names });
+    await put("official 3");
+    const ended = await watch(page, "binary", { cursor: seen.cursor, deadlineMs: 2000 });
+    expect(ended).toMatchObject({ names: ["official 3"], code: 4 });
+  });
 });
 
 describe("a page of another origin", () => {

@@ -1,9 +1,10 @@
-// Runs in a browser: page-server.ts serves it as it is, without its types.
+// Runs in a browser: page-server.ts bundles it.
 import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-web";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { officialTour, officialWatch } from "./official-grpc-web.ts";
 
 type Headers = Record<string, string>;
 
@@ -116,7 +117,7 @@ async function json(url: string, headers: Headers, method: string, path: string,
   }
 }
 
-const program = { tour, reads, json, watch, serverSent };
+const program = { tour, reads, json, watch, serverSent, officialTour, officialWatch };
 /** What a test calls on the page. */
 export type Program = typeof program;
 Object.assign(globalThis, { program });
