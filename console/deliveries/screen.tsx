@@ -3,14 +3,14 @@ import {
   DeliveryService,
   type DeliveryStatus,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
-import { address, setParameters } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { Dialog } from "../parts/dialog.tsx";
-import { useLaterPages } from "../parts/later-pages.ts";
-import { Empty, Problem } from "../parts/problem.tsx";
-import { type Column, Table } from "../parts/table.tsx";
-import { Time } from "../parts/time.tsx";
+import { address, setParameters } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
+import { useLaterPages } from "../data/later-pages.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Empty, Problem } from "../ui/problem.tsx";
+import { type Column, Table } from "../ui/table.tsx";
+import { Time } from "../ui/time.tsx";
 import { DeliveryCard, DeliveryState, statusWords } from "./card.tsx";
 import { Explanation } from "./explanation.tsx";
 

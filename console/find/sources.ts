@@ -6,11 +6,11 @@ import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import { linkTo } from "../data/address.ts";
+import { clientOf, type Failure, failureOf } from "../data/calls.ts";
+import { may } from "../data/session.ts";
 import { saved } from "../events/saved-filters.ts";
-import { linkTo } from "../frame/address.ts";
-import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
 import type { Screen } from "../frame/frame.tsx";
-import { may } from "../frame/session.ts";
 
 /** What a name leads to. */
 export interface Found {

@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { failureOf } from "./calls.ts";
+import { failureOf } from "../data/calls.ts";
 
 /** What was just done, and how to take it back where the API can. It stands until the next one, or until it is closed. */
 interface Notice {

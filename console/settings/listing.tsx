@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
-import { address, linkTo, setParameters } from "../frame/address.ts";
-import type { Failure } from "../frame/calls.ts";
-import { Problem } from "../parts/problem.tsx";
+import { address, linkTo, setParameters } from "../data/address.ts";
+import type { Failure } from "../data/calls.ts";
+import { Problem } from "../ui/problem.tsx";
 
 interface ListingProps {
   readonly title: string;

@@ -1,11 +1,11 @@
 import { type Silence, Silence_State as State } from "#gen/belfry/notifications/v1/silence_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { address, linkTo, setParameters } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
-import { may } from "../frame/session.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { useLaterPages } from "../parts/later-pages.ts";
-import { Empty, Problem } from "../parts/problem.tsx";
+import { address, linkTo, setParameters } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
+import { useLaterPages } from "../data/later-pages.ts";
+import { may } from "../data/session.ts";
+import { Empty, Problem } from "../ui/problem.tsx";
 import { SilenceCard } from "./card.tsx";
 
 const silences = clientOf(SilenceService);

@@ -7,8 +7,8 @@ import {
   type Schedule,
   ScheduleSchema,
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import { DurationField } from "../parts/form/duration-field.tsx";
-import { ChoiceField, Field, FieldErrors, NumberField, TextField } from "../parts/form/fields.tsx";
+import { DurationField } from "../form/duration-field.tsx";
+import { ChoiceField, Field, FieldErrors, NumberField, TextField } from "../form/fields.tsx";
 import type { WindowFormState } from "./form.tsx";
 import { dayNames, daysOf, monthNames, partText } from "./recurrence-words.ts";
 import { clockText, momentOf } from "./zone-clock.ts";

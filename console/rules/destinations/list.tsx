@@ -1,13 +1,13 @@
 import type { Destination } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
-import { address, goTo, linkTo, setParameters } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { useLaterPages } from "../../parts/later-pages.ts";
-import { Empty, Problem } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { TextFilters } from "../../parts/text-filters.tsx";
+import { address, goTo, linkTo, setParameters } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf } from "../../data/calls.ts";
+import { useLaterPages } from "../../data/later-pages.ts";
+import { may } from "../../data/session.ts";
+import { Empty, Problem } from "../../ui/problem.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { TextFilters } from "../../ui/text-filters.tsx";
 import { kindNames, kindOf, kindWords } from "./kinds.ts";
 import { DestinationState, stateTone } from "./state.tsx";
 

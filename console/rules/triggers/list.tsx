@@ -1,14 +1,14 @@
 import type { Trigger } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
-import { address, goTo, linkTo, setParameters } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { useLaterPages } from "../../parts/later-pages.ts";
-import { narrow } from "../../parts/narrow.ts";
-import { Empty, Problem } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { TroubleMark } from "../../parts/trouble.tsx";
+import { address, goTo, linkTo, setParameters } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf } from "../../data/calls.ts";
+import { useLaterPages } from "../../data/later-pages.ts";
+import { may } from "../../data/session.ts";
+import { narrow } from "../../ui/narrow.ts";
+import { Empty, Problem } from "../../ui/problem.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { TroubleMark } from "../../ui/trouble.tsx";
 import { RuleLinks } from "../rule-links.tsx";
 import { sourceWords, typeWords } from "./words.ts";
 

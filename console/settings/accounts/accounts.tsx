@@ -1,13 +1,13 @@
 import type { UserAccount } from "#gen/belfry/users/v1/user_account_pb.ts";
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
-import { address, goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { useLaterPages } from "../../parts/later-pages.ts";
-import { Empty, Problem } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { Time } from "../../parts/time.tsx";
+import { address, goTo, linkTo } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf } from "../../data/calls.ts";
+import { useLaterPages } from "../../data/later-pages.ts";
+import { may } from "../../data/session.ts";
+import { Empty, Problem } from "../../ui/problem.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { Time } from "../../ui/time.tsx";
 import { Listing, passesFilter } from "../listing.tsx";
 import { NewAccount, OneAccount } from "./account.tsx";
 

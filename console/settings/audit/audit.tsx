@@ -1,15 +1,15 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { type AuditEntry, AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
-import { address, setParameters } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { Dialog } from "../../parts/dialog.tsx";
-import { useLaterPages } from "../../parts/later-pages.ts";
-import { Empty, Problem } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { Time } from "../../parts/time.tsx";
-import { endsOf, TimeRangeChoice } from "../../parts/time-range.tsx";
+import { address, setParameters } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf } from "../../data/calls.ts";
+import { useLaterPages } from "../../data/later-pages.ts";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Empty, Problem } from "../../ui/problem.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { Time } from "../../ui/time.tsx";
+import { endsOf, TimeRangeChoice } from "../../ui/time-range.tsx";
 import { Listing } from "../listing.tsx";
 
 const auditLog = clientOf(AuditLogService);

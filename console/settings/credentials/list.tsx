@@ -1,12 +1,12 @@
 import type { Credential } from "#gen/belfry/credentials/v1/credential_pb.ts";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
-import { goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { useLaterPages } from "../../parts/later-pages.ts";
-import { Empty, Problem } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
+import { goTo, linkTo } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf } from "../../data/calls.ts";
+import { useLaterPages } from "../../data/later-pages.ts";
+import { may } from "../../data/session.ts";
+import { Empty, Problem } from "../../ui/problem.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
 import { typeWord } from "./credential-types.ts";
 
 const credentials = clientOf(CredentialService);

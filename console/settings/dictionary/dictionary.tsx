@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
-import { address, goTo, linkTo } from "../../frame/address.ts";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { Empty } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
+import { address, goTo, linkTo } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { may } from "../../data/session.ts";
+import { Empty } from "../../ui/problem.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
 import { Listing, One, passesFilter } from "../listing.tsx";
 import { EntryForm, RemoveEntry } from "./entry.tsx";
 import { type Entry, type Kind, kinds } from "./kinds.ts";

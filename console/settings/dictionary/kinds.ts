@@ -5,7 +5,7 @@ import { EventFieldSchema } from "#gen/belfry/dictionary/v1/event_field_pb.ts";
 import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
 import { MetricEntrySchema } from "#gen/belfry/dictionary/v1/metric_entry_pb.ts";
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
-import { clientOf } from "../../frame/calls.ts";
+import { clientOf } from "../../data/calls.ts";
 
 const metrics = clientOf(MetricDictionaryService);
 const entityFields = clientOf(EntityFieldDictionaryService);

@@ -1,4 +1,4 @@
-import { address, setParameters } from "../frame/address.ts";
+import { address, setParameters } from "../data/address.ts";
 
 /** Filters by text, each a parameter of the address. */
 export function TextFilters({ texts }: { texts: readonly (readonly [parameter: string, label: string])[] }) {
