@@ -3,9 +3,9 @@ import { useSignal } from "@preact/signals";
 import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
 import { clientOf, type Failure, failureOf } from "../data/calls.ts";
+import { say } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import { typedValue } from "../data/typed-value.ts";
-import { say } from "../frame/notice.tsx";
 import { valueText } from "../ui/facts.tsx";
 import { Problem } from "../ui/problem.tsx";
 

@@ -1,4 +1,4 @@
-import type { Column } from "../ui/table.tsx";
+import type { Column } from "../ui/column.ts";
 import { Time } from "../ui/time.tsx";
 import type { EventRow } from "./list.ts";
 import { SeverityMark, statusWord } from "./words.tsx";

@@ -3,10 +3,11 @@ import { useEffect, useId } from "preact/hooks";
 import { goTo } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { useSettled } from "../data/settled.ts";
-import type { Screen } from "../frame/frame.tsx";
+import type { Screen } from "../frame/screen.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem } from "../ui/problem.tsx";
-import { type Found, foundHere, foundThere, placesOf } from "./sources.ts";
+import type { Found } from "./found.ts";
+import { foundHere, foundThere, placesOf } from "./sources.ts";
 
 const wordsMax = 255;
 

@@ -8,7 +8,7 @@ import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts"
 import { linkTo } from "../data/address.ts";
 import { clientOf } from "../data/calls.ts";
 import { session } from "../data/session.ts";
-import { type Found, holdsAll, ofKindMax, type Source } from "./sources.ts";
+import { type Found, holdsAll, ofKindMax, type Source } from "./found.ts";
 
 const clients = clientOf(ApiClientService);
 const accounts = clientOf(UserAccountService);

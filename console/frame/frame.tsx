@@ -9,20 +9,7 @@ import { zoneName } from "../ui/time.tsx";
 import { type FinderOf, Keys, openFinder, openKeys } from "./keys.tsx";
 import { LogIn } from "./log-in.tsx";
 import { NoticePlace } from "./notice.tsx";
-
-/** A screen: its name in addresses, what the navigation calls it, and its code, which is loaded when it is first opened. */
-export interface Screen {
-  readonly name: string;
-  /** Undefined: opened from other screens alone. */
-  readonly label?: string;
-  /** The screen that the navigation marks while this one is open. */
-  readonly below?: string;
-  /** The key that leads to it after `g`. */
-  readonly letter?: string;
-  /** Its sections, by their names in addresses. */
-  readonly sections?: () => Promise<Readonly<Record<string, { readonly label: string }>>>;
-  load(): Promise<ComponentType>;
-}
+import type { Screen } from "./screen.ts";
 
 interface FrameProps {
   readonly screens: readonly Screen[];

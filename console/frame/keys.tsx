@@ -2,10 +2,10 @@ import { signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { goTo, linkTo } from "../data/address.ts";
+import { say } from "../data/notice.ts";
 import { preference } from "../data/preferences.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import type { Screen } from "./frame.tsx";
-import { say } from "./notice.tsx";
+import type { Screen } from "./screen.ts";
 
 /** Whether single letters do something. People who dictate, or press keys by accident, turn them off. */
 const letters = preference<"on" | "off">("letters", "on");

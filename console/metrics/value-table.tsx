@@ -1,6 +1,7 @@
 import type { PlotSeries } from "../data/series.ts";
+import type { Column } from "../ui/column.ts";
 import { numberText, timesOf } from "../ui/plot.tsx";
-import { type Column, Table } from "../ui/table.tsx";
+import { Table } from "../ui/table.tsx";
 import { timeText } from "../ui/time.tsx";
 
 /** The values of a plot, a row for each moment, the newest first. */

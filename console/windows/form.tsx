@@ -13,17 +13,14 @@ import { searchClauses } from "../clause/search-clause.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { CheckField, ChoiceField, NumberField, TextField } from "../form/fields.tsx";
-import { type Form, useForm } from "../form/form.ts";
+import { useForm } from "../form/form.ts";
 import { NamesField } from "../form/names-field.tsx";
 import { FormEnd } from "../form/outcome.tsx";
 import { FormPreview } from "./form-preview.tsx";
 import { draftOf } from "./one.ts";
-import { ScheduleFields } from "./schedule-fields.tsx";
+import { ScheduleFields, type WindowFormState } from "./schedule-fields.tsx";
 
 const rules = clientOf(RuleService);
-
-/** The form of a window. */
-export type WindowFormState = Form<typeof MaintenanceWindowSchema>;
 
 interface WindowFormProps {
   readonly stored: MaintenanceWindow;

@@ -7,9 +7,9 @@ import {
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { clientOf } from "../data/calls.ts";
+import { say } from "../data/notice.ts";
 import { forgetDraft } from "../form/kept-draft.ts";
 import { sameWritten } from "../form/written.ts";
-import { say } from "../frame/notice.tsx";
 
 const windows = clientOf(MaintenanceWindowService);
 

@@ -9,13 +9,13 @@ import {
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { goTo, linkTo } from "../../data/address.ts";
 import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { AboutFields } from "../../form/about-fields.tsx";
 import { ChoiceField, NumberField, TextField } from "../../form/fields.tsx";
 import { blank, type Form, useForm } from "../../form/form.ts";
 import { FormEnd } from "../../form/outcome.tsx";
 import { sameSecrets, storedSecret } from "../../form/secrets.ts";
-import { say } from "../../frame/notice.tsx";
 import { ShownOnce } from "../../ui/shown-once.tsx";
 import type { KindName } from "./kinds/kind.ts";
 import { emptyType, kindNames, kindOf } from "./kinds.ts";

@@ -4,11 +4,11 @@ import { DestinationService } from "#gen/belfry/notifications/v1/destination_ser
 import { goTo, linkTo } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { clientOf, type Failure, failureOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
 import { oneOrNull } from "../../data/one-or-null.ts";
 import { may } from "../../data/session.ts";
 import { forgetDraft } from "../../form/kept-draft.ts";
 import { holdsSecret } from "../../form/secrets.ts";
-import { say } from "../../frame/notice.tsx";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { Trouble } from "../../ui/trouble.tsx";

@@ -7,10 +7,10 @@ import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb
 import { linkTo } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { clientOf, type Failure, failureOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { Explanation } from "../../deliveries/explanation.tsx";
 import { severities } from "../../events/words.tsx";
-import { say } from "../../frame/notice.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { findSubjects } from "../rules/subjects.ts";
 

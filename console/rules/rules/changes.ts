@@ -3,9 +3,9 @@ import { type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { goTo, linkTo } from "../../data/address.ts";
 import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
 import { forgetDraft } from "../../form/kept-draft.ts";
 import { maskOfAll } from "../../form/written.ts";
-import { say } from "../../frame/notice.tsx";
 
 const rules = clientOf(RuleService);
 

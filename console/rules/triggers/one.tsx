@@ -3,10 +3,10 @@ import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.
 import { goTo, linkTo } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
 import { oneOrNull } from "../../data/one-or-null.ts";
 import { may } from "../../data/session.ts";
 import { forgetDraft } from "../../form/kept-draft.ts";
-import { say } from "../../frame/notice.tsx";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { Trouble } from "../../ui/trouble.tsx";

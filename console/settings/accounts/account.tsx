@@ -5,15 +5,15 @@ import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts"
 import { goTo, linkTo } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { SecretField, TextField } from "../../form/fields.tsx";
 import { type Form, useForm } from "../../form/form.ts";
 import { NamesField } from "../../form/names-field.tsx";
 import { FormEnd } from "../../form/outcome.tsx";
-import { say } from "../../frame/notice.tsx";
 import { AskFirst } from "../../ui/ask-first.tsx";
+import { One } from "../../ui/one.tsx";
 import { Time } from "../../ui/time.tsx";
-import { One } from "../listing.tsx";
 
 const accounts = clientOf(UserAccountService);
 const groups = clientOf(UserGroupService);

@@ -3,8 +3,8 @@ import { CredentialService } from "#gen/belfry/credentials/v1/credential_service
 import { goTo, linkTo } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
-import { say } from "../../frame/notice.tsx";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { typeWord } from "./credential-types.ts";

@@ -6,12 +6,12 @@ import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts"
 import { goTo, linkTo } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
 import { may, session } from "../../data/session.ts";
-import { say } from "../../frame/notice.tsx";
 import { AskFirst } from "../../ui/ask-first.tsx";
+import { One } from "../../ui/one.tsx";
 import { ShownOnce } from "../../ui/shown-once.tsx";
 import { nowMs, Time } from "../../ui/time.tsx";
-import { One } from "../listing.tsx";
 import { NewKey } from "./new-key.tsx";
 import { purposeOf } from "./purposes.ts";
 

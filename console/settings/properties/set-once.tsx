@@ -11,11 +11,11 @@ import {
 import { ClauseField } from "../../clause/clause-field.tsx";
 import { searchClauses } from "../../clause/search-clause.ts";
 import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
 import { useForm } from "../../form/form.ts";
 import { FormEnd } from "../../form/outcome.tsx";
-import { say } from "../../frame/notice.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { One } from "../listing.tsx";
+import { One } from "../../ui/one.tsx";
 import { Preview } from "./preview.tsx";
 import { ValuesField } from "./values-field.tsx";
 

@@ -3,8 +3,8 @@ import { ApiClientType } from "#gen/belfry/tenants/v1/api_client_pb.ts";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { linkTo } from "../../data/address.ts";
 import { clientOf, type Failure, failureOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
-import { say } from "../../frame/notice.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { ShownOnce } from "../../ui/shown-once.tsx";
 
