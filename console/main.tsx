@@ -1,6 +1,6 @@
 import "./frame/language.ts";
+import { overHttp } from "./data/calls.ts";
 import { drawPage } from "./draw.tsx";
-import { overHttp } from "./frame/calls.ts";
 import { startPage } from "./frame/start.ts";
 import { screens } from "./screens.ts";
 

@@ -1,4 +1,4 @@
-import type { Screen } from "./frame/frame.tsx";
+import type { Screen } from "./frame/screen.ts";
 
 /** The screens, in the order of the navigation; each loads its code when it is first opened. */
 export const screens: readonly Screen[] = [

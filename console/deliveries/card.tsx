@@ -1,11 +1,11 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import { type Delivery, DeliveryService, DeliveryStatus } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
-import { linkTo } from "../frame/address.ts";
-import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
-import { may } from "../frame/session.ts";
-import { Problem } from "../parts/problem.tsx";
-import { Time } from "../parts/time.tsx";
+import { linkTo } from "../data/address.ts";
+import { clientOf, type Failure, failureOf } from "../data/calls.ts";
+import { may } from "../data/session.ts";
+import { Problem } from "../ui/problem.tsx";
+import { Time } from "../ui/time.tsx";
 
 const deliveries = clientOf(DeliveryService);
 

@@ -2,11 +2,11 @@ import {
   DeliveryService,
   ExplainNotificationResponse_Outcome as Outcome,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
-import { linkTo } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { Problem } from "../parts/problem.tsx";
-import { Time } from "../parts/time.tsx";
+import { linkTo } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
+import { Problem } from "../ui/problem.tsx";
+import { Time } from "../ui/time.tsx";
 
 const deliveries = clientOf(DeliveryService);
 

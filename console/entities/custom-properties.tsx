@@ -2,12 +2,12 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { useSignal } from "@preact/signals";
 import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
-import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
-import { say } from "../frame/notice.tsx";
-import { may } from "../frame/session.ts";
-import { valueText } from "../parts/facts.tsx";
-import { Problem } from "../parts/problem.tsx";
-import { typedValue } from "../parts/typed-value.ts";
+import { clientOf, type Failure, failureOf } from "../data/calls.ts";
+import { say } from "../data/notice.ts";
+import { may } from "../data/session.ts";
+import { typedValue } from "../data/typed-value.ts";
+import { valueText } from "../ui/facts.tsx";
+import { Problem } from "../ui/problem.tsx";
 
 const properties = clientOf(CustomPropertyService);
 

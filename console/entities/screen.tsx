@@ -1,4 +1,4 @@
-import { address } from "../frame/address.ts";
+import { address } from "../data/address.ts";
 import { OneEntity } from "./entity.tsx";
 import { EntitySearch } from "./search.tsx";
 

@@ -4,21 +4,20 @@ import { useId } from "preact/hooks";
 import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
-import type { PageInfo } from "#gen/belfry/paging/v1/paging_pb.ts";
+import { conditionCount } from "../clause/draft.ts";
+import { ClauseEditor } from "../clause/editor.tsx";
+import { knownFields } from "../clause/fields.ts";
+import { searchClauses } from "../clause/search-clause.ts";
+import { address, linkTo, setParameters } from "../data/address.ts";
+import { clientOf } from "../data/calls.ts";
+import { dimensionsText } from "../data/dimensions.ts";
+import { useList } from "../data/list.ts";
 import { allOf, clauseOf, clauseText, readClause } from "../events/query.ts";
-import { address, goTo, linkTo, setParameters } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { conditionCount } from "../parts/clause/draft.ts";
-import { ClauseEditor } from "../parts/clause/editor.tsx";
-import { knownFields } from "../parts/clause/fields.ts";
-import { searchClauses } from "../parts/clause/search-clause.ts";
-import { dimensionsText } from "../parts/dimensions.ts";
-import { valueText } from "../parts/facts.tsx";
-import { useLaterPages } from "../parts/later-pages.ts";
-import { Empty, Problem } from "../parts/problem.tsx";
-import { type Column, Table } from "../parts/table.tsx";
-import { Time } from "../parts/time.tsx";
+import { type Column, textColumn } from "../ui/column.ts";
+import { valueText } from "../ui/facts.tsx";
+import { ListScreen } from "../ui/list-screen.tsx";
+import { nameColumn } from "../ui/name-column.tsx";
+import { Time } from "../ui/time.tsx";
 import { stateText } from "./states.ts";
 
 const entities = clientOf(EntityService);
@@ -52,21 +51,8 @@ const searchInput = () => ({
 });
 
 const columns: readonly Column<Entity>[] = [
-  {
-    key: "name",
-    label: "Name",
-    width: "minmax(160px, 1.5fr)",
-    line: 1,
-    cell: ({ name }) => <strong>{name}</strong>,
-    title: ({ name }) => name,
-  },
-  {
-    key: "dimensions",
-    label: "Dimensions",
-    width: "minmax(160px, 2fr)",
-    cell: ({ dimensions }) => dimensionsText(dimensions),
-    title: ({ dimensions }) => dimensionsText(dimensions),
-  },
+  nameColumn("Name", "minmax(160px, 1.5fr)", ({ name }) => name),
+  textColumn("dimensions", "Dimensions", "minmax(160px, 2fr)", ({ dimensions }) => dimensionsText(dimensions)),
   { key: "type", label: "Type", width: "minmax(90px, 1fr)", cell: ({ schemaIds }) => schemaIds.at(-1) },
   { key: "state", label: "State", width: "130px", cell: ({ productionState }) => stateText(productionState) },
   {
@@ -79,41 +65,44 @@ const columns: readonly Column<Entity>[] = [
   },
 ];
 
-const endOf = (page: PageInfo | undefined) => (page?.hasNext ? page.endCursor : "");
+/** How many entities have a value of the field that they are grouped by. */
+interface Group {
+  readonly values: readonly unknown[];
+  readonly count: bigint;
+}
+
+type Asked = ReturnType<typeof searchInput>;
+
+/** A page of entities. The first one has the groups, too. */
+async function readPage({ query, groupBy }: Asked, cursor: string, options: { signal?: AbortSignal }) {
+  const asked = cursor === "" ? { query, groupBy } : { query, pageInput: { limit: 500, cursor } };
+  const { entities: found, pageInfo } = await entities.searchEntities({ searchInput: asked }, options);
+  const next = pageInfo?.hasNext ? pageInfo.endCursor : "";
+  return { found, page: { rows: found?.entities ?? [], next, total: Number(pageInfo?.totalCount ?? 0n) } };
+}
 
 export function EntitySearch() {
-  const answer = useAnswer(async (signal) => {
-    const asked = searchInput();
-    return { asked, page: await entities.searchEntities({ searchInput: asked }, { signal }) };
+  const groups = useSignal<readonly Group[]>([]);
+  const list = useList(searchInput, async (asked, cursor, options) => {
+    const { page, found } = await readPage(asked, cursor, options);
+    if (cursor === "") groups.value = found?.groups ?? [];
+    return page;
   });
-  const { value, loading, failure, again } = answer.value;
-  const later = useLaterPages(value, endOf(value?.page.pageInfo), async ({ asked: { query } }, cursor) => {
-    const page = await entities.searchEntities({ searchInput: { query, pageInput: { limit: 500, cursor } } });
-    return { rows: page.entities?.entities ?? [], next: endOf(page.pageInfo) };
-  });
-  const rows = [...(value?.page.entities?.entities ?? []), ...later.rows];
+  const { failure } = list;
   const own = clauseOf(address.value.parameters.get("where"));
   const editing = useSignal(own !== undefined);
-  const total = Number(value?.page.pageInfo?.totalCount ?? 0n);
   const prefix = /^search_input\.query\.clause(?:\.and\.clauses\[0\])?/;
   const errors = own
     ? (failure?.fields ?? []).map(({ field, description }) => ({ field: field.replace(prefix, ""), description }))
     : [];
   return (
-    <div class="screen">
-      <div class="screen-head">
-        <h1>Entities</h1>
-        <p class="count" role="status">
-          {loading ? "Searching…" : value && `${total.toLocaleString("en")} ${total === 1 ? "entity" : "entities"}`}
-        </p>
-        <div class="tools">
-          <input
-            type="search"
-            aria-label="Search by name"
-            placeholder="Search by name"
-            value={address.value.parameters.get("text") ?? ""}
-            onInput={({ currentTarget }) => setParameters({ text: currentTarget.value }, false)}
-          />
+    <ListScreen
+      title="Entities"
+      list={errors.length > 0 ? { ...list, failure: undefined } : list}
+      counted={["entity", "entities"]}
+      filter="Search by name"
+      tools={
+        <>
           <Grouping />
           <button
             type="button"
@@ -124,38 +113,33 @@ export function EntitySearch() {
           >
             Conditions{own ? ` (${conditionCount(searchClauses, own)})` : ""}
           </button>
-        </div>
-      </div>
-      {editing.value && (
-        <ClauseEditor
-          of="entity"
-          clause={own}
-          errors={errors}
-          apply={(clause) => setParameters({ where: clause && clauseText(clause) })}
-        />
-      )}
-      <Problem failure={errors.length > 0 ? undefined : failure} again={again} />
-      <Problem failure={later.failure} again={later.again} />
-      <Groups groups={value?.page.entities?.groups ?? []} />
-      {rows.length === 0 && value ? (
-        <Empty title={address.value.parameters.size > 0 ? "No entity matches." : "There are no entities yet."}>
-          <p>
-            An entity appears with the first model, metric or event that names its dimensions.{" "}
-            <a href={linkTo(["settings", "send"])}>Send data</a>
-          </p>
-        </Empty>
-      ) : (
-        <Table
-          label="Entities"
-          rows={rows}
-          columns={columns}
-          rowKey={({ id }) => id}
-          open={({ id }) => goTo(linkTo(["entities", id]))}
-          total={total}
-          more={() => void later.more()}
-        />
-      )}
-    </div>
+        </>
+      }
+      none="There are no entities yet."
+      noMatch="No entity matches."
+      about={
+        <p>
+          An entity appears with the first model, metric or event that names its dimensions.{" "}
+          <a href={linkTo(["settings", "send"])}>Send data</a>
+        </p>
+      }
+      above={
+        <>
+          {editing.value && (
+            <ClauseEditor
+              of="entity"
+              clause={own}
+              errors={errors}
+              apply={(clause) => setParameters({ where: clause && clauseText(clause) })}
+            />
+          )}
+          <Groups groups={groups.value} />
+        </>
+      }
+      columns={columns}
+      rowKey={({ id }) => id}
+      hrefOf={({ id }) => linkTo(["entities", id])}
+    />
   );
 }
 
@@ -184,7 +168,7 @@ function Grouping() {
 const groupsMax = 60;
 
 /** The groups, the largest first; one narrows the search to it. */
-function Groups({ groups }: { groups: readonly { values: readonly unknown[]; count: bigint }[] }) {
+function Groups({ groups }: { groups: readonly Group[] }) {
   const field = address.value.parameters.get("group");
   if (field === null || groups.length === 0) return null;
   return (

@@ -1,10 +1,10 @@
 import { useSignal } from "@preact/signals";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
-import { clientOf, failureOf } from "../frame/calls.ts";
-import { say } from "../frame/notice.tsx";
-import { may } from "../frame/session.ts";
-import { Dialog } from "../parts/dialog.tsx";
+import { clientOf, failureOf } from "../data/calls.ts";
+import { say } from "../data/notice.ts";
+import { may } from "../data/session.ts";
+import { Dialog } from "../ui/dialog.tsx";
 import type { EventRow } from "./list.ts";
 
 const management = clientOf(EventManagementService);

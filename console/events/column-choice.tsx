@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
-import { knownFields } from "../parts/clause/fields.ts";
-import { Dialog } from "../parts/dialog.tsx";
+import { knownFields } from "../clause/fields.ts";
+import { Dialog } from "../ui/dialog.tsx";
 
 const columnsMax = 8;
 

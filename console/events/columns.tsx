@@ -1,5 +1,5 @@
-import type { Column } from "../parts/table.tsx";
-import { Time } from "../parts/time.tsx";
+import type { Column } from "../ui/column.ts";
+import { Time } from "../ui/time.tsx";
 import type { EventRow } from "./list.ts";
 import { SeverityMark, statusWord } from "./words.tsx";
 

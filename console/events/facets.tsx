@@ -1,8 +1,8 @@
 import type { Value } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { listText, setParameters } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
+import { listText, setParameters } from "../data/address.ts";
+import { clientOf } from "../data/calls.ts";
 import { chosen, type Filter, filters, queryOf } from "./query.ts";
 import { severities, statuses } from "./words.tsx";
 

@@ -3,7 +3,7 @@ import { batch, signal } from "@preact/signals";
 import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { clientOf, type Failure, failureOf, isCancelled } from "../frame/calls.ts";
+import { clientOf, type Failure, failureOf, isCancelled } from "../data/calls.ts";
 import { allOf, type QueryInit, type Sort, sortBy } from "./query.ts";
 
 /** A row of the list: an occurrence, with the event it is of. */

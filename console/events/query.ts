@@ -5,8 +5,8 @@ import { computed } from "@preact/signals";
 import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { type Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { ActiveCriteria, type EventQuerySchema, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { address, listOf } from "../frame/address.ts";
-import { timeRangeOf } from "../parts/time-range.tsx";
+import { address, listOf } from "../data/address.ts";
+import { timeRangeOf } from "../ui/time-range.tsx";
 
 /** A query as it is sent. */
 export type QueryInit = Omit<MessageInitShape<typeof EventQuerySchema>, "clause" | "$typeName"> & { clause?: Clause };

@@ -1,5 +1,5 @@
 import { computed } from "@preact/signals";
-import { preference } from "../frame/preferences.ts";
+import { preference } from "../data/preferences.ts";
 
 /** Filters that a person named in this browser: each is an address, which can be sent to others as it is. */
 export const savedText = preference<string>("saved-filters", "[]");

@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { address, goTo, linkTo } from "../frame/address.ts";
+import { address, goTo, linkTo } from "../data/address.ts";
 import { saved, savedText } from "./saved-filters.ts";
 
 const savedMax = 50;

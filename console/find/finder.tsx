@@ -1,12 +1,13 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
-import { goTo } from "../frame/address.ts";
-import type { Screen } from "../frame/frame.tsx";
-import { useAnswer } from "../parts/answer.ts";
-import { Dialog } from "../parts/dialog.tsx";
-import { Problem } from "../parts/problem.tsx";
-import { useSettled } from "../parts/settled.ts";
-import { type Found, foundHere, foundThere, placesOf } from "./sources.ts";
+import { goTo } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
+import { useSettled } from "../data/settled.ts";
+import type { Screen } from "../frame/screen.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Problem } from "../ui/problem.tsx";
+import type { Found } from "./found.ts";
+import { foundHere, foundThere, placesOf } from "./sources.ts";
 
 const wordsMax = 255;
 

@@ -5,10 +5,10 @@ import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_p
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
-import { linkTo } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
-import { session } from "../frame/session.ts";
-import { type Found, holdsAll, ofKindMax, type Source } from "./sources.ts";
+import { linkTo } from "../data/address.ts";
+import { clientOf } from "../data/calls.ts";
+import { session } from "../data/session.ts";
+import { type Found, holdsAll, ofKindMax, type Source } from "./found.ts";
 
 const clients = clientOf(ApiClientService);
 const accounts = clientOf(UserAccountService);

@@ -1,4 +1,4 @@
-import { create, type DescMethod } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
@@ -6,23 +6,12 @@ import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import { linkTo } from "../data/address.ts";
+import { clientOf, type Failure, failureOf } from "../data/calls.ts";
+import { may } from "../data/session.ts";
 import { saved } from "../events/saved-filters.ts";
-import { linkTo } from "../frame/address.ts";
-import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
-import type { Screen } from "../frame/frame.tsx";
-import { may } from "../frame/session.ts";
-
-/** What a name leads to. */
-export interface Found {
-  readonly kind: string;
-  readonly name: string;
-  /** What distinguishes it from another of the same name. */
-  readonly beside?: string;
-  readonly hash: string;
-}
-
-/** How many of a kind are shown. */
-export const ofKindMax = 8;
+import type { Screen } from "../frame/screen.ts";
+import { type Found, holdsAll, ofKindMax, type Source } from "./found.ts";
 
 /** The screens and their sections, which are known without the server. */
 export async function placesOf(screens: readonly Screen[]): Promise<Found[]> {
@@ -54,25 +43,10 @@ export function foundHere(places: readonly Found[], words: string): Found[] {
   return [...places, ...filters()].filter((each) => holdsAll(each, words));
 }
 
-/** Whether what distinguishes a thing holds all the words, whatever their case. */
-export function holdsAll({ name, beside = "" }: Found, words: string): boolean {
-  const text = `${name} ${beside}`.toLowerCase();
-  return words
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(word));
-}
-
 const named = (words: string) =>
   create(ClauseSchema, {
     filter: { field: "name", operation: Operation.OP_TEXT, value: { kind: { case: "stringValue", value: words } } },
   });
-
-/** A kind of things that the server knows. */
-export interface Source {
-  readonly method: DescMethod;
-  find(words: string, signal: AbortSignal): Promise<Found[]>;
-}
 
 const entities = clientOf(EntityService);
 const windows = clientOf(MaintenanceWindowService);

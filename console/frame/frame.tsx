@@ -1,28 +1,15 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, ComponentType } from "preact";
-import { zoneName } from "../parts/time.tsx";
-import { linkTo, screenName } from "./address.ts";
-import { callsUnderWay, serverAway } from "./calls.ts";
+import { linkTo, screenName } from "../data/address.ts";
+import { callsUnderWay, serverAway } from "../data/calls.ts";
+import { liveState } from "../data/live.ts";
+import { theme, zone } from "../data/preferences.ts";
+import { logOut, session } from "../data/session.ts";
+import { zoneName } from "../ui/time.tsx";
 import { type FinderOf, Keys, openFinder, openKeys } from "./keys.tsx";
-import { liveState } from "./live.ts";
 import { LogIn } from "./log-in.tsx";
 import { NoticePlace } from "./notice.tsx";
-import { theme, zone } from "./preferences.ts";
-import { logOut, session } from "./session.ts";
-
-/** A screen: its name in addresses, what the navigation calls it, and its code, which is loaded when it is first opened. */
-export interface Screen {
-  readonly name: string;
-  /** Undefined: opened from other screens alone. */
-  readonly label?: string;
-  /** The screen that the navigation marks while this one is open. */
-  readonly below?: string;
-  /** The key that leads to it after `g`. */
-  readonly letter?: string;
-  /** Its sections, by their names in addresses. */
-  readonly sections?: () => Promise<Readonly<Record<string, { readonly label: string }>>>;
-  load(): Promise<ComponentType>;
-}
+import type { Screen } from "./screen.ts";
 
 interface FrameProps {
   readonly screens: readonly Screen[];

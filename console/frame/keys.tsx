@@ -1,11 +1,11 @@
 import { signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
-import { Dialog } from "../parts/dialog.tsx";
-import { goTo, linkTo } from "./address.ts";
-import type { Screen } from "./frame.tsx";
-import { say } from "./notice.tsx";
-import { preference } from "./preferences.ts";
+import { goTo, linkTo } from "../data/address.ts";
+import { say } from "../data/notice.ts";
+import { preference } from "../data/preferences.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import type { Screen } from "./screen.ts";
 
 /** Whether single letters do something. People who dictate, or press keys by accident, turn them off. */
 const letters = preference<"on" | "off">("letters", "on");

@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { logIn, logInFailure } from "./session.ts";
+import { logIn, logInFailure } from "../data/session.ts";
 
 /** Asks for an API key. It is sent once and kept nowhere: the server answers with a cookie that no script can read. */
 export function LogIn() {

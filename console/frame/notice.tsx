@@ -1,25 +1,7 @@
-import { signal } from "@preact/signals";
-import { failureOf } from "./calls.ts";
+import { failureOf } from "../data/calls.ts";
+import { notice, say, unsay } from "../data/notice.ts";
 
-/** What was just done, and how to take it back where the API can. It stands until the next one, or until it is closed. */
-interface Notice {
-  readonly text: string;
-  readonly undo?: () => Promise<unknown>;
-}
-
-const notice = signal<Notice | undefined>(undefined);
-
-/** Says what was done. With `undo` there is a button that takes it back. */
-export function say(text: string, undo?: () => Promise<unknown>): void {
-  notice.value = undo === undefined ? { text } : { text, undo };
-}
-
-/** Takes it out of sight: what another session did is no matter of this one, and cannot be taken back by it. */
-export function unsay(): void {
-  notice.value = undefined;
-}
-
-/** The place for it, read out by screen readers as it changes. */
+/** The place for what was just done, read out by screen readers as it changes. */
 export function NoticePlace() {
   const now = notice.value;
   const takeBack = async () => {

@@ -1,11 +1,11 @@
 import type { Transport } from "@connectrpc/connect";
-import { startNarrow } from "../parts/narrow.ts";
-import { startClock } from "../parts/time.tsx";
-import { startAddress } from "./address.ts";
-import { carryCalls } from "./calls.ts";
-import { startLive } from "./live.ts";
-import { startTheme } from "./preferences.ts";
-import { startSession } from "./session.ts";
+import { startAddress } from "../data/address.ts";
+import { carryCalls } from "../data/calls.ts";
+import { startLive } from "../data/live.ts";
+import { startTheme } from "../data/preferences.ts";
+import { startSession } from "../data/session.ts";
+import { startNarrow } from "../ui/narrow.ts";
+import { startClock } from "../ui/time.tsx";
 
 /** Starts what follows the browser and its other tabs; modules do nothing when they are loaded. Called once, before the page is drawn. */
 export function startPage(transport: Transport): void {

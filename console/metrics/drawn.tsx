@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
-import { listOf, listText, setParameters } from "../frame/address.ts";
-import { lineClass, Plot } from "../parts/plot.tsx";
+import { listOf, listText, setParameters } from "../data/address.ts";
+import { lineClass, Plot } from "../ui/plot.tsx";
 import type { Read } from "./reading.ts";
 import { ValueTable } from "./value-table.tsx";
 

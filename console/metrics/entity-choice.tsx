@@ -3,8 +3,8 @@ import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
-import { clientOf } from "../frame/calls.ts";
-import { useAnswer } from "../parts/answer.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
 
 const entities = clientOf(EntityService);
 const offeredMax = 20;

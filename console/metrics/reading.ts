@@ -3,12 +3,12 @@ import { computed, untracked } from "@preact/signals";
 import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
+import { address, listOf } from "../data/address.ts";
+import { clientOf } from "../data/calls.ts";
+import { dimensionsText } from "../data/dimensions.ts";
+import { type PlotSeries, periodOf, readSeries } from "../data/series.ts";
 import { readClause } from "../events/query.ts";
-import { address, listOf } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
-import { dimensionsText } from "../parts/dimensions.ts";
-import { type PlotSeries, periodOf, readSeries } from "../parts/series.ts";
-import { endsOf } from "../parts/time-range.tsx";
+import { endsOf } from "../ui/time-range.tsx";
 
 const entities = clientOf(EntityService);
 

@@ -1,7 +1,8 @@
-import { numberText, timesOf } from "../parts/plot.tsx";
-import type { PlotSeries } from "../parts/series.ts";
-import { type Column, Table } from "../parts/table.tsx";
-import { timeText } from "../parts/time.tsx";
+import type { PlotSeries } from "../data/series.ts";
+import type { Column } from "../ui/column.ts";
+import { numberText, timesOf } from "../ui/plot.tsx";
+import { Table } from "../ui/table.tsx";
+import { timeText } from "../ui/time.tsx";
 
 /** The values of a plot, a row for each moment, the newest first. */
 export function ValueTable({ name, series }: { name: string; series: readonly PlotSeries[] }) {

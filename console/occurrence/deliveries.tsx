@@ -1,9 +1,9 @@
 import type { Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { DeliveryService } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
 import { DeliveryCard } from "../deliveries/card.tsx";
-import { clientOf } from "../frame/calls.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { Problem } from "../parts/problem.tsx";
+import { Problem } from "../ui/problem.tsx";
 
 const deliveries = clientOf(DeliveryService);
 

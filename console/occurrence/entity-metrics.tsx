@@ -1,9 +1,9 @@
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
-import { linkTo } from "../frame/address.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { Plot } from "../parts/plot.tsx";
-import { Problem } from "../parts/problem.tsx";
-import { periodOf, readSeries } from "../parts/series.ts";
+import { linkTo } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
+import { periodOf, readSeries } from "../data/series.ts";
+import { Plot } from "../ui/plot.tsx";
+import { Problem } from "../ui/problem.tsx";
 
 const shownMax = 6;
 

@@ -3,10 +3,10 @@ import { useComputed } from "@preact/signals";
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
-import { clientOf } from "../frame/calls.ts";
-import { may } from "../frame/session.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { durationText, Time, timeText } from "../parts/time.tsx";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
+import { may } from "../data/session.ts";
+import { durationText, Time, timeText } from "../ui/time.tsx";
 
 const events = clientOf(EventQueryService);
 const audit = clientOf(AuditLogService);

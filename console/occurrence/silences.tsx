@@ -1,10 +1,10 @@
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { linkTo } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
-import { may } from "../frame/session.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { Problem } from "../parts/problem.tsx";
-import { Time } from "../parts/time.tsx";
+import { linkTo } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
+import { may } from "../data/session.ts";
+import { Problem } from "../ui/problem.tsx";
+import { Time } from "../ui/time.tsx";
 
 const silences = clientOf(SilenceService);
 

@@ -1,9 +1,9 @@
 import { useSignal } from "@preact/signals";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
 import { Explanation } from "../deliveries/explanation.tsx";
-import { clientOf } from "../frame/calls.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { Problem } from "../parts/problem.tsx";
+import { Problem } from "../ui/problem.tsx";
 
 const rules = clientOf(RuleService);
 

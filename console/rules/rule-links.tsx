@@ -1,5 +1,5 @@
 import { Fragment } from "preact";
-import { linkTo } from "../frame/address.ts";
+import { linkTo } from "../data/address.ts";
 
 const namesMax = 50;
 

@@ -1,6 +1,6 @@
 import type { ComponentType } from "preact";
-import { address } from "../frame/address.ts";
-import { Sections } from "../parts/sections.tsx";
+import { address } from "../data/address.ts";
+import { Sections } from "../ui/sections.tsx";
 import { Destinations } from "./destinations/destinations.tsx";
 import { Guide } from "./guide/guide.tsx";
 import { Rules } from "./rules/rules.tsx";

@@ -1,6 +1,6 @@
 import type { ComponentType } from "preact";
-import { address } from "../frame/address.ts";
-import { Sections } from "../parts/sections.tsx";
+import { address } from "../data/address.ts";
+import { Sections } from "../ui/sections.tsx";
 import { Accounts } from "./accounts/accounts.tsx";
 import { Audit } from "./audit/audit.tsx";
 import { Credentials } from "./credentials/credentials.tsx";

@@ -1,10 +1,10 @@
 import { type Silence, Silence_State as State } from "#gen/belfry/notifications/v1/silence_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { clientOf } from "../frame/calls.ts";
-import { say } from "../frame/notice.tsx";
-import { may } from "../frame/session.ts";
-import { AskFirst } from "../parts/ask-first.tsx";
-import { Time } from "../parts/time.tsx";
+import { clientOf } from "../data/calls.ts";
+import { say } from "../data/notice.ts";
+import { may } from "../data/session.ts";
+import { AskFirst } from "../ui/ask-first.tsx";
+import { Time } from "../ui/time.tsx";
 
 const silences = clientOf(SilenceService);
 

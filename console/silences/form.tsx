@@ -1,12 +1,12 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { address, goTo, linkTo } from "../frame/address.ts";
-import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
-import { say } from "../frame/notice.tsx";
-import { Dialog } from "../parts/dialog.tsx";
-import { matchersIn } from "../parts/form/matchers-field.tsx";
-import { Problem } from "../parts/problem.tsx";
+import { address, goTo, linkTo } from "../data/address.ts";
+import { clientOf, type Failure, failureOf } from "../data/calls.ts";
+import { say } from "../data/notice.ts";
+import { matchersIn } from "../form/matchers-field.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { Problem } from "../ui/problem.tsx";
 import { equalityText } from "./matcher-text.ts";
 import { SilencePreview, usePreview } from "./preview.tsx";
 

@@ -1,11 +1,11 @@
 import { type Silence, Silence_State as State } from "#gen/belfry/notifications/v1/silence_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { address, linkTo, setParameters } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
-import { may } from "../frame/session.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { useLaterPages } from "../parts/later-pages.ts";
-import { Empty, Problem } from "../parts/problem.tsx";
+import { address, linkTo } from "../data/address.ts";
+import { clientOf } from "../data/calls.ts";
+import { useList } from "../data/list.ts";
+import { may } from "../data/session.ts";
+import { ListScreen } from "../ui/list-screen.tsx";
+import { ChoiceFilter } from "../ui/text-filters.tsx";
 import { SilenceCard } from "./card.tsx";
 
 const silences = clientOf(SilenceService);
@@ -23,8 +23,7 @@ interface Asked {
 }
 
 /** A page of silences, or the one that the address names. */
-async function readPage({ state, id }: Asked, pageToken: string, signal?: AbortSignal) {
-  const options = signal ? { signal } : {};
+async function readPage({ state, id }: Asked, pageToken: string, options: { signal?: AbortSignal }) {
   if (id !== "") {
     const { silence } = await silences.getSilence({ id }, options);
     return { rows: silence ? [silence] : [], next: "", total: 1 };
@@ -35,63 +34,45 @@ async function readPage({ state, id }: Asked, pageToken: string, signal?: AbortS
 
 /** Silences by their state, the newest first. */
 export function SilenceList() {
-  const answer = useAnswer(async (signal) => {
+  const list = useList((): Asked => {
     const { parameters } = address.value;
-    const asked = {
-      state: (states[parameters.get("state") ?? "active"] ?? states.active)?.state ?? State.ACTIVE,
-      id: parameters.get("id") ?? "",
-    };
-    return { asked, page: await readPage(asked, "", signal) };
-  });
-  const { value, loading, failure, again } = answer.value;
-  const later = useLaterPages(value, value?.page.next ?? "", ({ asked }, next) => readPage(asked, next));
-  const rows = [...(value?.page.rows ?? []), ...later.rows];
-  const total = value?.page.total ?? 0;
+    const { state } = states[parameters.get("state") ?? "active"] ?? { state: State.ACTIVE };
+    return { state, id: parameters.get("id") ?? "" };
+  }, readPage);
   return (
-    <div class="screen">
-      <div class="screen-head">
-        <h1>Silences</h1>
-        <p class="count" role="status">
-          {loading ? "Loading…" : `${total.toLocaleString("en")} ${total === 1 ? "silence" : "silences"}`}
+    <ListScreen
+      title="Silences"
+      list={list}
+      counted={["silence", "silences"]}
+      tools={
+        <ChoiceFilter
+          name="state"
+          label="State"
+          first="active"
+          clears="id"
+          choices={Object.entries(states).map(([name, { label }]) => [name, label])}
+        />
+      }
+      make={may(SilenceService.method.createSilence) && ["New silence", linkTo(["silences", "new"])]}
+      none="There is no such silence."
+      about={
+        <p>
+          A silence holds notifications back by labels, for a time. A person makes one here or from an occurrence, or
+          with amtool, karma or Grafana.
         </p>
-        <div class="tools">
-          <select
-            aria-label="State"
-            value={address.value.parameters.get("state") ?? "active"}
-            onChange={({ currentTarget }) => setParameters({ state: currentTarget.value, id: undefined })}
-          >
-            {Object.entries(states).map(([name, { label }]) => (
-              <option key={name} value={name}>
-                {label}
-              </option>
-            ))}
-          </select>
-          {may(SilenceService.method.createSilence) && (
-            <a class="button" href={linkTo(["silences", "new"])}>
-              New silence
-            </a>
+      }
+      draw={(rows) => (
+        <div class="scroll">
+          {rows.map((silence) => (
+            <SilenceCard key={silence.id} silence={silence} changed={list.again} />
+          ))}
+          {list.later.next !== "" && (
+            <button type="button" disabled={list.later.reading} onClick={list.more}>
+              More
+            </button>
           )}
         </div>
-      </div>
-      <Problem failure={failure} again={again} />
-      <Problem failure={later.failure} again={() => void later.again()} />
-      <div class="scroll">
-        {rows.length === 0 && value ? (
-          <Empty title="There is no such silence.">
-            <p>
-              A silence holds notifications back by labels, for a time. A person makes one here or from an occurrence,
-              or with amtool, karma or Grafana.
-            </p>
-          </Empty>
-        ) : (
-          rows.map((silence) => <SilenceCard key={silence.id} silence={silence} changed={again} />)
-        )}
-        {later.next !== "" && (
-          <button type="button" disabled={later.reading} onClick={() => void later.more()}>
-            More
-          </button>
-        )}
-      </div>
-    </div>
+      )}
+    />
   );
 }

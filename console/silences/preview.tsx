@@ -1,11 +1,11 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { type PreviewSilenceResponse, SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { linkTo } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
-import { type Answer, useAnswer } from "../parts/answer.ts";
-import { matchersIn } from "../parts/form/matchers-field.tsx";
-import { Problem } from "../parts/problem.tsx";
-import { useSettled } from "../parts/settled.ts";
+import { linkTo } from "../data/address.ts";
+import { type Answer, useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
+import { useSettled } from "../data/settled.ts";
+import { matchersIn } from "../form/matchers-field.tsx";
+import { Problem } from "../ui/problem.tsx";
 
 const silences = clientOf(SilenceService);
 

@@ -1,4 +1,4 @@
-import { address } from "../frame/address.ts";
+import { address } from "../data/address.ts";
 import { NewSilence } from "./form.tsx";
 import { SilenceList } from "./list.tsx";
 

@@ -1,6 +1,6 @@
 import type { ClockChange, MaintenanceRun } from "#gen/belfry/maintenance/v1/maintenance_run_pb.ts";
 import type { MaintenanceWindow } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import { durationText, Time, timeText, zoneName } from "../parts/time.tsx";
+import { durationText, Time, timeText, zoneName } from "../ui/time.tsx";
 import { Local, noEnd } from "./words.tsx";
 import { localParts } from "./zone-clock.ts";
 

@@ -1,8 +1,8 @@
 import type { MaintenanceEntity } from "#gen/belfry/maintenance/v1/maintenance_run_pb.ts";
 import type { MaintenanceWindow } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import type { PreviewMaintenanceWindowResponse } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import { linkTo } from "../data/address.ts";
 import { clauseText } from "../events/query.ts";
-import { linkTo } from "../frame/address.ts";
 
 interface EntitiesProps {
   readonly window: MaintenanceWindow;

@@ -1,9 +1,9 @@
 import { toJsonString } from "@bufbuild/protobuf";
 import { type MaintenanceWindow, MaintenanceWindowSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
-import { clientOf } from "../frame/calls.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { useSettled } from "../parts/settled.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
+import { useSettled } from "../data/settled.ts";
 import { ClockChangeCard, RunTable } from "./clock-change.tsx";
 import { EntityNames, targetsText } from "./entities.tsx";
 import { recurrenceWords } from "./recurrence-words.ts";

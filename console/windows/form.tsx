@@ -8,22 +8,19 @@ import {
   WindowStatus,
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { clientOf } from "../frame/calls.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { ClauseField } from "../parts/clause/clause-field.tsx";
-import { searchClauses } from "../parts/clause/search-clause.ts";
-import { CheckField, ChoiceField, NumberField, TextField } from "../parts/form/fields.tsx";
-import { type Form, useForm } from "../parts/form/form.ts";
-import { NamesField } from "../parts/form/names-field.tsx";
-import { FormEnd } from "../parts/form/outcome.tsx";
+import { ClauseField } from "../clause/clause-field.tsx";
+import { searchClauses } from "../clause/search-clause.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
+import { CheckField, ChoiceField, NumberField, TextField } from "../form/fields.tsx";
+import { useForm } from "../form/form.ts";
+import { NamesField } from "../form/names-field.tsx";
+import { FormEnd } from "../form/outcome.tsx";
 import { FormPreview } from "./form-preview.tsx";
 import { draftOf } from "./one.ts";
-import { ScheduleFields } from "./schedule-fields.tsx";
+import { ScheduleFields, type WindowFormState } from "./schedule-fields.tsx";
 
 const rules = clientOf(RuleService);
-
-/** The form of a window. */
-export type WindowFormState = Form<typeof MaintenanceWindowSchema>;
 
 interface WindowFormProps {
   readonly stored: MaintenanceWindow;

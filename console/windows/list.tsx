@@ -3,17 +3,16 @@ import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { MaintenanceRuns } from "#gen/belfry/maintenance/v1/maintenance_run_pb.ts";
 import type { MaintenanceWindow } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
-import type { PageInfo } from "#gen/belfry/paging/v1/paging_pb.ts";
-import { address, goTo, linkTo, setParameters } from "../frame/address.ts";
-import { clientOf } from "../frame/calls.ts";
-import { may } from "../frame/session.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { useLaterPages } from "../parts/later-pages.ts";
-import { narrow } from "../parts/narrow.ts";
-import { Empty, Problem } from "../parts/problem.tsx";
-import { type Column, Table } from "../parts/table.tsx";
-import { Time } from "../parts/time.tsx";
-import { TroubleMark } from "../parts/trouble.tsx";
+import { address, linkTo } from "../data/address.ts";
+import { clientOf } from "../data/calls.ts";
+import { useList } from "../data/list.ts";
+import { may } from "../data/session.ts";
+import type { Column } from "../ui/column.ts";
+import { ListScreen } from "../ui/list-screen.tsx";
+import { nameColumn } from "../ui/name-column.tsx";
+import { narrow } from "../ui/narrow.ts";
+import { Time } from "../ui/time.tsx";
+import { TroubleMark } from "../ui/trouble.tsx";
 import { recurrenceWords } from "./recurrence-words.ts";
 import { Timeline, WeeksChoice, weeksHere } from "./timeline.tsx";
 import { WindowState } from "./words.tsx";
@@ -35,9 +34,8 @@ interface Asked {
 }
 
 /** The windows of one page, each with its runs. */
-async function readPage({ text, start, end }: Asked, cursor: string, signal?: AbortSignal) {
+async function readPage({ text, start, end }: Asked, cursor: string, options: { signal?: AbortSignal }) {
   const pageInput = { limit: pageSize, cursor };
-  const options = signal ? { signal } : {};
   const named = create(ClauseSchema, {
     filter: { field: "name", operation: Operation.OP_CONTAINS, value: { kind: { case: "stringValue", value: text } } },
   });
@@ -49,21 +47,13 @@ async function readPage({ text, start, end }: Asked, cursor: string, signal?: Ab
   const timeRange = { start: BigInt(start), end: BigInt(end) };
   const known = ids.length === 0 ? [] : (await windows.listMaintenanceRuns({ ids, timeRange }, options)).windows;
   const runs = new Map(known.map((each) => [each.id, each]));
-  return { pageInfo, rows: maintWindows.map((window): Row => ({ window, runs: runs.get(window.id) })) };
+  const rows = maintWindows.map((window): Row => ({ window, runs: runs.get(window.id) }));
+  return { rows, next: pageInfo?.hasNext ? pageInfo.endCursor : "", total: Number(pageInfo?.totalCount ?? 0n) };
 }
-
-const nextOf = (info: PageInfo | undefined) => (info?.hasNext ? info.endCursor : "");
 
 const columns: readonly Column<Row>[] = [
   { key: "state", label: "State", width: "100px", line: 1, cell: ({ window }) => <WindowState window={window} /> },
-  {
-    key: "name",
-    label: "Name",
-    width: "minmax(140px, 1fr)",
-    line: 1,
-    cell: ({ window }) => <strong>{window.name}</strong>,
-    title: ({ window }) => window.name,
-  },
+  nameColumn("Name", "minmax(140px, 1fr)", ({ window }) => window.name),
   {
     key: "recurrence",
     label: "Runs",
@@ -96,78 +86,48 @@ const columns: readonly Column<Row>[] = [
 
 /** All windows, along the weeks to come and as a list. */
 export function WindowList() {
-  const answer = useAnswer(async (signal) => {
+  const list = useList(() => {
     const start = Date.now();
-    const asked = { text: address.value.parameters.get("text") ?? "", start, end: start + weeksHere() * weekMs };
-    return { asked, page: await readPage(asked, "", signal) };
-  });
-  const { value, loading, failure, again } = answer.value;
-  const later = useLaterPages(value, nextOf(value?.page.pageInfo), async ({ asked }, cursor) => {
-    const { rows, pageInfo } = await readPage(asked, cursor);
-    return { rows, next: nextOf(pageInfo) };
-  });
-  const rows = [...(value?.page.rows ?? []), ...later.rows];
-  const total = Number(value?.page.pageInfo?.totalCount ?? 0n);
-  const text = address.value.parameters.get("text") ?? "";
+    return { text: address.value.parameters.get("text") ?? "", start, end: start + weeksHere() * weekMs };
+  }, readPage);
+  const { asked, rows } = list;
   return (
-    <div class="screen">
-      <div class="screen-head">
-        <h1>Windows</h1>
-        <p class="count" role="status">
-          {loading ? "Loading…" : value && `${total.toLocaleString("en")} ${total === 1 ? "window" : "windows"}`}
+    <ListScreen
+      title="Windows"
+      list={list}
+      counted={["window", "windows"]}
+      filter="Part of the name"
+      tools={<WeeksChoice />}
+      make={may(MaintenanceWindowService.method.createMaintenanceWindow) && ["New window", linkTo(["windows", "new"])]}
+      none="There are no maintenance windows."
+      noMatch="No window has this in its name."
+      about={
+        <p>
+          A window gives its entities another production state for a while, once or again and again, and rules can keep
+          silent about them meanwhile. A person makes one here, or a program by the API.
         </p>
-        <div class="tools">
-          <input
-            type="search"
-            aria-label="Part of the name"
-            placeholder="Part of the name"
-            value={text}
-            onInput={({ currentTarget }) => setParameters({ text: currentTarget.value }, false)}
+      }
+      above={
+        asked &&
+        rows.length > 0 && (
+          <Timeline
+            label="The weeks to come"
+            start={asked.start}
+            end={asked.end}
+            named
+            rows={rows.map(({ window: { id, name }, runs }) => ({
+              id,
+              name,
+              runs: runs?.runs ?? [],
+              more: runs?.more ?? false,
+            }))}
           />
-          <WeeksChoice />
-          {may(MaintenanceWindowService.method.createMaintenanceWindow) && (
-            <a class="button" href={linkTo(["windows", "new"])}>
-              New window
-            </a>
-          )}
-        </div>
-      </div>
-      <Problem failure={failure} again={again} />
-      <Problem failure={later.failure} again={later.again} />
-      {rows.length === 0 && value ? (
-        <Empty title={text === "" ? "There are no maintenance windows." : "No window has this in its name."}>
-          <p>
-            A window gives its entities another production state for a while, once or again and again, and rules can
-            keep silent about them meanwhile. A person makes one here, or a program by the API.
-          </p>
-        </Empty>
-      ) : (
-        value && (
-          <>
-            <Timeline
-              label="The weeks to come"
-              start={value.asked.start}
-              end={value.asked.end}
-              named
-              rows={rows.map(({ window: { id, name }, runs }) => ({
-                id,
-                name,
-                runs: runs?.runs ?? [],
-                more: runs?.more ?? false,
-              }))}
-            />
-            <Table
-              label="Maintenance windows"
-              rows={rows}
-              columns={columns}
-              rowKey={({ window }) => window.id}
-              open={({ window }) => goTo(linkTo(["windows", window.id]))}
-              total={total}
-              more={() => void later.more()}
-            />
-          </>
         )
-      )}
-    </div>
+      }
+      label="Maintenance windows"
+      columns={columns}
+      rowKey={({ window }) => window.id}
+      hrefOf={({ window }) => linkTo(["windows", window.id])}
+    />
   );
 }

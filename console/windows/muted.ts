@@ -11,7 +11,7 @@ import {
   ExplainNotificationResponse_Outcome as Outcome,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { clientOf } from "../frame/calls.ts";
+import { clientOf } from "../data/calls.ts";
 
 const rules = clientOf(RuleService);
 const events = clientOf(EventQueryService);

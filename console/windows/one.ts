@@ -6,10 +6,10 @@ import {
   WindowQuerySchema,
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
-import { clientOf } from "../frame/calls.ts";
-import { say } from "../frame/notice.tsx";
-import { forgetDraft } from "../parts/form/kept-draft.ts";
-import { sameWritten } from "../parts/form/written.ts";
+import { clientOf } from "../data/calls.ts";
+import { say } from "../data/notice.ts";
+import { forgetDraft } from "../form/kept-draft.ts";
+import { sameWritten } from "../form/written.ts";
 
 const windows = clientOf(MaintenanceWindowService);
 

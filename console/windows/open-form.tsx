@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { MaintenanceWindowSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import { goTo, linkTo } from "../frame/address.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { Problem } from "../parts/problem.tsx";
-import { zoneName } from "../parts/time.tsx";
+import { goTo, linkTo } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
+import { Problem } from "../ui/problem.tsx";
+import { zoneName } from "../ui/time.tsx";
 import { WindowForm } from "./form.tsx";
 import { createWindow, readWindow, replaceWindow } from "./one.ts";
 

@@ -1,7 +1,7 @@
 import type { Value } from "@bufbuild/protobuf/wkt";
 import type { MaintenanceWindow, Recurrence, Schedule } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { RunMode } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import { durationText } from "../parts/time.tsx";
+import { durationText } from "../ui/time.tsx";
 import { clockText } from "./zone-clock.ts";
 
 export const dayNames = [

@@ -2,16 +2,20 @@ import { clone, create } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import {
+  type MaintenanceWindowSchema,
   type Recurrence,
   RecurrenceSchema,
   type Schedule,
   ScheduleSchema,
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import { DurationField } from "../parts/form/duration-field.tsx";
-import { ChoiceField, Field, FieldErrors, NumberField, TextField } from "../parts/form/fields.tsx";
-import type { WindowFormState } from "./form.tsx";
+import { DurationField } from "../form/duration-field.tsx";
+import { ChoiceField, Field, FieldErrors, NumberField, TextField } from "../form/fields.tsx";
+import type { Form } from "../form/form.ts";
 import { dayNames, daysOf, monthNames, partText } from "./recurrence-words.ts";
 import { clockText, momentOf } from "./zone-clock.ts";
+
+/** The form of a window. */
+export type WindowFormState = Form<typeof MaintenanceWindowSchema>;
 
 const zones = Intl.supportedValuesOf("timeZone");
 

@@ -1,4 +1,4 @@
-import { address } from "../frame/address.ts";
+import { address } from "../data/address.ts";
 import { WindowList } from "./list.tsx";
 import { ChangedWindow, NewWindow } from "./open-form.tsx";
 import { OneWindow } from "./window.tsx";

@@ -1,11 +1,11 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type MaintenanceWindow, RunState } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import type { PreviewMaintenanceWindowResponse } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
-import { linkTo } from "../frame/address.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { useLaterPages } from "../parts/later-pages.ts";
-import { Problem } from "../parts/problem.tsx";
-import { Time } from "../parts/time.tsx";
+import { linkTo } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
+import { useLaterPages } from "../data/later-pages.ts";
+import { Problem } from "../ui/problem.tsx";
+import { Time } from "../ui/time.tsx";
 import { lookBack, lookedDays, type Muted, mutingRules, occurrencesMax, readMuted, rulesMax } from "./muted.ts";
 import { UnmutedRules } from "./unmuted.tsx";
 

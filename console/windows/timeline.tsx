@@ -1,7 +1,7 @@
 import { useComputed } from "@preact/signals";
 import type { MaintenanceRun } from "#gen/belfry/maintenance/v1/maintenance_run_pb.ts";
-import { address, linkTo, setParameters } from "../frame/address.ts";
-import { zoneName } from "../parts/time.tsx";
+import { address, linkTo, setParameters } from "../data/address.ts";
+import { zoneName } from "../ui/time.tsx";
 import { runText } from "./words.tsx";
 
 const dayMs = 86_400_000;

@@ -1,5 +1,5 @@
 import type { PreviewMaintenanceWindowResponse } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
-import { linkTo } from "../frame/address.ts";
+import { linkTo } from "../data/address.ts";
 
 /** The rules that notify about entities of a window all the same. */
 export function UnmutedRules({ preview }: { preview: PreviewMaintenanceWindowResponse }) {

@@ -9,17 +9,17 @@ import {
   MaintenanceWindowService,
   type PreviewMaintenanceWindowResponse,
 } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
+import { searchClauses } from "../clause/search-clause.ts";
+import { clauseWords } from "../clause/words.ts";
+import { goTo, linkTo } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf, type Failure, failureOf } from "../data/calls.ts";
+import { may } from "../data/session.ts";
 import { stateText } from "../entities/states.ts";
-import { goTo, linkTo } from "../frame/address.ts";
-import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
-import { may } from "../frame/session.ts";
-import { useAnswer } from "../parts/answer.ts";
-import { AskFirst } from "../parts/ask-first.tsx";
-import { searchClauses } from "../parts/clause/search-clause.ts";
-import { clauseWords } from "../parts/clause/words.ts";
-import { Problem } from "../parts/problem.tsx";
-import { Time } from "../parts/time.tsx";
-import { Trouble } from "../parts/trouble.tsx";
+import { AskFirst } from "../ui/ask-first.tsx";
+import { Problem } from "../ui/problem.tsx";
+import { Time } from "../ui/time.tsx";
+import { Trouble } from "../ui/trouble.tsx";
 import { ClockChangeCard, RunTable } from "./clock-change.tsx";
 import { EntitiesCard } from "./entities.tsx";
 import { deleteWindow, endNow, readWindow, startNow } from "./one.ts";

@@ -132,7 +132,7 @@ describe("what an address holds", () => {
     setParameters(changes: Record<string, string | undefined>, asStep?: boolean): void;
     address: { value: { path: readonly string[]; parameters: URLSearchParams } };
   }
-  const of = async () => (await import(new URL("../../console/frame/address.ts", import.meta.url).pathname)) as Address;
+  const of = async () => (await import(new URL("../../console/data/address.ts", import.meta.url).pathname)) as Address;
 
   onPage("is read as it was written, whatever the names are", async (page: DomPage) => {
     const { linkTo, listText, listOf, address } = await of();

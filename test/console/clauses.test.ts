@@ -2,9 +2,9 @@ import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { TriggerClauseSchema } from "#gen/belfry/clause/v1/trigger_clause_pb.ts";
-import { clauseOfDraft, conditionCount, draftOf, type Places } from "../../console/parts/clause/draft.ts";
-import { searchClauses } from "../../console/parts/clause/search-clause.ts";
-import { triggerClauses } from "../../console/parts/clause/trigger-clause.ts";
+import { clauseOfDraft, conditionCount, draftOf, type Places } from "../../console/clause/draft.ts";
+import { searchClauses } from "../../console/clause/search-clause.ts";
+import { triggerClauses } from "../../console/clause/trigger-clause.ts";
 
 const severity = { field: "severity", value: { stringVal: "SEVERITY_ERROR" } };
 const name = { field: "name", value: "disk" };

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 
 /** Modules of the console are written for a browser, whose types the tests do not have. */
 const load = (path: string) => import(`../../console/${path}`);
-const { linkTo } = await load("frame/address.ts");
-const { csvLine } = await load("parts/download.ts");
+const { linkTo } = await load("data/address.ts");
+const { csvLine } = await load("data/download.ts");
 
 test("a link keeps names and parameters apart, whatever is in them", () => {
   expect(linkTo(["entities", "a/b?c"], { search: "d&e=f#" })).toBe("#/entities/a%2Fb%3Fc?search=d%26e%3Df%23");

@@ -395,14 +395,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a name with a slash leads to another screen",
-    file: "console/frame/address.ts",
+    file: "console/data/address.ts",
     text: 'path.map(encodeURIComponent).join("/")',
     replacement: 'path.join("/")',
     tests: ["test/console/links-and-files.test.ts"],
   },
   {
     name: "a cell of an export is a formula",
-    file: "console/parts/download.ts",
+    file: "console/data/download.ts",
     text: "[=+\\-@＝＋－＠]",
     replacement: "[+\\-@＝＋－＠]",
     tests: ["test/console/links-and-files.test.ts"],

@@ -169,7 +169,7 @@ function install(pageUrl: () => string): () => void {
 async function load(): Promise<Console> {
   const of = async (path: string) =>
     (await import(new URL(`../../console/${path}`, import.meta.url).pathname)) as Console;
-  const modules = await Promise.all(["frame/start.ts", "frame/calls.ts", "frame/session.ts", "draw.tsx"].map(of));
+  const modules = await Promise.all(["frame/start.ts", "data/calls.ts", "data/session.ts", "draw.tsx"].map(of));
   return Object.assign({}, ...modules.map((each) => ({ ...each })));
 }
 

@@ -1,4 +1,4 @@
-import { address } from "../../frame/address.ts";
+import { address } from "../../data/address.ts";
 import { DestinationList } from "./list.tsx";
 import { NewDestination } from "./new.tsx";
 import { OneDestination } from "./one.tsx";

@@ -7,16 +7,16 @@ import {
   type DestinationType,
 } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
-import { goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { say } from "../../frame/notice.tsx";
-import { may } from "../../frame/session.ts";
-import { AboutFields } from "../../parts/form/about-fields.tsx";
-import { ChoiceField, NumberField, TextField } from "../../parts/form/fields.tsx";
-import { blank, type Form, useForm } from "../../parts/form/form.ts";
-import { FormEnd } from "../../parts/form/outcome.tsx";
-import { sameSecrets, storedSecret } from "../../parts/form/secrets.ts";
-import { ShownOnce } from "../../parts/shown-once.tsx";
+import { goTo, linkTo } from "../../data/address.ts";
+import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
+import { may } from "../../data/session.ts";
+import { AboutFields } from "../../form/about-fields.tsx";
+import { ChoiceField, NumberField, TextField } from "../../form/fields.tsx";
+import { blank, type Form, useForm } from "../../form/form.ts";
+import { FormEnd } from "../../form/outcome.tsx";
+import { sameSecrets, storedSecret } from "../../form/secrets.ts";
+import { ShownOnce } from "../../ui/shown-once.tsx";
 import type { KindName } from "./kinds/kind.ts";
 import { emptyType, kindNames, kindOf } from "./kinds.ts";
 import { TestOfDestination } from "./test-panel.tsx";

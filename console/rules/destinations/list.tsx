@@ -1,13 +1,13 @@
 import type { Destination } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
-import { address, goTo, linkTo, setParameters } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { useLaterPages } from "../../parts/later-pages.ts";
-import { Empty, Problem } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { TextFilters } from "../../parts/text-filters.tsx";
+import { address, linkTo } from "../../data/address.ts";
+import { clientOf } from "../../data/calls.ts";
+import { useList } from "../../data/list.ts";
+import { may } from "../../data/session.ts";
+import { type Column, textColumn } from "../../ui/column.ts";
+import { ListScreen } from "../../ui/list-screen.tsx";
+import { nameColumn } from "../../ui/name-column.tsx";
+import { ChoiceFilter, TextFilters } from "../../ui/text-filters.tsx";
 import { kindNames, kindOf, kindWords } from "./kinds.ts";
 import { DestinationState, stateTone } from "./state.tsx";
 
@@ -16,22 +16,9 @@ const destinations = clientOf(DestinationService);
 const words = ({ type }: Destination) => (type ? kindWords(type) : { word: "", where: "" });
 
 const columns: readonly Column<Destination>[] = [
-  {
-    key: "name",
-    label: "Name",
-    width: "minmax(130px, 1fr)",
-    line: 1,
-    cell: ({ name }) => <strong>{name}</strong>,
-    title: ({ name }) => name,
-  },
+  nameColumn("Name", "minmax(130px, 1fr)", ({ name }) => name),
   { key: "kind", label: "Kind", width: "minmax(120px, 0.8fr)", cell: (row) => words(row).word },
-  {
-    key: "where",
-    label: "Goes to",
-    width: "minmax(140px, 1.4fr)",
-    cell: (row) => words(row).where,
-    title: (row) => words(row).where,
-  },
+  textColumn("where", "Goes to", "minmax(140px, 1.4fr)", (row) => words(row).where),
   {
     key: "rules",
     line: 0,
@@ -64,84 +51,50 @@ const texts = [
   ["tags", "Tag"],
 ] as const;
 
-const parameter = (name: string) => address.value.parameters.get(name) ?? "";
+const asked = () => {
+  const { parameters } = address.value;
+  const filters = Object.fromEntries(texts.map(([name]) => [name, parameters.get(name) ?? ""]));
+  return { ...filters, type: parameters.get("type") ?? "", pageSize: 200 };
+};
 
 export function DestinationList() {
-  const answer = useAnswer(async (signal) => {
-    const filters = Object.fromEntries(texts.map(([name]) => [name, parameter(name)]));
-    const asked = { ...filters, type: parameter("type"), pageSize: 200 };
-    return { asked, page: await destinations.listDestinations(asked, { signal }) };
+  const list = useList(asked, async (query, pageToken, options) => {
+    const page = await destinations.listDestinations({ ...query, pageToken }, options);
+    return { rows: page.destinations, next: page.nextPageToken, total: Number(page.totalCount) };
   });
-  const { value, loading, failure, again } = answer.value;
-  const later = useLaterPages(value, value?.page.nextPageToken ?? "", async ({ asked }, pageToken) => {
-    const page = await destinations.listDestinations({ ...asked, pageToken });
-    return { rows: page.destinations, next: page.nextPageToken };
-  });
-  const rows = [...(value?.page.destinations ?? []), ...later.rows];
-  const total = Number(value?.page.totalCount ?? 0n);
   return (
-    <>
-      <div class="screen-head">
-        <h1>Destinations</h1>
-        <p class="count" role="status">
-          {loading ? "Loading…" : `${total.toLocaleString("en")} in all`}
+    <ListScreen
+      title="Destinations"
+      list={list}
+      tools={
+        <>
+          <ChoiceFilter
+            name="type"
+            label="Kind"
+            any="Any kind"
+            choices={kindNames.map((name) => [name, kindOf(name).word])}
+          />
+          <TextFilters texts={texts} />
+        </>
+      }
+      make={
+        may(DestinationService.method.createDestination) && [
+          "New destination",
+          linkTo(["rules", "destinations"], { new: "1" }),
+        ]
+      }
+      none="There are no destinations yet."
+      noMatch="No destination matches these filters."
+      about={
+        <p>
+          A destination says where notifications go: an e-mail address, a chat, a paging service, a webhook. It gets
+          something once a rule names it.
         </p>
-        <div class="tools">
-          <Filters />
-          {may(DestinationService.method.createDestination) && (
-            <a class="button" href={linkTo(["rules", "destinations"], { new: "1" })}>
-              New destination
-            </a>
-          )}
-        </div>
-      </div>
-      <Problem failure={failure} again={again} />
-      <Problem failure={later.failure} again={later.again} />
-      {rows.length === 0 && value ? (
-        <Empty
-          title={
-            address.value.parameters.size > 0
-              ? "No destination matches these filters."
-              : "There are no destinations yet."
-          }
-        >
-          <p>
-            A destination says where notifications go: an e-mail address, a chat, a paging service, a webhook. It gets
-            something once a rule names it.
-          </p>
-        </Empty>
-      ) : (
-        <Table
-          label="Destinations"
-          rows={rows}
-          columns={columns}
-          rowKey={({ name }) => name}
-          open={({ name }) => goTo(linkTo(["rules", "destinations", name]))}
-          total={total}
-          more={() => void later.more()}
-          tone={stateTone}
-        />
-      )}
-    </>
-  );
-}
-
-function Filters() {
-  return (
-    <>
-      <select
-        aria-label="Kind"
-        value={parameter("type")}
-        onChange={({ currentTarget }) => setParameters({ type: currentTarget.value })}
-      >
-        <option value="">Any kind</option>
-        {kindNames.map((name) => (
-          <option key={name} value={name}>
-            {kindOf(name).word}
-          </option>
-        ))}
-      </select>
-      <TextFilters texts={texts} />
-    </>
+      }
+      columns={columns}
+      rowKey={({ name }) => name}
+      hrefOf={({ name }) => linkTo(["rules", "destinations", name])}
+      tone={stateTone}
+    />
   );
 }

@@ -1,4 +1,4 @@
-import { goTo, linkTo } from "../../frame/address.ts";
+import { goTo, linkTo } from "../../data/address.ts";
 import { DestinationForm } from "./form.tsx";
 
 export function NewDestination() {

@@ -3,9 +3,9 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Destination, DestinationSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
-import { clientOf, failureOf, isCancelled } from "../../frame/calls.ts";
-import type { Form } from "../../parts/form/form.ts";
-import { nowMs, Time } from "../../parts/time.tsx";
+import { clientOf, failureOf, isCancelled } from "../../data/calls.ts";
+import type { Form } from "../../form/form.ts";
+import { nowMs, Time } from "../../ui/time.tsx";
 import { kindOf } from "./kinds.ts";
 
 const destinations = clientOf(DestinationService);

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
-import { clientOf, failureOf } from "../../frame/calls.ts";
-import { may } from "../../frame/session.ts";
+import { clientOf, failureOf } from "../../data/calls.ts";
+import { may } from "../../data/session.ts";
 
 const destinations = clientOf(DestinationService);
 

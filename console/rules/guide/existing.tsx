@@ -1,5 +1,5 @@
-import { useAnswer } from "../../parts/answer.ts";
-import { Problem } from "../../parts/problem.tsx";
+import { useAnswer } from "../../data/answer.ts";
+import { Problem } from "../../ui/problem.tsx";
 
 interface ExistingProps {
   readonly label: string;

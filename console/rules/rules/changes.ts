@@ -1,11 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { say } from "../../frame/notice.tsx";
-import { forgetDraft } from "../../parts/form/kept-draft.ts";
-import { maskOfAll } from "../../parts/form/written.ts";
+import { goTo, linkTo } from "../../data/address.ts";
+import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
+import { forgetDraft } from "../../form/kept-draft.ts";
+import { maskOfAll } from "../../form/written.ts";
 
 const rules = clientOf(RuleService);
 

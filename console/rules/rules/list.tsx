@@ -2,15 +2,15 @@ import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { address, goTo, linkTo, setParameters } from "../../frame/address.ts";
-import { clientOf, type Failure, failureOf } from "../../frame/calls.ts";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { useLaterPages } from "../../parts/later-pages.ts";
-import { Empty, Problem } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { TextFilters } from "../../parts/text-filters.tsx";
-import { TroubleMark } from "../../parts/trouble.tsx";
+import { address, linkTo } from "../../data/address.ts";
+import { clientOf, type Failure, failureOf } from "../../data/calls.ts";
+import { useList } from "../../data/list.ts";
+import { may } from "../../data/session.ts";
+import type { Column } from "../../ui/column.ts";
+import { ListScreen } from "../../ui/list-screen.tsx";
+import { nameColumn } from "../../ui/name-column.tsx";
+import { ChoiceFilter, TextFilters } from "../../ui/text-filters.tsx";
+import { TroubleMark } from "../../ui/trouble.tsx";
 import { switchRule } from "./changes.ts";
 
 const rules = clientOf(RuleService);
@@ -44,14 +44,7 @@ function columnsOf(changed: () => void, failed: (failure: Failure | undefined) =
       line: 1,
       cell: ({ name, enabled }) => <Switch name={name} enabled={enabled} changed={changed} failed={failed} />,
     },
-    {
-      key: "name",
-      label: "Name",
-      width: "minmax(130px, 1.2fr)",
-      line: 1,
-      cell: ({ name }) => <strong>{name}</strong>,
-      title: ({ name }) => name,
-    },
+    nameColumn("Name", "minmax(130px, 1.2fr)", ({ name }) => name),
     {
       key: "triggers",
       label: "Triggers",
@@ -122,66 +115,53 @@ function Switch(props: {
 }
 
 export function RuleList() {
-  const answer = useAnswer(async (signal) => {
-    const filters = asked();
-    return { filters, page: await rules.listRules(filters, { signal }) };
-  });
-  const { value, loading, failure, again } = answer.value;
-  const later = useLaterPages(value, value?.page.nextPageToken ?? "", async ({ filters }, pageToken) => {
-    const page = await rules.listRules({ ...filters, pageToken });
-    return { rows: page.rules, next: page.nextPageToken };
+  const list = useList(asked, async (query, pageToken, options) => {
+    const page = await rules.listRules({ ...query, pageToken }, options);
+    return { rows: page.rules, next: page.nextPageToken, total: Number(page.totalCount) };
   });
   const switching = useSignal<Failure | undefined>(undefined);
   // The same columns each time, so that rows that are as they were are not drawn again.
   const columns = useMemo(
     () =>
-      columnsOf(again, (each) => {
+      columnsOf(list.again, (each) => {
         switching.value = each;
       }),
     [],
   );
-  const rows = [...(value?.page.rules ?? []), ...later.rows];
-  const total = Number(value?.page.totalCount ?? 0n);
   return (
-    <>
-      <div class="screen-head">
-        <h1>Rules</h1>
-        <p class="count" role="status">
-          {loading && !value ? "Loading…" : `${total.toLocaleString("en")} in all`}
-        </p>
-        <div class="tools">
-          <Filters />
-          {may(RuleService.method.createRule) && (
-            <a class="button" href={linkTo(["rules", "rules"], { new: "1" })}>
-              New rule
-            </a>
-          )}
-        </div>
-      </div>
-      <Problem failure={failure ?? switching.value} again={failure && again} />
-      <Problem failure={later.failure} again={later.again} />
-      {rows.length === 0 && value ? (
-        <NoRules />
-      ) : (
-        <Table
-          label="Rules"
-          rows={rows}
-          columns={columns}
-          rowKey={({ name }) => name}
-          open={({ name }) => goTo(linkTo(["rules", "rules", name]))}
-          total={total}
-          more={() => void later.more()}
-          tone={({ trouble }) => (trouble === "" ? "" : "critical")}
-        />
-      )}
-    </>
+    <ListScreen
+      title="Rules"
+      list={list}
+      failure={switching.value}
+      tools={
+        <>
+          <ChoiceFilter
+            name="enabled"
+            label="On or off"
+            any="On and off"
+            choices={[
+              ["true", "On"],
+              ["false", "Off"],
+            ]}
+          />
+          <TextFilters texts={texts} />
+        </>
+      }
+      make={may(RuleService.method.createRule) && ["New rule", linkTo(["rules", "rules"], { new: "1" })]}
+      none="There are no rules yet: no one is notified of anything."
+      noMatch="No rule matches these filters."
+      about={address.value.parameters.size === 0 && <FirstRule />}
+      columns={columns}
+      rowKey={({ name }) => name}
+      hrefOf={({ name }) => linkTo(["rules", "rules", name])}
+      tone={({ trouble }) => (trouble === "" ? "" : "critical")}
+    />
   );
 }
 
-function NoRules() {
-  if (address.value.parameters.size > 0) return <Empty title="No rule matches these filters." />;
+function FirstRule() {
   return (
-    <Empty title="There are no rules yet: no one is notified of anything.">
+    <>
       <p>A rule joins triggers, which say what counts, with destinations, which say where it goes.</p>
       {may(RuleService.method.createRule) && (
         <p>
@@ -190,23 +170,6 @@ function NoRules() {
           </a>
         </p>
       )}
-    </Empty>
-  );
-}
-
-function Filters() {
-  return (
-    <>
-      <select
-        aria-label="On or off"
-        value={parameter("enabled")}
-        onChange={({ currentTarget }) => setParameters({ enabled: currentTarget.value })}
-      >
-        <option value="">On and off</option>
-        <option value="true">On</option>
-        <option value="false">Off</option>
-      </select>
-      <TextFilters texts={texts} />
     </>
   );
 }

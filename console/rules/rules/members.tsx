@@ -1,12 +1,12 @@
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import type { RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
-import { linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import type { Form } from "../../parts/form/form.ts";
-import { NamesField } from "../../parts/form/names-field.tsx";
-import { Problem } from "../../parts/problem.tsx";
+import { linkTo } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf } from "../../data/calls.ts";
+import type { Form } from "../../form/form.ts";
+import { NamesField } from "../../form/names-field.tsx";
+import { Problem } from "../../ui/problem.tsx";
 
 const triggers = clientOf(TriggerService);
 const destinations = clientOf(DestinationService);

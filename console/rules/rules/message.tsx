@@ -2,8 +2,8 @@ import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import type { TemplateVariable } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { Field } from "../../parts/form/fields.tsx";
-import type { Form } from "../../parts/form/form.ts";
+import { Field } from "../../form/fields.tsx";
+import type { Form } from "../../form/form.ts";
 import type { Preview } from "./rendering.ts";
 
 /** The message, and the names that can be put into it where the cursor stands. */

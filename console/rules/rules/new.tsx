@@ -2,11 +2,11 @@ import { clone } from "@bufbuild/protobuf";
 import { useMemo } from "preact/hooks";
 import { RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { blank } from "../../parts/form/form.ts";
-import { Problem } from "../../parts/problem.tsx";
+import { goTo, linkTo } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf } from "../../data/calls.ts";
+import { blank } from "../../form/form.ts";
+import { Problem } from "../../ui/problem.tsx";
 import { RuleForm } from "./form.tsx";
 
 const rules = clientOf(RuleService);

@@ -1,11 +1,11 @@
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { AskFirst } from "../../parts/ask-first.tsx";
-import { oneOrNull } from "../../parts/one-or-null.ts";
-import { Problem } from "../../parts/problem.tsx";
+import { linkTo } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf } from "../../data/calls.ts";
+import { oneOrNull } from "../../data/one-or-null.ts";
+import { may } from "../../data/session.ts";
+import { AskFirst } from "../../ui/ask-first.tsx";
+import { Problem } from "../../ui/problem.tsx";
 import { deleteRule, draftOf } from "./changes.ts";
 import { RuleForm } from "./form.tsx";
 

@@ -1,11 +1,11 @@
 import { useSignal } from "@preact/signals";
 import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import type { PreviewMessageResponse } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { linkTo, setParameters } from "../../data/address.ts";
 import { Explanation } from "../../deliveries/explanation.tsx";
 import { severityOf } from "../../events/words.tsx";
-import { linkTo, setParameters } from "../../frame/address.ts";
-import { Problem } from "../../parts/problem.tsx";
-import { agoText } from "../../parts/time.tsx";
+import { Problem } from "../../ui/problem.tsx";
+import { agoText } from "../../ui/time.tsx";
 import { type Preview, renderedMax } from "./rendering.ts";
 import type { Subjects } from "./subjects.ts";
 

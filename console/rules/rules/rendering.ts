@@ -1,10 +1,10 @@
 import { useSignal } from "@preact/signals";
 import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { type PreviewMessageResponse, RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { address } from "../../frame/address.ts";
-import { clientOf, type Failure } from "../../frame/calls.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { useSettled } from "../../parts/settled.ts";
+import { address } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf, type Failure } from "../../data/calls.ts";
+import { useSettled } from "../../data/settled.ts";
 import { findSubjects, type Subjects } from "./subjects.ts";
 
 const rules = clientOf(RuleService);

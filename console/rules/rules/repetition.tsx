@@ -1,7 +1,7 @@
 import { RepeatWhile, type Rule, type RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
-import { DurationField } from "../../parts/form/duration-field.tsx";
-import { ChoiceField, FieldErrors } from "../../parts/form/fields.tsx";
-import type { Form } from "../../parts/form/form.ts";
+import { DurationField } from "../../form/duration-field.tsx";
+import { ChoiceField, FieldErrors } from "../../form/fields.tsx";
+import type { Form } from "../../form/form.ts";
 
 /** The ways to repeat, each as the two fields of a rule that say it. */
 const ways = {

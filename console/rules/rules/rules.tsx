@@ -1,4 +1,4 @@
-import { address } from "../../frame/address.ts";
+import { address } from "../../data/address.ts";
 import { RuleList } from "./list.tsx";
 import { NewRule } from "./new.tsx";
 import { OneRule } from "./one.tsx";

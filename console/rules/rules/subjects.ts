@@ -3,7 +3,7 @@ import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Event, Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQuerySchema, EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
-import { clientOf } from "../../frame/calls.ts";
+import { clientOf } from "../../data/calls.ts";
 
 const triggers = clientOf(TriggerService);
 const events = clientOf(EventQueryService);

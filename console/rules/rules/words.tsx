@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { RepeatWhile, type Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
-import { linkTo } from "../../frame/address.ts";
+import { linkTo } from "../../data/address.ts";
 
 const units = [
   ["day", 86_400],

@@ -2,10 +2,10 @@ import { create, fromJsonString } from "@bufbuild/protobuf";
 import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { type MetricThresholdSource, MetricThresholdSourceSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { type PlotSeries, periodOf, readSeries } from "../../data/series.ts";
 import { allOf } from "../../events/query.ts";
-import { timesOf } from "../../parts/plot.tsx";
-import { type PlotSeries, periodOf, readSeries } from "../../parts/series.ts";
-import { endsOf } from "../../parts/time-range.tsx";
+import { timesOf } from "../../ui/plot.tsx";
+import { endsOf } from "../../ui/time-range.tsx";
 import { clauseText, findEntities } from "./names.ts";
 
 /** How many entities are asked, how many at once, and how many series of each. */

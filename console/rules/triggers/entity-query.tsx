@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { type Query, QuerySchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { ClauseField } from "../../parts/clause/clause-field.tsx";
-import { searchClauses } from "../../parts/clause/search-clause.ts";
-import type { Form } from "../../parts/form/form.ts";
+import { ClauseField } from "../../clause/clause-field.tsx";
+import { searchClauses } from "../../clause/search-clause.ts";
+import type { Form } from "../../form/form.ts";
 
 interface EntityQueryProps {
   readonly form: Form<typeof TriggerSchema>;

@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { type EventSource, EventSourceSchema, type TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { ClauseField } from "../../parts/clause/clause-field.tsx";
-import type { ClauseErrors } from "../../parts/clause/conditions.tsx";
-import { triggerClauses } from "../../parts/clause/trigger-clause.ts";
-import type { Form } from "../../parts/form/form.ts";
-import { MatchersField } from "../../parts/form/matchers-field.tsx";
+import { ClauseField } from "../../clause/clause-field.tsx";
+import type { ClauseErrors } from "../../clause/conditions.tsx";
+import { triggerClauses } from "../../clause/trigger-clause.ts";
+import type { Form } from "../../form/form.ts";
+import { MatchersField } from "../../form/matchers-field.tsx";
 
 interface EventFieldsProps {
   readonly form: Form<typeof TriggerSchema>;

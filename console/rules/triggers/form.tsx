@@ -11,15 +11,15 @@ import {
   TriggerTypeSchema,
 } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
-import { address, goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { say } from "../../frame/notice.tsx";
-import { may } from "../../frame/session.ts";
-import { AboutFields } from "../../parts/form/about-fields.tsx";
-import { ChoiceField, TextField } from "../../parts/form/fields.tsx";
-import { type Form, useForm } from "../../parts/form/form.ts";
-import { FormEnd } from "../../parts/form/outcome.tsx";
-import { maskOfAll } from "../../parts/form/written.ts";
+import { address, goTo, linkTo } from "../../data/address.ts";
+import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
+import { may } from "../../data/session.ts";
+import { AboutFields } from "../../form/about-fields.tsx";
+import { ChoiceField, TextField } from "../../form/fields.tsx";
+import { type Form, useForm } from "../../form/form.ts";
+import { FormEnd } from "../../form/outcome.tsx";
+import { maskOfAll } from "../../form/written.ts";
 import { EventFields } from "./event-source.tsx";
 import { MetricPreview } from "./metric-preview.tsx";
 import { MetricFields } from "./metric-source.tsx";

@@ -1,11 +1,11 @@
 import { toJsonString } from "@bufbuild/protobuf";
 import { type MetricThresholdSource, MetricThresholdSourceSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { setParameters } from "../../frame/address.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { lineClass, Plot } from "../../parts/plot.tsx";
-import { Problem } from "../../parts/problem.tsx";
-import { useSettled } from "../../parts/settled.ts";
-import { TimeRangeChoice } from "../../parts/time-range.tsx";
+import { setParameters } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { useSettled } from "../../data/settled.ts";
+import { lineClass, Plot } from "../../ui/plot.tsx";
+import { Problem } from "../../ui/problem.tsx";
+import { TimeRangeChoice } from "../../ui/time-range.tsx";
 import { type Measured, readAgainstBounds } from "./bounds.ts";
 import { previewRange } from "./preview.tsx";
 

@@ -4,10 +4,10 @@ import {
   MetricThresholdSourceSchema,
   type TriggerSchema,
 } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { ClauseField } from "../../parts/clause/clause-field.tsx";
-import { labelClauses } from "../../parts/clause/search-clause.ts";
-import { NumberField, TextField } from "../../parts/form/fields.tsx";
-import type { Form } from "../../parts/form/form.ts";
+import { ClauseField } from "../../clause/clause-field.tsx";
+import { labelClauses } from "../../clause/search-clause.ts";
+import { NumberField, TextField } from "../../form/fields.tsx";
+import type { Form } from "../../form/form.ts";
 import { EntityQueryField } from "./entity-query.tsx";
 import { useMetricNames } from "./names.ts";
 import { SourceErrors } from "./source-errors.tsx";

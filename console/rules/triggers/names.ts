@@ -4,11 +4,11 @@ import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { readSeries } from "../../parts/series.ts";
-import { useSettled } from "../../parts/settled.ts";
-import { timeRangeOf } from "../../parts/time-range.tsx";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf } from "../../data/calls.ts";
+import { readSeries } from "../../data/series.ts";
+import { useSettled } from "../../data/settled.ts";
+import { timeRangeOf } from "../../ui/time-range.tsx";
 
 const entities = clientOf(EntityService);
 

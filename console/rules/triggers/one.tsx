@@ -1,15 +1,15 @@
 import type { Trigger } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
-import { goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { say } from "../../frame/notice.tsx";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { AskFirst } from "../../parts/ask-first.tsx";
-import { forgetDraft } from "../../parts/form/kept-draft.ts";
-import { oneOrNull } from "../../parts/one-or-null.ts";
-import { Problem } from "../../parts/problem.tsx";
-import { Trouble } from "../../parts/trouble.tsx";
+import { goTo, linkTo } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
+import { oneOrNull } from "../../data/one-or-null.ts";
+import { may } from "../../data/session.ts";
+import { forgetDraft } from "../../form/kept-draft.ts";
+import { AskFirst } from "../../ui/ask-first.tsx";
+import { Problem } from "../../ui/problem.tsx";
+import { Trouble } from "../../ui/trouble.tsx";
 import { RuleLinks } from "../rule-links.tsx";
 import { TriggerForm } from "./form.tsx";
 

@@ -3,15 +3,15 @@ import { useRef } from "preact/hooks";
 import type { Event } from "#gen/belfry/events/v1/event_pb.ts";
 import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { type PreviewTriggerResponse, TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import type { ClauseErrors } from "../../clause/conditions.tsx";
+import { address, linkTo, setParameters } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf, type Failure } from "../../data/calls.ts";
+import { useSettled } from "../../data/settled.ts";
 import { SeverityMark } from "../../events/words.tsx";
-import { address, linkTo, setParameters } from "../../frame/address.ts";
-import { clientOf, type Failure } from "../../frame/calls.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import type { ClauseErrors } from "../../parts/clause/conditions.tsx";
-import { Problem } from "../../parts/problem.tsx";
-import { useSettled } from "../../parts/settled.ts";
-import { Time } from "../../parts/time.tsx";
-import { TimeRangeChoice, timeRangeOf } from "../../parts/time-range.tsx";
+import { Problem } from "../../ui/problem.tsx";
+import { Time } from "../../ui/time.tsx";
+import { TimeRangeChoice, timeRangeOf } from "../../ui/time-range.tsx";
 
 const triggers = clientOf(TriggerService);
 

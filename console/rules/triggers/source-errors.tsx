@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import type { TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import type { Form } from "../../parts/form/form.ts";
+import type { Form } from "../../form/form.ts";
 
 /** What is wrong with a source as a whole; what is wrong within it is shown at its fields. */
 export function SourceErrors({ form, path }: { form: Form<typeof TriggerSchema>; path: string }) {

@@ -4,9 +4,9 @@ import {
   StaleDataSourceSchema,
   type TriggerSchema,
 } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { DurationField } from "../../parts/form/duration-field.tsx";
-import { TextField } from "../../parts/form/fields.tsx";
-import type { Form } from "../../parts/form/form.ts";
+import { DurationField } from "../../form/duration-field.tsx";
+import { TextField } from "../../form/fields.tsx";
+import type { Form } from "../../form/form.ts";
 import { EntityQueryField } from "./entity-query.tsx";
 import { useEventNames, useMetricNames } from "./names.ts";
 import { SourceErrors } from "./source-errors.tsx";

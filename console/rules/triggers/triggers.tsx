@@ -1,4 +1,4 @@
-import { address } from "../../frame/address.ts";
+import { address } from "../../data/address.ts";
 import { TriggerList } from "./list.tsx";
 import { NewTrigger } from "./new.tsx";
 import { OneTrigger } from "./one.tsx";

@@ -1,9 +1,9 @@
 import type { StaleDataSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { linkTo } from "../../frame/address.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { Problem } from "../../parts/problem.tsx";
-import { useSettled } from "../../parts/settled.ts";
-import { Time } from "../../parts/time.tsx";
+import { linkTo } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { useSettled } from "../../data/settled.ts";
+import { Problem } from "../../ui/problem.tsx";
+import { Time } from "../../ui/time.tsx";
 import { clauseText, findEntities } from "./names.ts";
 
 const shownMax = 50;

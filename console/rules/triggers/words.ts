@@ -1,9 +1,9 @@
 import type { Query } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { labelClauses, searchClauses } from "../../parts/clause/search-clause.ts";
-import { triggerClauses } from "../../parts/clause/trigger-clause.ts";
-import { clauseWords } from "../../parts/clause/words.ts";
-import { durationText } from "../../parts/time.tsx";
+import { labelClauses, searchClauses } from "../../clause/search-clause.ts";
+import { triggerClauses } from "../../clause/trigger-clause.ts";
+import { clauseWords } from "../../clause/words.ts";
+import { durationText } from "../../ui/time.tsx";
 
 type Source = NonNullable<TriggerType["source"]["case"]>;
 

@@ -1,14 +1,14 @@
 import type { UserAccount } from "#gen/belfry/users/v1/user_account_pb.ts";
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
-import { address, goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { useLaterPages } from "../../parts/later-pages.ts";
-import { Empty, Problem } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { Time } from "../../parts/time.tsx";
-import { Listing, passesFilter } from "../listing.tsx";
+import { address, linkTo } from "../../data/address.ts";
+import { clientOf } from "../../data/calls.ts";
+import { useList } from "../../data/list.ts";
+import { may } from "../../data/session.ts";
+import { type Column, textColumn } from "../../ui/column.ts";
+import { ListScreen } from "../../ui/list-screen.tsx";
+import { nameColumn } from "../../ui/name-column.tsx";
+import { passesFilter } from "../../ui/text-filters.tsx";
+import { Time } from "../../ui/time.tsx";
 import { NewAccount, OneAccount } from "./account.tsx";
 
 const accounts = clientOf(UserAccountService);
@@ -16,15 +16,8 @@ const accounts = clientOf(UserAccountService);
 const nameOf = ({ firstName, lastName }: UserAccount) => `${firstName} ${lastName}`.trim();
 
 const columns: readonly Column<UserAccount>[] = [
-  {
-    key: "email",
-    label: "E-mail",
-    width: "minmax(180px, 1.5fr)",
-    line: 1,
-    cell: ({ email }) => <strong>{email}</strong>,
-    title: ({ email }) => email,
-  },
-  { key: "name", label: "Name", width: "minmax(120px, 1fr)", line: 2, cell: nameOf, title: nameOf },
+  nameColumn("E-mail", "minmax(180px, 1.5fr)", ({ email }) => email),
+  textColumn("person", "Name", "minmax(120px, 1fr)", nameOf),
   {
     key: "groups",
     label: "Groups",
@@ -51,39 +44,31 @@ export function Accounts() {
 }
 
 function AllAccounts() {
-  const answer = useAnswer((signal) => accounts.listUserAccounts({ pageSize: 500 }, { signal }));
-  const { value, failure, again } = answer.value;
-  const later = useLaterPages(value, value?.nextPageToken ?? "", async (_first, pageToken) => {
-    const page = await accounts.listUserAccounts({ pageSize: 500, pageToken });
-    return { rows: page.users, next: page.nextPageToken };
-  });
-  const all = [...(value?.users ?? []), ...later.rows];
-  const rows = all.filter((account) => passesFilter(account.email, nameOf(account), account.groups.join(" ")));
+  const list = useList(
+    () => ({ pageSize: 500 }),
+    async (query, pageToken, options) => {
+      const page = await accounts.listUserAccounts({ ...query, pageToken }, options);
+      return { rows: page.users, next: page.nextPageToken, total: Number(page.totalCount) };
+    },
+  );
   return (
-    <Listing
+    <ListScreen
       title="Accounts"
-      total={value && Number(value.totalCount)}
-      failure={failure}
-      again={again}
+      list={list}
       filter="Words of e-mail, name or group"
-      make={may(UserAccountService.method.createUserAccount) && "New account"}
-    >
-      <Problem failure={later.failure} again={later.again} />
-      {value && rows.length === 0 ? (
-        <Empty title={all.length > 0 ? "No account matches." : "There are no accounts yet."}>
-          <p>An account is a person's. Programs, and this console, use API keys instead.</p>
-        </Empty>
-      ) : (
-        <Table
-          label="Accounts"
-          rows={rows}
-          columns={columns}
-          rowKey={({ id }) => id}
-          open={({ id }) => goTo(linkTo(["settings", "accounts", id]))}
-          more={() => void later.more()}
-          total={rows.length < all.length ? rows.length : Number(value?.totalCount ?? 0n)}
-        />
-      )}
-    </Listing>
+      passes={(account) => passesFilter(account.email, nameOf(account), account.groups.join(" "))}
+      make={
+        may(UserAccountService.method.createUserAccount) && [
+          "New account",
+          linkTo(["settings", "accounts"], { new: "1" }),
+        ]
+      }
+      none="There are no accounts yet."
+      noMatch="No account matches."
+      about={<p>An account is a person's. Programs, and this console, use API keys instead.</p>}
+      columns={columns}
+      rowKey={({ id }) => id}
+      hrefOf={({ id }) => linkTo(["settings", "accounts", id])}
+    />
   );
 }

@@ -1,16 +1,17 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { type AuditEntry, AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
-import { address, setParameters } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { Dialog } from "../../parts/dialog.tsx";
-import { useLaterPages } from "../../parts/later-pages.ts";
-import { Empty, Problem } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { Time } from "../../parts/time.tsx";
-import { endsOf, TimeRangeChoice } from "../../parts/time-range.tsx";
-import { Listing } from "../listing.tsx";
+import { address, hereWith, setParameters } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf } from "../../data/calls.ts";
+import { useList } from "../../data/list.ts";
+import { type Column, textColumn } from "../../ui/column.ts";
+import { Dialog } from "../../ui/dialog.tsx";
+import { ListScreen } from "../../ui/list-screen.tsx";
+import { nameColumn } from "../../ui/name-column.tsx";
+import { ChoiceFilter } from "../../ui/text-filters.tsx";
+import { Time } from "../../ui/time.tsx";
+import { endsOf, TimeRangeChoice } from "../../ui/time-range.tsx";
 
 const auditLog = clientOf(AuditLogService);
 const clients = clientOf(ApiClientService);
@@ -19,30 +20,14 @@ const shortName = (rpc: string) => rpc.slice(rpc.lastIndexOf("/") + 1);
 
 const columns: readonly Column<AuditEntry>[] = [
   { key: "time", label: "When", width: "100px", line: 1, cell: ({ time }) => <Time at={time} short /> },
-  {
-    key: "rpc",
-    label: "What",
-    width: "minmax(160px, 1.2fr)",
-    line: 1,
-    cell: ({ rpc }) => <strong>{shortName(rpc)}</strong>,
-    title: ({ rpc }) => rpc,
-  },
-  {
-    key: "resource",
-    label: "To what",
-    width: "minmax(160px, 2fr)",
-    line: 2,
-    cell: ({ resource }) => resource,
-    title: ({ resource }) => resource,
-  },
-  {
-    key: "client",
-    label: "By",
-    width: "minmax(120px, 1fr)",
-    line: 2,
-    cell: ({ client }) => client?.name,
-    title: ({ client }) => client?.name ?? "",
-  },
+  nameColumn(
+    "What",
+    "minmax(160px, 1.2fr)",
+    ({ rpc }) => shortName(rpc),
+    ({ rpc }) => rpc,
+  ),
+  textColumn("resource", "To what", "minmax(160px, 2fr)", ({ resource }) => resource),
+  textColumn("client", "By", "minmax(120px, 1fr)", ({ client }) => client?.name ?? ""),
   { key: "outcome", label: "Outcome", width: "140px", cell: ({ outcome }) => (outcome === "OK" ? "done" : outcome) },
 ];
 
@@ -63,48 +48,30 @@ function filters() {
 
 /** What clients did or tried to do, the newest first. */
 export function Audit() {
-  const answer = useAnswer(async (signal) => {
-    const asked = filters();
-    return { asked, page: await auditLog.listAuditEntries(asked, { signal }) };
+  const list = useList(filters, async (query, pageToken, options) => {
+    const page = await auditLog.listAuditEntries({ ...query, pageToken }, options);
+    return { rows: page.entries, next: page.nextPageToken, total: Number(page.totalCount) };
   });
-  const { value, failure, again } = answer.value;
-  const later = useLaterPages(value, value?.page.nextPageToken ?? "", async ({ asked }, pageToken) => {
-    const page = await auditLog.listAuditEntries({ ...asked, pageToken });
-    return { rows: page.entries, next: page.nextPageToken };
-  });
-  const rows = [...(value?.page.entries ?? []), ...later.rows];
-  const opened = rows.find(({ id }) => id === address.value.parameters.get("open"));
+  const opened = list.rows.find(({ id }) => id === address.value.parameters.get("open"));
   return (
-    <Listing
+    <ListScreen
       title="Audit log"
-      total={value && Number(value.page.totalCount)}
-      failure={failure}
-      again={again}
-      tools={<Filters rows={rows} again={again} />}
+      list={list}
+      tools={<Filters rows={list.rows} />}
+      refresh
+      none="No entry matches these filters."
+      about={<p>Every call that changes something leaves an entry, whether it was done or refused.</p>}
+      columns={columns}
+      rowKey={({ id }) => id}
+      hrefOf={({ id }) => hereWith({ open: id })}
+      tone={({ outcome }) => (outcome === "OK" ? "" : "warning")}
     >
-      <Problem failure={later.failure} again={later.again} />
-      {value && rows.length === 0 ? (
-        <Empty title="No entry matches these filters.">
-          <p>Every call that changes something leaves an entry, whether it was done or refused.</p>
-        </Empty>
-      ) : (
-        <Table
-          label="Audit log"
-          rows={rows}
-          columns={columns}
-          rowKey={({ id }) => id}
-          open={({ id }) => setParameters({ open: id })}
-          more={() => void later.more()}
-          total={Number(value?.page.totalCount ?? 0n)}
-          tone={({ outcome }) => (outcome === "OK" ? "" : "warning")}
-        />
-      )}
       {opened && <Entry entry={opened} />}
-    </Listing>
+    </ListScreen>
   );
 }
 
-function Filters({ rows, again }: { rows: readonly AuditEntry[]; again(): void }) {
+function Filters({ rows }: { rows: readonly AuditEntry[] }) {
   const known = useAnswer((signal) => clients.listApiClients({ pageSize: 1000 }, { signal }));
   const { parameters } = address.value;
   const chosen = parameters.get("client") ?? "";
@@ -113,18 +80,7 @@ function Filters({ rows, again }: { rows: readonly AuditEntry[]; again(): void }
   if (chosen !== "" && !offered.has(chosen)) offered.set(chosen, chosen);
   return (
     <>
-      <select
-        aria-label="Client"
-        value={chosen}
-        onChange={({ currentTarget }) => setParameters({ client: currentTarget.value })}
-      >
-        <option value="">All clients</option>
-        {[...offered].map(([id, name]) => (
-          <option key={id} value={id}>
-            {name}
-          </option>
-        ))}
-      </select>
+      <ChoiceFilter name="client" label="Client" any="All clients" choices={[...offered]} />
       <input
         type="search"
         aria-label="Operation"
@@ -143,9 +99,6 @@ function Filters({ rows, again }: { rows: readonly AuditEntry[]; again(): void }
         value={parameters.get("range") ?? ""}
         change={(range) => setParameters({ range })}
       />
-      <button type="button" onClick={again}>
-        Refresh
-      </button>
     </>
   );
 }

@@ -1,4 +1,4 @@
-import { address } from "../../frame/address.ts";
+import { address } from "../../data/address.ts";
 import { CredentialList } from "./list.tsx";
 import { NewCredential } from "./new.tsx";
 import { OneCredential } from "./one.tsx";

@@ -7,14 +7,14 @@ import {
   type ReplaceCredentialRequest,
   ReplaceCredentialRequestSchema,
 } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
-import { goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { say } from "../../frame/notice.tsx";
-import { may } from "../../frame/session.ts";
-import { ChoiceField, TextField } from "../../parts/form/fields.tsx";
-import { type Form, useForm } from "../../parts/form/form.ts";
-import { NamesField } from "../../parts/form/names-field.tsx";
-import { FormEnd } from "../../parts/form/outcome.tsx";
+import { goTo, linkTo } from "../../data/address.ts";
+import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
+import { may } from "../../data/session.ts";
+import { ChoiceField, TextField } from "../../form/fields.tsx";
+import { type Form, useForm } from "../../form/form.ts";
+import { NamesField } from "../../form/names-field.tsx";
+import { FormEnd } from "../../form/outcome.tsx";
 import { credentialTypes } from "./credential-types.ts";
 import { SecretFields } from "./secret-fields.tsx";
 

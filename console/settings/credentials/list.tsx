@@ -1,12 +1,12 @@
 import type { Credential } from "#gen/belfry/credentials/v1/credential_pb.ts";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
-import { goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { useLaterPages } from "../../parts/later-pages.ts";
-import { Empty, Problem } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
+import { linkTo } from "../../data/address.ts";
+import { clientOf } from "../../data/calls.ts";
+import { useList } from "../../data/list.ts";
+import { may } from "../../data/session.ts";
+import { type Column, textColumn } from "../../ui/column.ts";
+import { ListScreen } from "../../ui/list-screen.tsx";
+import { nameColumn } from "../../ui/name-column.tsx";
 import { typeWord } from "./credential-types.ts";
 
 const credentials = clientOf(CredentialService);
@@ -18,14 +18,7 @@ const hosts = ({ info }: Credential) =>
   (info && info.allowedHosts.length > 0 ? info.allowedHosts : (info?.boundHosts ?? [])).join(", ");
 
 const columns: readonly Column<Credential>[] = [
-  {
-    key: "name",
-    label: "Name",
-    width: "minmax(140px, 1.2fr)",
-    line: 1,
-    cell: ({ info }) => <strong>{info?.name}</strong>,
-    title: ({ info }) => info?.name ?? "",
-  },
+  nameColumn("Name", "minmax(140px, 1.2fr)", ({ info }) => info?.name ?? ""),
   { key: "type", label: "Kind", width: "minmax(130px, 1fr)", cell: ({ info }) => typeWord(info?.type ?? "") },
   {
     key: "users",
@@ -42,63 +35,39 @@ const columns: readonly Column<Credential>[] = [
     cell: (credential) => hosts(credential) || <span class="quiet">the first user's host</span>,
     title: hosts,
   },
-  {
-    key: "description",
-    line: 0,
-    label: "Description",
-    width: "minmax(120px, 1.5fr)",
-    cell: ({ info }) => info?.description,
-    title: ({ info }) => info?.description ?? "",
-  },
+  textColumn("description", "Description", "minmax(120px, 1.5fr)", ({ info }) => info?.description ?? "", { line: 0 }),
 ];
 
 const pageSize = 200;
 
 export function CredentialList() {
-  const answer = useAnswer((signal) => credentials.listCredentials({ pageSize }, { signal }));
-  const { value, loading, failure, again } = answer.value;
-  const later = useLaterPages(value, value?.nextPageToken ?? "", async (_first, pageToken) => {
-    const page = await credentials.listCredentials({ pageSize, pageToken });
-    return { rows: page.credentials, next: page.nextPageToken };
-  });
-  const rows = [...(value?.credentials ?? []), ...later.rows];
-  const total = Number(value?.totalCount ?? 0n);
+  const list = useList(
+    () => ({ pageSize }),
+    async (query, pageToken, options) => {
+      const page = await credentials.listCredentials({ ...query, pageToken }, options);
+      return { rows: page.credentials, next: page.nextPageToken, total: Number(page.totalCount) };
+    },
+  );
   return (
-    <>
-      <div class="screen-head">
-        <h1>Credentials</h1>
-        <p class="count" role="status">
-          {loading ? "Loading…" : value && `${total.toLocaleString("en")} in all`}
+    <ListScreen
+      title="Credentials"
+      list={list}
+      make={
+        may(CredentialService.method.createCredential) && [
+          "New credential",
+          linkTo(["settings", "credentials"], { new: "usernamePassword" }),
+        ]
+      }
+      none="There are no credentials yet."
+      about={
+        <p>
+          A credential is a secret of another system, such as a chat's token, that many destinations share. It is kept
+          encrypted, changed in one place, and never shown again.
         </p>
-        <div class="tools">
-          {may(CredentialService.method.createCredential) && (
-            <a class="button" href={linkTo(["settings", "credentials"], { new: "usernamePassword" })}>
-              New credential
-            </a>
-          )}
-        </div>
-      </div>
-      <Problem failure={failure} again={again} />
-      <Problem failure={later.failure} again={later.again} />
-      {rows.length === 0 && value && (
-        <Empty title="There are no credentials yet.">
-          <p>
-            A credential is a secret of another system, such as a chat's token, that many destinations share. It is kept
-            encrypted, changed in one place, and never shown again.
-          </p>
-        </Empty>
-      )}
-      {rows.length > 0 && (
-        <Table
-          label="Credentials"
-          rows={rows}
-          columns={columns}
-          rowKey={({ id }) => id}
-          open={({ id }) => goTo(linkTo(["settings", "credentials", id]))}
-          total={total}
-          more={() => void later.more()}
-        />
-      )}
-    </>
+      }
+      columns={columns}
+      rowKey={({ id }) => id}
+      hrefOf={({ id }) => linkTo(["settings", "credentials", id])}
+    />
   );
 }

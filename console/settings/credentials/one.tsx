@@ -1,12 +1,12 @@
 import type { Credential, CredentialInfo } from "#gen/belfry/credentials/v1/credential_pb.ts";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
-import { goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { say } from "../../frame/notice.tsx";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { AskFirst } from "../../parts/ask-first.tsx";
-import { Problem } from "../../parts/problem.tsx";
+import { goTo, linkTo } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
+import { may } from "../../data/session.ts";
+import { AskFirst } from "../../ui/ask-first.tsx";
+import { Problem } from "../../ui/problem.tsx";
 import { typeWord } from "./credential-types.ts";
 import { CredentialForm } from "./form.tsx";
 

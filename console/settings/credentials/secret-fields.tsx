@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ReplaceCredentialRequestSchema } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
-import { ChoiceField, SecretField, TextField } from "../../parts/form/fields.tsx";
-import type { Form } from "../../parts/form/form.ts";
+import { ChoiceField, SecretField, TextField } from "../../form/fields.tsx";
+import type { Form } from "../../form/form.ts";
 import { credentialTypes } from "./credential-types.ts";
 
 interface SecretFieldsProps {

@@ -1,11 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
-import { address, goTo, linkTo } from "../../frame/address.ts";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { Empty } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { Listing, One, passesFilter } from "../listing.tsx";
+import { address, goTo, linkTo } from "../../data/address.ts";
+import { useList } from "../../data/list.ts";
+import { may } from "../../data/session.ts";
+import { type Column, textColumn } from "../../ui/column.ts";
+import { ListScreen } from "../../ui/list-screen.tsx";
+import { One } from "../../ui/one.tsx";
+import { Empty } from "../../ui/problem.tsx";
+import { passesFilter } from "../../ui/text-filters.tsx";
 import { EntryForm, RemoveEntry } from "./entry.tsx";
 import { type Entry, type Kind, kinds } from "./kinds.ts";
 
@@ -25,17 +27,10 @@ const columns: readonly Column<Entry>[] = [
     cell: ({ name }) => <code>{name}</code>,
     title: ({ name }) => name,
   },
-  {
-    key: "label",
-    label: "Called",
-    width: "minmax(140px, 1.2fr)",
-    line: 2,
-    cell: ({ label }) => label,
-    title: ({ label }) => label,
-  },
-  { key: "units", label: "Unit", width: "90px", line: 1, cell: unitsOf, title: unitsOf },
+  textColumn("label", "Called", "minmax(140px, 1.2fr)", ({ label }) => label),
+  textColumn("units", "Unit", "90px", unitsOf, { line: 1 }),
   { key: "tags", label: "Tags", width: "minmax(100px, 1fr)", line: 0, cell: ({ tags }) => tags.join(", ") },
-  { key: "origin", label: "Whose", width: "minmax(120px, 1fr)", line: 2, cell: originOf, title: originOf },
+  textColumn("origin", "Whose", "minmax(120px, 1fr)", originOf),
 ];
 
 /** What metrics and fields are called, and in which units they are: `#/settings/dictionary/<kind>/<name>`. */
@@ -53,10 +48,16 @@ interface OfKindProps {
 }
 
 function OfKind({ kindName, kind, name }: OfKindProps) {
-  const answer = useAnswer((signal) => kind.list(signal));
-  const { value, failure, again } = answer.value;
+  const list = useList(
+    () => ({}),
+    async (_asked, _token, options) => {
+      const rows: readonly Entry[] = await kind.list(options);
+      return { rows, next: "", total: rows.length };
+    },
+  );
+  const { rows, total, failure, again } = list;
   const { parameters } = address.value;
-  const opened = value?.find((entry) => entry.name === name);
+  const opened = rows.find((entry) => entry.name === name);
   if (parameters.has("new")) {
     const title = `New entry for a ${kind.one}`;
     return (
@@ -86,19 +87,16 @@ function OfKind({ kindName, kind, name }: OfKindProps) {
             again={again}
           />
         )}
-        {value && opened === undefined && <Empty title="There is no entry of this name." />}
+        {total !== undefined && opened === undefined && <Empty title="There is no entry of this name." />}
       </One>
     );
   }
-  const rows = value?.filter((entry) => passesFilter(entry.name, entry.label, entry.tags.join(" "))) ?? [];
   return (
-    <Listing
+    <ListScreen
       title="Dictionary"
-      total={value?.length}
-      failure={failure}
-      again={again}
+      list={list}
       filter="Words of name, label or tags"
-      make={may(MetricDictionaryService.method.createMetricEntry) && "New entry"}
+      passes={(entry) => passesFilter(entry.name, entry.label, entry.tags.join(" "))}
       tools={
         <select
           aria-label="Entries of"
@@ -112,18 +110,16 @@ function OfKind({ kindName, kind, name }: OfKindProps) {
           ))}
         </select>
       }
-    >
-      {value && rows.length === 0 ? (
-        <Empty title="No entry matches." />
-      ) : (
-        <Table
-          label="Dictionary"
-          rows={rows}
-          columns={columns}
-          rowKey={(entry) => entry.name}
-          open={(entry) => goTo(linkTo(["settings", "dictionary", kindName, entry.name]))}
-        />
-      )}
-    </Listing>
+      make={
+        may(MetricDictionaryService.method.createMetricEntry) && [
+          "New entry",
+          linkTo(address.value.path.slice(0, 2), { new: "1" }),
+        ]
+      }
+      none="No entry matches."
+      columns={columns}
+      rowKey={(entry) => entry.name}
+      hrefOf={(entry) => linkTo(["settings", "dictionary", kindName, entry.name])}
+    />
   );
 }

@@ -1,14 +1,14 @@
 import type { MessageShape } from "@bufbuild/protobuf";
 import type { MetricEntry } from "#gen/belfry/dictionary/v1/metric_entry_pb.ts";
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
-import { goTo, linkTo } from "../../frame/address.ts";
-import { say } from "../../frame/notice.tsx";
-import { may } from "../../frame/session.ts";
-import { AskFirst } from "../../parts/ask-first.tsx";
-import { CheckField, TextField } from "../../parts/form/fields.tsx";
-import { type Form, useForm } from "../../parts/form/form.ts";
-import { NamesField } from "../../parts/form/names-field.tsx";
-import { FormEnd } from "../../parts/form/outcome.tsx";
+import { goTo, linkTo } from "../../data/address.ts";
+import { say } from "../../data/notice.ts";
+import { may } from "../../data/session.ts";
+import { CheckField, TextField } from "../../form/fields.tsx";
+import { type Form, useForm } from "../../form/form.ts";
+import { NamesField } from "../../form/names-field.tsx";
+import { FormEnd } from "../../form/outcome.tsx";
+import { AskFirst } from "../../ui/ask-first.tsx";
 import type { Entry, EntrySchema, Kind } from "./kinds.ts";
 
 type Message = MessageShape<EntrySchema>;

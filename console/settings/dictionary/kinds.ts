@@ -5,7 +5,7 @@ import { EventFieldSchema } from "#gen/belfry/dictionary/v1/event_field_pb.ts";
 import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
 import { MetricEntrySchema } from "#gen/belfry/dictionary/v1/metric_entry_pb.ts";
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
-import { clientOf } from "../../frame/calls.ts";
+import { clientOf } from "../../data/calls.ts";
 
 const metrics = clientOf(MetricDictionaryService);
 const entityFields = clientOf(EntityFieldDictionaryService);
@@ -24,7 +24,7 @@ export interface Kind<S extends EntrySchema = EntrySchema> {
   readonly schema: S;
   /** The field of requests that holds an entry. */
   readonly prefix: string;
-  list(signal: AbortSignal): Promise<readonly MessageShape<S>[]>;
+  list(options: { signal?: AbortSignal }): Promise<readonly MessageShape<S>[]>;
   create(entry: MessageShape<S>): Promise<MessageShape<S> | undefined>;
   update(entry: MessageShape<S>, paths: string[]): Promise<MessageShape<S> | undefined>;
   remove(name: string): Promise<unknown>;
@@ -35,7 +35,7 @@ const metricKind: Kind<typeof MetricEntrySchema> = {
   one: "metric",
   schema: MetricEntrySchema,
   prefix: "metric",
-  list: async (signal) => (await metrics.listMetricEntries({}, { signal })).metrics,
+  list: async (options) => (await metrics.listMetricEntries({}, options)).metrics,
   create: async (metric) => (await metrics.createMetricEntry({ metric })).metric,
   update: async (metric, paths) => (await metrics.updateMetricEntry({ metric, updateMask: { paths } })).metric,
   remove: (name) => metrics.deleteMetricEntry({ name }),
@@ -46,7 +46,7 @@ const entityKind: Kind<typeof EntityFieldSchema> = {
   one: "field of entities",
   schema: EntityFieldSchema,
   prefix: "entityField",
-  list: async (signal) => (await entityFields.listEntityFields({}, { signal })).entityFields,
+  list: async (options) => (await entityFields.listEntityFields({}, options)).entityFields,
   create: async (entityField) => (await entityFields.createEntityField({ entityField })).entityField,
   update: async (entityField, paths) =>
     (await entityFields.updateEntityField({ entityField, updateMask: { paths } })).entityField,
@@ -58,7 +58,7 @@ const eventKind: Kind<typeof EventFieldSchema> = {
   one: "field of events",
   schema: EventFieldSchema,
   prefix: "eventField",
-  list: async (signal) => (await eventFields.listEventFields({}, { signal })).eventFields,
+  list: async (options) => (await eventFields.listEventFields({}, options)).eventFields,
   create: async (eventField) => (await eventFields.createEventField({ eventField })).eventField,
   update: async (eventField, paths) =>
     (await eventFields.updateEventField({ eventField, updateMask: { paths } })).eventField,

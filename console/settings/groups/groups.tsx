@@ -1,13 +1,13 @@
 import type { UserGroup } from "#gen/belfry/users/v1/user_group_pb.ts";
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
-import { address, goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { useLaterPages } from "../../parts/later-pages.ts";
-import { Empty, Problem } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { Listing, passesFilter } from "../listing.tsx";
+import { address, linkTo } from "../../data/address.ts";
+import { clientOf } from "../../data/calls.ts";
+import { useList } from "../../data/list.ts";
+import { may } from "../../data/session.ts";
+import { type Column, textColumn } from "../../ui/column.ts";
+import { ListScreen } from "../../ui/list-screen.tsx";
+import { nameColumn } from "../../ui/name-column.tsx";
+import { passesFilter } from "../../ui/text-filters.tsx";
 import { NewGroup, OneGroup } from "./group.tsx";
 import { roleWord } from "./roles.ts";
 
@@ -16,15 +16,8 @@ const groups = clientOf(UserGroupService);
 const rolesText = ({ cloudRoles }: UserGroup) => cloudRoles.map(roleWord).join(", ");
 
 const columns: readonly Column<UserGroup>[] = [
-  {
-    key: "name",
-    label: "Name",
-    width: "minmax(140px, 1fr)",
-    line: 1,
-    cell: ({ name }) => <strong>{name}</strong>,
-    title: ({ name }) => name,
-  },
-  { key: "roles", label: "Roles", width: "minmax(180px, 2fr)", line: 2, cell: rolesText, title: rolesText },
+  nameColumn("Name", "minmax(140px, 1fr)", ({ name }) => name),
+  textColumn("roles", "Roles", "minmax(180px, 2fr)", rolesText),
   {
     key: "filters",
     label: "Sees",
@@ -41,39 +34,28 @@ export function Groups() {
 }
 
 function AllGroups() {
-  const answer = useAnswer((signal) => groups.listUserGroups({ pageSize: 1000 }, { signal }));
-  const { value, failure, again } = answer.value;
-  const later = useLaterPages(value, value?.nextPageToken ?? "", async (_first, pageToken) => {
-    const page = await groups.listUserGroups({ pageSize: 1000, pageToken });
-    return { rows: page.groups, next: page.nextPageToken };
-  });
-  const all = [...(value?.groups ?? []), ...later.rows];
-  const rows = all.filter((group) => passesFilter(group.name, rolesText(group)));
+  const list = useList(
+    () => ({ pageSize: 1000 }),
+    async (query, pageToken, options) => {
+      const page = await groups.listUserGroups({ ...query, pageToken }, options);
+      return { rows: page.groups, next: page.nextPageToken, total: Number(page.totalCount) };
+    },
+  );
   return (
-    <Listing
+    <ListScreen
       title="Groups"
-      total={value && Number(value.totalCount)}
-      failure={failure}
-      again={again}
+      list={list}
       filter="Search by name or role"
-      make={may(UserGroupService.method.createUserGroup) && "New group"}
-    >
-      <Problem failure={later.failure} again={later.again} />
-      {value && rows.length === 0 ? (
-        <Empty title={all.length > 0 ? "No group matches." : "There are no groups yet."}>
-          <p>A group gives its accounts roles, and may restrict what they see. An account without one cannot log in.</p>
-        </Empty>
-      ) : (
-        <Table
-          label="Groups"
-          rows={rows}
-          columns={columns}
-          rowKey={({ name }) => name}
-          open={({ name }) => goTo(linkTo(["settings", "groups", name]))}
-          more={() => void later.more()}
-          total={rows.length < all.length ? rows.length : Number(value?.totalCount ?? 0n)}
-        />
-      )}
-    </Listing>
+      passes={(group) => passesFilter(group.name, rolesText(group))}
+      make={may(UserGroupService.method.createUserGroup) && ["New group", linkTo(["settings", "groups"], { new: "1" })]}
+      none="There are no groups yet."
+      noMatch="No group matches."
+      about={
+        <p>A group gives its accounts roles, and may restrict what they see. An account without one cannot log in.</p>
+      }
+      columns={columns}
+      rowKey={({ name }) => name}
+      hrefOf={({ name }) => linkTo(["settings", "groups", name])}
+    />
   );
 }

@@ -1,34 +1,28 @@
 import { create } from "@bufbuild/protobuf";
 import { type ApiClient, ApiClientSchema, ApiClientType } from "#gen/belfry/tenants/v1/api_client_pb.ts";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
-import { address, goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { say } from "../../frame/notice.tsx";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { ChoiceField, TextField } from "../../parts/form/fields.tsx";
-import { useForm } from "../../parts/form/form.ts";
-import { FormEnd } from "../../parts/form/outcome.tsx";
-import { useLaterPages } from "../../parts/later-pages.ts";
-import { Empty, Problem } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { Time } from "../../parts/time.tsx";
-import { Listing, One, passesFilter } from "../listing.tsx";
+import { address, goTo, linkTo } from "../../data/address.ts";
+import { clientOf } from "../../data/calls.ts";
+import { useList } from "../../data/list.ts";
+import { say } from "../../data/notice.ts";
+import { may } from "../../data/session.ts";
+import { ChoiceField, TextField } from "../../form/fields.tsx";
+import { useForm } from "../../form/form.ts";
+import { FormEnd } from "../../form/outcome.tsx";
+import { type Column, textColumn } from "../../ui/column.ts";
+import { ListScreen } from "../../ui/list-screen.tsx";
+import { nameColumn } from "../../ui/name-column.tsx";
+import { One } from "../../ui/one.tsx";
+import { passesFilter } from "../../ui/text-filters.tsx";
+import { Time } from "../../ui/time.tsx";
 import { OneClient } from "./client.tsx";
 import { purposeOf, roleChoices, typeChoices } from "./purposes.ts";
 
 const clients = clientOf(ApiClientService);
 
 const columns: readonly Column<ApiClient>[] = [
-  {
-    key: "name",
-    label: "Client",
-    width: "minmax(140px, 1.5fr)",
-    line: 1,
-    cell: ({ name }) => <strong>{name}</strong>,
-    title: ({ name }) => name,
-  },
-  { key: "purpose", label: "May", width: "minmax(180px, 2fr)", line: 2, cell: purposeOf, title: purposeOf },
+  nameColumn("Client", "minmax(140px, 1.5fr)", ({ name }) => name),
+  textColumn("purpose", "Permissions", "minmax(180px, 2fr)", purposeOf),
   {
     key: "made",
     label: "Made",
@@ -47,41 +41,31 @@ export function Keys() {
 }
 
 function AllClients() {
-  const answer = useAnswer((signal) => clients.listApiClients({ pageSize: 1000 }, { signal }));
-  const { value, failure, again } = answer.value;
-  const later = useLaterPages(value, value?.nextPageToken ?? "", async (_first, pageToken) => {
-    const page = await clients.listApiClients({ pageSize: 1000, pageToken });
-    return { rows: page.apiClients, next: page.nextPageToken };
-  });
-  const all = [...(value?.apiClients ?? []), ...later.rows];
-  const rows = all.filter((client) => passesFilter(client.name, purposeOf(client)));
+  const list = useList(
+    () => ({ pageSize: 1000 }),
+    async (query, pageToken, options) => {
+      const page = await clients.listApiClients({ ...query, pageToken }, options);
+      return { rows: page.apiClients, next: page.nextPageToken, total: Number(page.totalCount) };
+    },
+  );
   return (
-    <Listing
+    <ListScreen
       title="Keys"
-      total={value && Number(value.totalCount)}
-      failure={failure}
-      again={again}
+      list={list}
       filter="Search by name"
-      make={may(ApiClientService.method.createApiClient) && "New client"}
-    >
-      <Problem failure={later.failure} again={later.again} />
-      <p class="pad quiet">
-        A key belongs to a client, which says what its keys may do. Open a client to see its keys.
-      </p>
-      {value && rows.length === 0 ? (
-        <Empty title="No client matches." />
-      ) : (
-        <Table
-          label="API clients"
-          rows={rows}
-          columns={columns}
-          rowKey={({ id }) => id}
-          open={({ id }) => goTo(linkTo(["settings", "keys", id]))}
-          more={() => void later.more()}
-          total={rows.length < all.length ? rows.length : Number(value?.totalCount ?? 0n)}
-        />
-      )}
-    </Listing>
+      passes={(client) => passesFilter(client.name, purposeOf(client))}
+      make={may(ApiClientService.method.createApiClient) && ["New client", linkTo(["settings", "keys"], { new: "1" })]}
+      none="No client matches."
+      above={
+        <p class="pad quiet">
+          A key belongs to a client, which says what its keys may do. Open a client to see its keys.
+        </p>
+      }
+      label="API clients"
+      columns={columns}
+      rowKey={({ id }) => id}
+      hrefOf={({ id }) => linkTo(["settings", "keys", id])}
+    />
   );
 }
 

@@ -3,10 +3,10 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import { ApiKeySchema } from "#gen/belfry/tenants/v1/api_client_pb.ts";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { ChoiceField, TextField } from "../../parts/form/fields.tsx";
-import { useForm } from "../../parts/form/form.ts";
-import { FormEnd } from "../../parts/form/outcome.tsx";
+import { clientOf } from "../../data/calls.ts";
+import { ChoiceField, TextField } from "../../form/fields.tsx";
+import { useForm } from "../../form/form.ts";
+import { FormEnd } from "../../form/outcome.tsx";
 
 const clients = clientOf(ApiClientService);
 

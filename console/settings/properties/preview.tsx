@@ -1,12 +1,12 @@
 import { type JsonObject, toJsonString } from "@bufbuild/protobuf";
 import { type Clause, ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
-import { linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { valueText } from "../../parts/facts.tsx";
-import { Problem } from "../../parts/problem.tsx";
-import { useSettled } from "../../parts/settled.ts";
+import { linkTo } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { clientOf } from "../../data/calls.ts";
+import { useSettled } from "../../data/settled.ts";
+import { valueText } from "../../ui/facts.tsx";
+import { Problem } from "../../ui/problem.tsx";
 
 const entities = clientOf(EntityService);
 const shownMax = 20;

@@ -1,15 +1,15 @@
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
 import type { CustomPropertyUpdater } from "#gen/belfry/properties/v1/custom_property_updater_pb.ts";
 import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
-import { address, goTo, linkTo } from "../../frame/address.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { may } from "../../frame/session.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { valueText } from "../../parts/facts.tsx";
-import { useLaterPages } from "../../parts/later-pages.ts";
-import { Empty, Problem } from "../../parts/problem.tsx";
-import { type Column, Table } from "../../parts/table.tsx";
-import { Listing, passesFilter } from "../listing.tsx";
+import { address, linkTo } from "../../data/address.ts";
+import { clientOf } from "../../data/calls.ts";
+import { useList } from "../../data/list.ts";
+import { may } from "../../data/session.ts";
+import { type Column, textColumn } from "../../ui/column.ts";
+import { valueText } from "../../ui/facts.tsx";
+import { ListScreen } from "../../ui/list-screen.tsx";
+import { nameColumn } from "../../ui/name-column.tsx";
+import { passesFilter } from "../../ui/text-filters.tsx";
 import { SetOnce } from "./set-once.tsx";
 import { NewUpdater, OneUpdater } from "./updater.tsx";
 
@@ -21,17 +21,10 @@ const setsText = ({ properties }: CustomPropertyUpdater) =>
     .join(", ");
 
 const columns: readonly Column<CustomPropertyUpdater>[] = [
-  {
-    key: "name",
-    label: "Name",
-    width: "minmax(140px, 1fr)",
-    line: 1,
-    cell: ({ name }) => <strong>{name}</strong>,
-    title: ({ name }) => name,
-  },
+  nameColumn("Name", "minmax(140px, 1fr)", ({ name }) => name),
   { key: "enabled", label: "Runs", width: "70px", line: 1, end: true, cell: ({ enabled }) => (enabled ? "yes" : "no") },
-  { key: "sets", label: "Sets", width: "minmax(180px, 2fr)", line: 2, cell: setsText, title: setsText },
-  { key: "sequence", label: "Place", width: "70px", end: true, cell: ({ sequence }) => sequence },
+  textColumn("sets", "Sets", "minmax(180px, 2fr)", setsText),
+  { key: "sequence", label: "Order", width: "70px", end: true, cell: ({ sequence }) => sequence },
   { key: "tags", label: "Tags", width: "minmax(100px, 1fr)", cell: ({ tags }) => tags.join(", ") },
 ];
 
@@ -46,25 +39,23 @@ export function Properties() {
 
 /** The API has no updater by its id alone: one that is open is looked for in the list. */
 function AllUpdaters({ open }: { open: string }) {
-  const answer = useAnswer((signal) => updaters.listCustomPropertyUpdaters({ pageInput: { limit: 1000 } }, { signal }));
-  const { value, failure, again } = answer.value;
-  const nextOf = (info: { hasNext: boolean; cursor: string } | undefined) => (info?.hasNext ? info.cursor : "");
-  const later = useLaterPages(value, nextOf(value?.pageInfo), async (_first, cursor) => {
-    const page = await updaters.listCustomPropertyUpdaters({ pageInput: { limit: 1000, cursor } });
-    return { rows: page.updaters, next: nextOf(page.pageInfo) };
-  });
-  const all = [...(value?.updaters ?? []), ...later.rows];
-  const opened = all.find(({ id }) => id === open);
-  if (opened) return <OneUpdater key={opened.id} updater={opened} again={again} />;
-  const rows = all.filter((updater) => passesFilter(updater.name, setsText(updater), updater.tags.join(" ")));
+  const list = useList(
+    () => ({}),
+    async (_asked, cursor, options) => {
+      const input = { pageInput: { limit: 1000, cursor } };
+      const { updaters: rows, pageInfo } = await updaters.listCustomPropertyUpdaters(input, options);
+      return { rows, next: pageInfo?.hasNext ? pageInfo.cursor : "" };
+    },
+  );
+  const opened = list.rows.find(({ id }) => id === open);
+  if (opened) return <OneUpdater key={opened.id} updater={opened} again={list.again} />;
+  const missing = open !== "" && list.total !== undefined;
   return (
-    <Listing
+    <ListScreen
       title="Custom properties"
-      total={value && all.length}
-      failure={failure}
-      again={again}
+      list={list}
       filter="Words of name, property or tags"
-      make={may(CustomPropertyUpdaterService.method.createCustomPropertyUpdaters) && "New updater"}
+      passes={(updater) => passesFilter(updater.name, setsText(updater), updater.tags.join(" "))}
       tools={
         may(CustomPropertyService.method.setCustomProperties) && (
           <a class="button" href={linkTo(["settings", "properties"], { once: "1" })}>
@@ -72,26 +63,25 @@ function AllUpdaters({ open }: { open: string }) {
           </a>
         )
       }
-    >
-      <Problem failure={later.failure} again={later.again} />
-      {open !== "" && value && <Problem failure={{ message: "There is no such updater.", fields: [] }} />}
-      {value && rows.length === 0 ? (
-        <Empty title={all.length > 0 ? "No updater matches." : "There are no updaters yet."}>
-          <p>
-            An updater sets properties, such as a team or a tier, on all entities that meet its conditions, and on those
-            that come. On one entity a person sets them on its own page.
-          </p>
-        </Empty>
-      ) : (
-        <Table
-          label="Updaters"
-          rows={rows}
-          columns={columns}
-          rowKey={({ id }) => id}
-          open={({ id }) => goTo(linkTo(["settings", "properties", id]))}
-          more={() => void later.more()}
-        />
-      )}
-    </Listing>
+      make={
+        may(CustomPropertyUpdaterService.method.createCustomPropertyUpdaters) && [
+          "New updater",
+          linkTo(["settings", "properties"], { new: "1" }),
+        ]
+      }
+      failure={missing ? { message: "There is no such updater.", fields: [] } : undefined}
+      none="There are no updaters yet."
+      noMatch="No updater matches."
+      about={
+        <p>
+          An updater sets properties, such as a team or a tier, on all entities that meet its conditions, and on those
+          that come. On one entity a person sets them on its own page.
+        </p>
+      }
+      label="Updaters"
+      columns={columns}
+      rowKey={({ id }) => id}
+      hrefOf={({ id }) => linkTo(["settings", "properties", id])}
+    />
   );
 }

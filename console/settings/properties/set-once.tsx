@@ -8,14 +8,14 @@ import {
   EntitySelectionSchema,
   SetCustomPropertiesRequestSchema,
 } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
-import { clientOf } from "../../frame/calls.ts";
-import { say } from "../../frame/notice.tsx";
-import { ClauseField } from "../../parts/clause/clause-field.tsx";
-import { searchClauses } from "../../parts/clause/search-clause.ts";
-import { Dialog } from "../../parts/dialog.tsx";
-import { useForm } from "../../parts/form/form.ts";
-import { FormEnd } from "../../parts/form/outcome.tsx";
-import { One } from "../listing.tsx";
+import { ClauseField } from "../../clause/clause-field.tsx";
+import { searchClauses } from "../../clause/search-clause.ts";
+import { clientOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
+import { useForm } from "../../form/form.ts";
+import { FormEnd } from "../../form/outcome.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { One } from "../../ui/one.tsx";
 import { Preview } from "./preview.tsx";
 import { ValuesField } from "./values-field.tsx";
 

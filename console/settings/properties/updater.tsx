@@ -11,19 +11,19 @@ import {
   UpdaterAction,
   type UpdaterResult,
 } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
-import { goTo, linkTo } from "../../frame/address.ts";
-import { clientOf, type Failure, failureOf } from "../../frame/calls.ts";
-import { say } from "../../frame/notice.tsx";
-import { may } from "../../frame/session.ts";
-import { AskFirst } from "../../parts/ask-first.tsx";
-import { ClauseField } from "../../parts/clause/clause-field.tsx";
-import { searchClauses } from "../../parts/clause/search-clause.ts";
-import { AboutFields } from "../../parts/form/about-fields.tsx";
-import { CheckField, NumberField, TextField } from "../../parts/form/fields.tsx";
-import { type Form, useForm } from "../../parts/form/form.ts";
-import { FormEnd } from "../../parts/form/outcome.tsx";
-import { Problem } from "../../parts/problem.tsx";
-import { One } from "../listing.tsx";
+import { ClauseField } from "../../clause/clause-field.tsx";
+import { searchClauses } from "../../clause/search-clause.ts";
+import { goTo, linkTo } from "../../data/address.ts";
+import { clientOf, type Failure, failureOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
+import { may } from "../../data/session.ts";
+import { AboutFields } from "../../form/about-fields.tsx";
+import { CheckField, NumberField, TextField } from "../../form/fields.tsx";
+import { type Form, useForm } from "../../form/form.ts";
+import { FormEnd } from "../../form/outcome.tsx";
+import { AskFirst } from "../../ui/ask-first.tsx";
+import { One } from "../../ui/one.tsx";
+import { Problem } from "../../ui/problem.tsx";
 import { withoutPrefix, withPrefix } from "./entity-prefix.ts";
 import { Preview } from "./preview.tsx";
 import { ValuesField } from "./values-field.tsx";

@@ -1,8 +1,8 @@
 import type { DescMessage, JsonObject } from "@bufbuild/protobuf";
 import { useSignal } from "@preact/signals";
-import { FieldErrors } from "../../parts/form/fields.tsx";
-import type { Form } from "../../parts/form/form.ts";
-import { typeableText, typedValue } from "../../parts/typed-value.ts";
+import { typeableText, typedValue } from "../../data/typed-value.ts";
+import { FieldErrors } from "../../form/fields.tsx";
+import type { Form } from "../../form/form.ts";
 
 interface Row {
   readonly id: number;

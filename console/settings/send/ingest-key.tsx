@@ -1,12 +1,12 @@
 import { useSignal } from "@preact/signals";
 import { ApiClientType } from "#gen/belfry/tenants/v1/api_client_pb.ts";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
-import { linkTo } from "../../frame/address.ts";
-import { clientOf, type Failure, failureOf } from "../../frame/calls.ts";
-import { say } from "../../frame/notice.tsx";
-import { may } from "../../frame/session.ts";
-import { Problem } from "../../parts/problem.tsx";
-import { ShownOnce } from "../../parts/shown-once.tsx";
+import { linkTo } from "../../data/address.ts";
+import { clientOf, type Failure, failureOf } from "../../data/calls.ts";
+import { say } from "../../data/notice.ts";
+import { may } from "../../data/session.ts";
+import { Problem } from "../../ui/problem.tsx";
+import { ShownOnce } from "../../ui/shown-once.tsx";
 
 const clients = clientOf(ApiClientService);
 

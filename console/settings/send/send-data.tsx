@@ -1,9 +1,9 @@
 import { useSignal } from "@preact/signals";
-import { address, linkTo } from "../../frame/address.ts";
-import { useAnswer } from "../../parts/answer.ts";
-import { CopyButton } from "../../parts/copy.tsx";
-import { Lines } from "../../parts/lines.tsx";
-import { Problem } from "../../parts/problem.tsx";
+import { address, linkTo } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
+import { CopyButton } from "../../ui/copy.tsx";
+import { Lines } from "../../ui/lines.tsx";
+import { Problem } from "../../ui/problem.tsx";
 import { Arrivals } from "./arrivals.tsx";
 import { IngestKey } from "./ingest-key.tsx";
 import { authorityLine, keyFile, keyLine, placeOf, programs } from "./lines.ts";

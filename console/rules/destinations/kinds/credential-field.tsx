@@ -1,12 +1,12 @@
 import { useComputed } from "@preact/signals";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
 import type { DestinationSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { linkTo } from "../../../frame/address.ts";
-import { clientOf } from "../../../frame/calls.ts";
-import { may } from "../../../frame/session.ts";
-import { useAnswer } from "../../../parts/answer.ts";
-import { ChoiceField } from "../../../parts/form/fields.tsx";
-import type { Form } from "../../../parts/form/form.ts";
+import { linkTo } from "../../../data/address.ts";
+import { useAnswer } from "../../../data/answer.ts";
+import { clientOf } from "../../../data/calls.ts";
+import { may } from "../../../data/session.ts";
+import { ChoiceField } from "../../../form/fields.tsx";
+import type { Form } from "../../../form/form.ts";
 
 const credentials = clientOf(CredentialService);
 

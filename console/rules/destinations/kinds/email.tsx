@@ -1,5 +1,5 @@
 import type { EmailDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { TextField } from "../../../parts/form/fields.tsx";
+import { TextField } from "../../../form/fields.tsx";
 import type { DestinationKind } from "./kind.ts";
 import { TemplateField } from "./template-field.tsx";
 

@@ -1,7 +1,7 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { EventDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { severities } from "../../../events/words.tsx";
-import { ChoiceField } from "../../../parts/form/fields.tsx";
+import { ChoiceField } from "../../../form/fields.tsx";
 import type { DestinationKind } from "./kind.ts";
 import { TemplateField } from "./template-field.tsx";
 

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { DestinationSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import type { Form } from "../../../parts/form/form.ts";
+import type { Form } from "../../../form/form.ts";
 import { type Pair, PairsField } from "./pairs-field.tsx";
 
 type Headers = Readonly<Record<string, string>>;

@@ -1,5 +1,5 @@
 import type { IncidentPagingDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { SecretField } from "../../../parts/form/fields.tsx";
+import { SecretField } from "../../../form/fields.tsx";
 import { CredentialField } from "./credential-field.tsx";
 import type { DestinationKind } from "./kind.ts";
 

@@ -6,8 +6,8 @@ import {
   type OAuthAuthorization,
   OAuthAuthorizationSchema,
 } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { SecretField, TextField } from "../../../parts/form/fields.tsx";
-import type { Form } from "../../../parts/form/form.ts";
+import { SecretField, TextField } from "../../../form/fields.tsx";
+import type { Form } from "../../../form/form.ts";
 
 interface Props<M> {
   readonly form: Form<typeof DestinationSchema>;

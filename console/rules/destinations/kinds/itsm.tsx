@@ -4,7 +4,7 @@ import {
   type ItsmDestination,
   OAuthAuthorizationSchema,
 } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { ChoiceField, NumberField, TextField } from "../../../parts/form/fields.tsx";
+import { ChoiceField, NumberField, TextField } from "../../../form/fields.tsx";
 import { CredentialField } from "./credential-field.tsx";
 import { BasicFields, OAuthFields } from "./itsm-log-in.tsx";
 import type { DestinationKind, KindProps } from "./kind.ts";

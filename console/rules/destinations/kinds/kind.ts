@@ -1,7 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { ComponentChildren } from "preact";
 import type { DestinationSchema, DestinationType } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import type { Form } from "../../../parts/form/form.ts";
+import type { Form } from "../../../form/form.ts";
 
 /** The names of the kinds, which are those of the oneof. */
 export type KindName = NonNullable<DestinationType["type"]["case"]>;

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { FactSchema, type OfficeChatDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { SecretField } from "../../../parts/form/fields.tsx";
+import { SecretField } from "../../../form/fields.tsx";
 import type { DestinationKind } from "./kind.ts";
 import { PairsField } from "./pairs-field.tsx";
 import { TemplateField } from "./template-field.tsx";

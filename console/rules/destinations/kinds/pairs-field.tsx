@@ -1,8 +1,8 @@
 import { useId } from "preact/hooks";
 import type { DestinationSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { FieldErrors } from "../../../parts/form/fields.tsx";
-import type { Form } from "../../../parts/form/form.ts";
-import { storedSecret } from "../../../parts/form/secrets.ts";
+import { FieldErrors } from "../../../form/fields.tsx";
+import type { Form } from "../../../form/form.ts";
+import { storedSecret } from "../../../form/secrets.ts";
 
 export type Pair = readonly [name: string, value: string];
 

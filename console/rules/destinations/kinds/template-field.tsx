@@ -1,6 +1,6 @@
 import type { DestinationSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { TextField } from "../../../parts/form/fields.tsx";
-import type { Form } from "../../../parts/form/form.ts";
+import { TextField } from "../../../form/fields.tsx";
+import type { Form } from "../../../form/form.ts";
 
 interface TemplateProps {
   readonly form: Form<typeof DestinationSchema>;

@@ -1,5 +1,5 @@
 import type { WebhookDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { CheckField, SecretField, TextField } from "../../../parts/form/fields.tsx";
+import { CheckField, SecretField, TextField } from "../../../form/fields.tsx";
 import { HeadersField } from "./headers-field.tsx";
 import type { DestinationKind, KindProps } from "./kind.ts";
 

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
 import { EntityService, FieldSelection } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { SeveritySchema, StatusSchema } from "#gen/belfry/events/v1/event_pb.ts";
-import { clientOf } from "../../frame/calls.ts";
+import { clientOf } from "../data/calls.ts";
 import type { ValueKind } from "./draft.ts";
 
 /** A field that conditions can name, as it is offered. */

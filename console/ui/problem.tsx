@@ -1,4 +1,4 @@
-import type { Failure } from "../frame/calls.ts";
+import type { Failure } from "../data/calls.ts";
 
 /** What went wrong, where it went wrong, and the way to try again. */
 export function Problem({ failure, again }: { failure: Failure | undefined; again?: () => void }) {

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { type Failure, failureOf } from "../frame/calls.ts";
+import { type Failure, failureOf } from "../data/calls.ts";
 import { Dialog } from "./dialog.tsx";
 import { Problem } from "./problem.tsx";
 

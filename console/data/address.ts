@@ -39,14 +39,19 @@ export function linkTo(path: readonly string[], parameters: Record<string, strin
   return `#/${path.map(encodeURIComponent).join("/")}${query === "" ? "" : `?${query}`}`;
 }
 
-/** Changes parameters of this address; undefined and empty ones are removed. Without `asStep`, going back skips what was before. */
-export function setParameters(changes: Record<string, string | undefined>, asStep = true): void {
+/** The link to this address with other parameters; undefined and empty ones are removed. */
+export function hereWith(changes: Record<string, string | undefined>): string {
   const parameters = new URLSearchParams(address.value.parameters);
   for (const [name, value] of Object.entries(changes)) {
     if (value === undefined || value === "") parameters.delete(name);
     else parameters.set(name, value);
   }
-  const hash = linkTo(address.value.path, parameters);
+  return linkTo(address.value.path, parameters);
+}
+
+/** Changes parameters of this address, as in `hereWith`. Without `asStep`, going back skips what was before. */
+export function setParameters(changes: Record<string, string | undefined>, asStep = true): void {
+  const hash = hereWith(changes);
   if (hash === location.hash) return;
   history[asStep ? "pushState" : "replaceState"](null, "", hash);
   address.value = read();

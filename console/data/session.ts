@@ -4,7 +4,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { Permission, permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import { type Session, SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { clientOf, type Failure, failureOf, isAway, refusals } from "./calls.ts";
-import { say, unsay } from "./notice.tsx";
+import { say, unsay } from "./notice.ts";
 import { keepSessionProof } from "./session-proof.ts";
 
 const sessions = clientOf(SessionService);

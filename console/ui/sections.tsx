@@ -1,5 +1,5 @@
 import type { ComponentType } from "preact";
-import { linkTo } from "../frame/address.ts";
+import { linkTo } from "../data/address.ts";
 
 interface SectionsProps {
   /** The screen's name in addresses; a section is the next part of the path. */

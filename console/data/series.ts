@@ -2,7 +2,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { type Aggregator, MetricQueryService } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import type { MetricSeries } from "#gen/belfry/metrics/v1/metric_series_pb.ts";
-import { clientOf } from "../frame/calls.ts";
+import { clientOf } from "./calls.ts";
 
 const metrics = clientOf(MetricQueryService);
 

@@ -1,8 +1,8 @@
 import { effect, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import Plotter from "uplot";
-import { theme } from "../frame/preferences.ts";
-import type { PlotSeries } from "./series.ts";
+import { theme } from "../data/preferences.ts";
+import type { PlotSeries } from "../data/series.ts";
 import { timeText, zoneName } from "./time.tsx";
 
 interface PlotProps {

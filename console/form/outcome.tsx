@@ -1,7 +1,7 @@
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import type { ComponentChildren } from "preact";
-import { valueText } from "../facts.tsx";
-import { Problem } from "../problem.tsx";
+import { valueText } from "../ui/facts.tsx";
+import { Problem } from "../ui/problem.tsx";
 import type { Form } from "./form.ts";
 import { withoutSecrets } from "./secrets.ts";
 import { writtenFields } from "./written.ts";

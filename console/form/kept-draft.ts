@@ -1,5 +1,5 @@
 import { type DescMessage, fromJsonString, type MessageShape, toJsonString } from "@bufbuild/protobuf";
-import { session } from "../../frame/session.ts";
+import { session } from "../data/session.ts";
 import { withoutSecrets, withStoredSecrets } from "./secrets.ts";
 
 /** What was typed and not sent, kept for this tab's life without its secrets; it belongs to a session. */

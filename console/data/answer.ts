@@ -1,6 +1,6 @@
 import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { type Failure, failureOf, isCancelled, serverAway } from "../frame/calls.ts";
+import { type Failure, failureOf, isCancelled, serverAway } from "./calls.ts";
 
 /** The answer to a question that a screen asks, as it stands. The last answer stays in sight while the next is awaited. */
 export interface Answer<T> {

@@ -10,7 +10,7 @@ import {
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Signal, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { type Failure, failureOf } from "../../frame/calls.ts";
+import { type Failure, failureOf } from "../data/calls.ts";
 import { forgetDraft, keepDraft, readDraft } from "./kept-draft.ts";
 import { sameWritten } from "./written.ts";
 

@@ -1,4 +1,4 @@
-import { linkTo } from "../frame/address.ts";
+import { linkTo } from "../data/address.ts";
 
 /** The text of a value of any shape. */
 export function valueText(value: unknown): string {

@@ -1,6 +1,6 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { computed, signal } from "@preact/signals";
-import { zone } from "../frame/preferences.ts";
+import { zone } from "../data/preferences.ts";
 
 /** The present, which moves every ten seconds while the page is in sight. */
 export const nowMs = signal(Date.now());

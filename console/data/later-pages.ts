@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { type Failure, failureOf } from "../frame/calls.ts";
+import { type Failure, failureOf } from "./calls.ts";
 
 interface Page<T> {
   readonly rows: readonly T[];

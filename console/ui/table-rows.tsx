@@ -1,25 +1,27 @@
-import type { Column, TableProps } from "./table.tsx";
+import type { Column } from "./column.ts";
+import { memo } from "./memo.ts";
 
-interface RowProps<T> {
+interface RowProps {
   readonly id: string;
-  readonly row: T;
+  readonly row: unknown;
   readonly at: number;
   readonly current: boolean;
   /** Undefined where rows cannot be selected. */
   readonly chosen: boolean | undefined;
-  readonly columns: readonly Column<T>[];
+  readonly columns: readonly Column<unknown>[];
   readonly tracks: string;
   readonly rowHeight: number;
   readonly tone: string | undefined;
 }
 
 /** One row of a table, at its place in the whole. */
-export function TableRow<T>({ id, row, at, current, chosen, columns, tracks, rowHeight, tone = "" }: RowProps<T>) {
+export const TableRow = memo(function TableRow(props: RowProps) {
+  const { id, row, at, current, chosen, columns, tracks, rowHeight, tone = "" } = props;
   return (
     // biome-ignore lint/a11y/useSemanticElements: only the rows in sight exist, which a table element cannot say
     // biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus, and names its active row
     <div
-      id={`${id}-${at}`}
+      id={id}
       role="row"
       aria-rowindex={at + 2}
       aria-selected={chosen}
@@ -49,27 +51,32 @@ export function TableRow<T>({ id, row, at, current, chosen, columns, tracks, row
       ))}
     </div>
   );
+});
+
+interface HeadProps<T> {
+  readonly columns: readonly Column<T>[];
+  readonly tracks: string;
+  readonly sorting: Sorting | undefined;
+  /** Whether all rows are selected. Undefined: rows cannot be. */
+  readonly all: boolean | undefined;
+  selectAll(all: boolean): void;
+}
+
+interface Sorting {
+  readonly sort: { readonly key: string; readonly descending: boolean } | undefined;
+  readonly sortable: readonly string[];
+  sortBy(key: string): void;
 }
 
 /** The names of the columns; a press on one sorts by it. */
-export function TableHead<T>({
-  columns,
-  sort,
-  sortBy,
-  sortable,
-  selected,
-  rows,
-  rowKey,
-  tracks,
-}: TableProps<T> & { tracks: string }) {
-  const all = selected !== undefined && rows.length > 0 && rows.every((row) => selected.value.has(rowKey(row)));
+export function TableHead<T>({ columns, tracks, sorting, all, selectAll }: HeadProps<T>) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: only the rows in sight exist, which a table element cannot say
     <div class="table-head" role="rowgroup">
       {/* biome-ignore lint/a11y/useSemanticElements: as above */}
       {/* biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus */}
       <div class="row" role="row" aria-rowindex={1} style={{ gridTemplateColumns: tracks }}>
-        {selected && (
+        {all !== undefined && (
           // biome-ignore lint/a11y/useSemanticElements: as above
           // biome-ignore lint/a11y/useFocusableInteractive: as above
           <span class="cell pick" role="columnheader">
@@ -77,15 +84,12 @@ export function TableHead<T>({
               type="checkbox"
               aria-label="Select all rows that are loaded"
               checked={all}
-              onChange={() => {
-                selected.value = all ? new Set() : new Set(rows.map(rowKey));
-              }}
+              onChange={() => selectAll(!all)}
             />
           </span>
         )}
         {columns.map(({ key, label, end }) => {
-          const sorted = sort?.key === key;
-          const direction = sort?.descending ? "descending" : "ascending";
+          const descending = sorting?.sort?.key === key ? sorting.sort.descending : undefined;
           return (
             // biome-ignore lint/a11y/useSemanticElements: as above
             // biome-ignore lint/a11y/useFocusableInteractive: as above
@@ -93,12 +97,12 @@ export function TableHead<T>({
               key={key}
               role="columnheader"
               class={end ? "cell end" : "cell"}
-              aria-sort={sorted ? direction : undefined}
+              aria-sort={descending === undefined ? undefined : descending ? "descending" : "ascending"}
             >
-              {sortBy && sortable?.includes(key) ? (
-                <button type="button" onClick={() => sortBy(key)}>
+              {sorting?.sortable.includes(key) ? (
+                <button type="button" onClick={() => sorting.sortBy(key)}>
                   {label}
-                  <span aria-hidden="true">{sorted ? (sort?.descending ? " ↓" : " ↑") : ""}</span>
+                  <span aria-hidden="true">{descending === undefined ? "" : descending ? " ↓" : " ↑"}</span>
                 </button>
               ) : (
                 label

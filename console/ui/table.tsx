@@ -1,23 +1,10 @@
 import { type Signal, useSignal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
+import type { Column } from "./column.ts";
 import { narrow } from "./narrow.ts";
 import { TableHead, TableRow } from "./table-rows.tsx";
-import { zoneName } from "./time.tsx";
 
-/** A column: `width` is a track of CSS grid. On a narrow page a row has two lines, and `line` says in which the cell is; 0: in none. */
-export interface Column<T> {
-  readonly key: string;
-  readonly label: string;
-  readonly width: string;
-  readonly line?: 0 | 1 | 2;
-  readonly end?: boolean;
-  cell(row: T): ComponentChildren;
-  /** The text that hides when the cell is too narrow. */
-  title?(row: T): string;
-}
-
-export interface TableProps<T> {
+interface TableProps<T> {
   readonly label: string;
   readonly rows: readonly T[];
   readonly columns: readonly Column<T>[];
@@ -43,14 +30,25 @@ const beyond = 6;
 
 /** A table that renders the rows in sight alone. By keyboard: arrows, Page, Home, End; Space selects, Enter opens. */
 export function Table<T>(props: TableProps<T>) {
-  const { label, rows, columns, rowKey, selected, total = rows.length, more, tone } = props;
+  const {
+    label,
+    rows,
+    columns,
+    rowKey,
+    selected,
+    total = rows.length,
+    more,
+    tone,
+    sort,
+    sortBy,
+    sortable = [],
+  } = props;
   const id = useId();
   const scroller = useRef<HTMLDivElement>(null);
   const top = useSignal(0);
   const height = useSignal(600);
   const active = useSignal(0);
   const anchor = useRef(0);
-  const kept = useRef(new Map<string, Kept>());
   const rowHeight = narrow.value ? 58 : 32;
   const headHeight = narrow.value ? 0 : 29;
 
@@ -78,35 +76,6 @@ export function Table<T>(props: TableProps<T>) {
     showRow(scroller.current, active.value * rowHeight, rowHeight, height.value);
   };
 
-  // A row that is as it was is the same node, which is not looked at again.
-  const now = new Map<string, Kept>();
-  const inSight = rows.slice(first, last).map((row, offset) => {
-    const at = first + offset;
-    const key = rowKey(row);
-    const chosen = selected === undefined ? undefined : selected.value.has(key);
-    const of = [row, at, at === current, chosen, columns, tracks, rowHeight, zoneName.value];
-    const before = kept.current.get(key);
-    const node = before?.of.every((each, index) => each === of[index]) ? (
-      before.node
-    ) : (
-      <TableRow
-        key={key}
-        id={id}
-        row={row}
-        at={at}
-        current={at === current}
-        chosen={chosen}
-        columns={columns}
-        tracks={tracks}
-        rowHeight={rowHeight}
-        tone={tone?.(row)}
-      />
-    );
-    now.set(key, { of, node });
-    return node;
-  });
-  kept.current = now;
-
   return (
     // biome-ignore lint/a11y/useSemanticElements: only the rows in sight exist, which a table element cannot say
     <div
@@ -123,7 +92,15 @@ export function Table<T>(props: TableProps<T>) {
         top.value = Math.floor(currentTarget.scrollTop / rowHeight / beyond) * beyond;
       }}
     >
-      <TableHead {...props} tracks={tracks} />
+      <TableHead
+        columns={columns}
+        tracks={tracks}
+        sorting={sortBy && { sort, sortBy, sortable }}
+        all={selected && rows.length > 0 && rows.every((row) => selected.value.has(rowKey(row)))}
+        selectAll={(all) => {
+          if (selected) selected.value = all ? new Set(rows.map(rowKey)) : new Set();
+        }}
+      />
       {/* biome-ignore lint/a11y/useSemanticElements: as above */}
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: the grid has the keys */}
       <div
@@ -140,16 +117,23 @@ export function Table<T>(props: TableProps<T>) {
           else if (row !== undefined && !target.closest("a, button")) props.open?.(row);
         }}
       >
-        {inSight}
+        {rows.slice(first, last).map((row, offset) => (
+          <TableRow
+            key={rowKey(row)}
+            id={`${id}-${first + offset}`}
+            row={row}
+            at={first + offset}
+            current={first + offset === current}
+            chosen={selected?.value.has(rowKey(row))}
+            columns={columns as readonly Column<unknown>[]}
+            tracks={tracks}
+            rowHeight={rowHeight}
+            tone={tone?.(row)}
+          />
+        ))}
       </div>
     </div>
   );
-}
-
-/** A row as it was drawn, and what it was drawn of. */
-interface Kept {
-  readonly of: readonly unknown[];
-  readonly node: ComponentChildren;
 }
 
 /** Scrolls as little as brings a row into sight. */

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 import { type TimeRange, TimeRangeSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
-import { zone } from "../frame/preferences.ts";
+import { zone } from "../data/preferences.ts";
 import { timeText } from "./time.tsx";
 
 /** A time range in an address: how far back from now, as in `6h`, or `<start>-<end>` in ms. */

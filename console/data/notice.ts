@@ -1,0 +1,19 @@
+import { signal } from "@preact/signals";
+
+/** What was just done, and how to take it back where the API can. */
+interface Notice {
+  readonly text: string;
+  readonly undo?: () => Promise<unknown>;
+}
+
+export const notice = signal<Notice | undefined>(undefined);
+
+/** Says what was done. With `undo` there is a button that takes it back. */
+export function say(text: string, undo?: () => Promise<unknown>): void {
+  notice.value = undo === undefined ? { text } : { text, undo };
+}
+
+/** Takes it out of sight: what another session did is no matter of this one, and cannot be taken back by it. */
+export function unsay(): void {
+  notice.value = undefined;
+}

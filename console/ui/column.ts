@@ -1,0 +1,24 @@
+import type { ComponentChildren } from "preact";
+
+/** A column: `width` is a track of CSS grid. On a narrow page a row has two lines, and `line` says in which the cell is; 0: in none. */
+export interface Column<T> {
+  readonly key: string;
+  readonly label: string;
+  readonly width: string;
+  readonly line?: 0 | 1 | 2;
+  readonly end?: boolean;
+  cell(row: T): ComponentChildren;
+  /** The text that hides when the cell is too narrow. */
+  title?(row: T): string;
+}
+
+/** A column of a text. */
+export function textColumn<T>(
+  key: string,
+  label: string,
+  width: string,
+  text: (row: T) => string,
+  more: { line?: 0 | 1 | 2; end?: boolean } = {},
+): Column<T> {
+  return { key, label, width, cell: text, title: text, ...more };
+}

@@ -1,0 +1,119 @@
+import type { ComponentChildren } from "preact";
+import { address, goTo } from "../data/address.ts";
+import type { Failure } from "../data/calls.ts";
+import type { List } from "../data/list.ts";
+import type { Column } from "./column.ts";
+import { Empty, Problem } from "./problem.tsx";
+import { ScreenHead } from "./screen-head.tsx";
+import { Table } from "./table.tsx";
+import { TextFilter } from "./text-filters.tsx";
+
+interface Shared<T> {
+  readonly title: string;
+  readonly list: List<T>;
+  /** How one and many of them are called. Absent: "in all". */
+  readonly counted?: readonly [one: string, many: string];
+  /** What the filter by text looks into. Absent: there is none. */
+  readonly filter?: string;
+  /** Tells whether a row passes the filter by text, where the page looks for it and not the server. */
+  passes?: (row: T) => boolean;
+  readonly tools?: ComponentChildren;
+  /** A list that does not follow changes can be read again. */
+  readonly refresh?: boolean;
+  /** The link to the form of a new one. Absent: nothing can be made. */
+  readonly make?: readonly [label: string, href: string] | false;
+  /** What a list without rows says: where nothing is there, and where nothing passes the filters. */
+  readonly none: string;
+  readonly noMatch?: string;
+  readonly about?: ComponentChildren;
+  /** A failure beside those of the list. */
+  readonly failure?: Failure | undefined;
+  /** Below the head. */
+  readonly above?: ComponentChildren;
+  readonly children?: ComponentChildren;
+}
+
+interface Tabled<T> {
+  /** How the table calls itself; the title if absent. */
+  readonly label?: string;
+  readonly columns: readonly Column<T>[];
+  rowKey(row: T): string;
+  /** Where a row leads. */
+  hrefOf(row: T): string;
+  tone?: (row: T) => string;
+  readonly draw?: undefined;
+}
+
+interface Drawn<T> {
+  /** Draws the rows where no table does. */
+  draw(rows: readonly T[]): ComponentChildren;
+}
+
+type ListScreenProps<T> = Shared<T> & (Tabled<T> | Drawn<T>);
+
+/** The screen of a list: its head with how many there are, its filters and what can be made, and its rows or why there are none. */
+export function ListScreen<T>(props: ListScreenProps<T>) {
+  const { title, list, filter, passes, tools, refresh, make, failure, above, children } = props;
+  const { rows: all, total, again, later } = list;
+  const rows = passes === undefined ? all : all.filter(passes);
+  const filtered = all.length > rows.length || (passes === undefined && address.value.parameters.size > 0);
+  return (
+    <div class="screen">
+      <ScreenHead
+        title={title}
+        count={countText(list, props.counted)}
+        tools={
+          <>
+            {filter && <TextFilter name="text" label={filter} />}
+            {tools}
+            {refresh && (
+              <button type="button" onClick={again}>
+                Refresh
+              </button>
+            )}
+            {make && (
+              <a class="button" href={make[1]}>
+                {make[0]}
+              </a>
+            )}
+          </>
+        }
+      />
+      <Problem failure={list.failure ?? failure} {...(list.failure && { again })} />
+      <Problem failure={later.failure} again={list.moreAgain} />
+      {above}
+      {rows.length === 0 && total !== undefined ? (
+        <Empty title={filtered ? (props.noMatch ?? props.none) : props.none}>{props.about}</Empty>
+      ) : (
+        <Rows {...props} rows={rows} total={rows.length < all.length ? rows.length : total} />
+      )}
+      {children}
+    </div>
+  );
+}
+
+type RowsProps<T> = ListScreenProps<T> & { readonly rows: readonly T[]; readonly total: number | undefined };
+
+function Rows<T>(props: RowsProps<T>) {
+  const { rows, total, list } = props;
+  if (props.draw) return props.draw(rows);
+  const { label = props.title, columns, rowKey, hrefOf, tone } = props;
+  return (
+    <Table
+      label={label}
+      rows={rows}
+      columns={columns}
+      rowKey={rowKey}
+      open={(row) => goTo(hrefOf(row))}
+      total={total ?? rows.length}
+      more={list.more}
+      {...(tone && { tone })}
+    />
+  );
+}
+
+function countText({ total, failure, loading }: List<unknown>, counted: readonly [string, string] | undefined): string {
+  if (total === undefined || (loading && total === 0)) return failure === undefined ? "Loading…" : "";
+  const number = total.toLocaleString("en");
+  return counted === undefined ? `${number} in all` : `${number} ${counted[total === 1 ? 0 : 1]}`;
+}

@@ -1,0 +1,32 @@
+import type { ComponentChildren } from "preact";
+
+interface ScreenHeadProps {
+  readonly title: string;
+  /** The way back, above the title: the list that the thing is of, with its address. */
+  readonly above?: readonly [label: string, href: string];
+  /** Beside the title, read out as it changes. */
+  readonly count?: ComponentChildren;
+  readonly tools?: ComponentChildren;
+}
+
+/** The head of a screen. */
+export function ScreenHead({ title, above, count, tools }: ScreenHeadProps) {
+  return (
+    <div class="screen-head">
+      <div>
+        {above && (
+          <p class="hint">
+            <a href={above[1]}>{above[0]}</a>
+          </p>
+        )}
+        <h1>{title}</h1>
+      </div>
+      {count !== undefined && (
+        <p class="count" role="status">
+          {count}
+        </p>
+      )}
+      {tools && <div class="tools">{tools}</div>}
+    </div>
+  );
+}
