@@ -190,8 +190,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a fact is taken from memory wherever the cursor stands",
     file: "src/events/consumers/feed-consumer.ts",
-    text: "row.position === position + BigInt(i + 1)",
-    replacement: "row.position > position + BigInt(i - 9)",
+    text: "let row = byPosition.get(position + 1n)",
+    replacement: "let row = tenant.rows[0]",
     tests: ["test/notifications/deciding/rules-consumer.test.ts", "test/notifications/model.test.ts"],
   },
   {
