@@ -86,6 +86,7 @@ describe("docs/errors.md", () => {
     "a client of type …",
     "const g… = m[…];",
     "must be at least 1 characters",
+    "must contain at least 1 item(s)",
     "must have at most",
     "must not be $1",
     "no data… from …",

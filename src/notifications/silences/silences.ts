@@ -88,6 +88,12 @@ export interface SilenceWrite {
   readonly known?: Scope;
 }
 
+/** A silence that was written, and the identifiers of all that changed with it, for `announceSilences`. */
+export interface WrittenSilence {
+  readonly silence: StoredSilence;
+  readonly changed: readonly string[];
+}
+
 type Scope = Pick<StoredSilence, "ruleNames" | "destinationNames">;
 
 /** Creates a silence. @throws code 3, code 8 for one too many, code 9 for too much text */
@@ -96,7 +102,7 @@ export async function createSilence(
   tenantId: string,
   wanted: WantedSilence,
   write: SilenceWrite,
-): Promise<StoredSilence> {
+): Promise<WrittenSilence> {
   const { author, nowMs, bounds, at, known } = write;
   const checked = checkWanted(wanted, nowMs, at);
   await checkScope(tx, tenantId, checked, at, known);
@@ -114,10 +120,9 @@ export async function createSilence(
       updatedMs: BigInt(nowMs),
     })
     .returning();
-  const made = row as StoredSilence;
+  const silence = row as StoredSilence;
   await checkBounds(tx, tenantId, nowMs, bounds);
-  await raiseRulesVersion(tx, tenantId, { kind: "silence", name: made.id });
-  return made;
+  return { silence, changed: [silence.id] };
 }
 
 /**
@@ -132,7 +137,7 @@ export async function replaceSilence(
   id: string,
   sent: WantedSilence,
   { again, keepsScope = false, ...writing }: SilenceWrite & { again: boolean; keepsScope?: boolean },
-): Promise<StoredSilence> {
+): Promise<WrittenSilence> {
   const { nowMs, author, at, bounds } = writing;
   const old = await lockSilence(tx, tenantId, id);
   const { ruleNames, destinationNames } = old;
@@ -147,9 +152,9 @@ export async function replaceSilence(
   const startsMs = wanted.startsMs ?? Number(old.startsMs);
   const checked = checkWanted({ ...wanted, startsMs }, nowMs, at);
   if (!staysSame(old, checked, startsMs, state, nowMs)) {
-    const made = await createSilence(tx, tenantId, { ...wanted, startsMs }, write);
+    const { silence } = await createSilence(tx, tenantId, { ...wanted, startsMs }, write);
     await endSilence(tx, tenantId, old, nowMs);
-    return made;
+    return { silence, changed: [silence.id, old.id] };
   }
   await checkScope(tx, tenantId, checked, at, write.known);
   const [row] = await orm(tx)
@@ -165,8 +170,7 @@ export async function replaceSilence(
     .returning();
   await checkBounds(tx, tenantId, nowMs, bounds);
   await releaseHeld(tx, tenantId, old.id, nowMs);
-  await raiseRulesVersion(tx, tenantId, { kind: "silence", name: old.id });
-  return row as StoredSilence;
+  return { silence: row as StoredSilence, changed: [old.id] };
 }
 
 function staysSame(old: StoredSilence, { canonical }: Checked, startsMs: number, state: SilenceState, nowMs: number) {
@@ -177,9 +181,10 @@ function staysSame(old: StoredSilence, { canonical }: Checked, startsMs: number,
 }
 
 /** Ends a silence; one that has ended is answered as it is. @throws code 5 */
-export async function expireSilence(tx: Db, tenantId: string, id: string, nowMs: number): Promise<StoredSilence> {
+export async function expireSilence(tx: Db, tenantId: string, id: string, nowMs: number): Promise<WrittenSilence> {
   const old = await lockSilence(tx, tenantId, id);
-  return stateOf(old, nowMs) === "EXPIRED" ? old : await endSilence(tx, tenantId, old, nowMs);
+  if (stateOf(old, nowMs) === "EXPIRED") return { silence: old, changed: [] };
+  return { silence: await endSilence(tx, tenantId, old, nowMs), changed: [id] };
 }
 
 /** Ends a silence that its caller has locked, and has what it holds looked at again. */
@@ -193,8 +198,12 @@ export async function endSilence(tx: Db, tenantId: string, old: StoredSilence, n
     .returning();
   await tx`delete from silence_subjects where tenant_id = ${tenantId} and silence_id = ${old.id}`;
   await releaseHeld(tx, tenantId, old.id, nowMs);
-  await raiseRulesVersion(tx, tenantId, { kind: "silence", name: old.id });
   return row as StoredSilence;
+}
+
+/** Has all servers take up changes of silences; the last statements of their transaction. */
+export async function announceSilences(tx: Db, tenantId: string, ids: readonly string[]): Promise<void> {
+  for (const name of ids) await raiseRulesVersion(tx, tenantId, { kind: "silence", name });
 }
 
 /** Has all that a silence holds judged again now. By the key: what waits is little. */

@@ -1,16 +1,17 @@
 import { and, eq, sql } from "drizzle-orm";
 import { byteaArray, int4Array, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
+import { home } from "../../db/home-row.ts";
 import { orm } from "../../db/orm.ts";
 import { failedPrecondition } from "../../errors.ts";
 import { type Pace, paced } from "../../event-loop.ts";
 import type { LabelView } from "../../events/labels.ts";
 import { openAlerts } from "../../events/open-alerts.ts";
-import { cancel, enqueue } from "../../jobs/queue.ts";
-import type { JobKind } from "../../jobs/worker.ts";
+import { cancel, enqueue, type Job } from "../../jobs/queue.ts";
+import type { Finish, JobKind } from "../../jobs/worker.ts";
 import { readLabels } from "../deciding/subject-labels.ts";
 import { occurrenceSubject, type Subject } from "../matched-subject.ts";
-import { endSilence, type StoredSilence } from "./silences.ts";
+import { announceSilences, endSilence, type StoredSilence } from "./silences.ts";
 import { loadedSilence, silencesInForce } from "./silences-in-force.ts";
 import { silences as table } from "./tables.ts";
 
@@ -106,7 +107,7 @@ export async function keepSubjects(
     const some = subjects.slice(from, from + portion);
     await tx`
       insert into silence_subjects (tenant_id, silence_id, subject, event_id, number)
-      select ${tenantId}::uuid, ${silence.id}::uuid, subject, event_id, number from unnest(
+      select home.tenant_id, ${silence.id}::uuid, subject, event_id, number from ${home(tx, tenantId)}, unnest(
         ${byteaArray(some.map(({ key }) => key))}::bytea[],
         ${byteaArray(some.map(({ eventId }) => eventId ?? null))}::bytea[],
         ${int4Array(some.map(({ number }) => number ?? null))}::int4[]
@@ -121,7 +122,7 @@ export async function keepSubjects(
 
 /** Ends silences when nothing is open any more of what they matched when they began; a tenant's all in one look. */
 export function resolvedJob(): JobKind {
-  async function run(tx: Db, tenantId: string, jobs: readonly { id: string; payload: unknown }[], nowMs: number) {
+  async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number, finish?: Finish) {
     const running = await orm(tx)
       .select()
       .from(table)
@@ -147,11 +148,17 @@ export function resolvedJob(): JobKind {
     over.push(...judged.filter(({ id }) => !open.has(id)));
     for (const silence of over) await endSilence(tx, tenantId, silence, nowMs);
     const left = running.filter((silence) => !over.includes(silence));
-    if (left.length === 0) return [];
-    const nextMs = left.some((silence) => begun.includes(silence))
+    const dueMs = left.some((silence) => begun.includes(silence))
       ? nowMs + everyMs
       : Math.min(...left.map(({ startsMs }) => Number(startsMs)));
-    return jobs.map(({ id, payload }) => ({ id, payload, dueMs: nextMs }));
+    const again = left.length === 0 ? [] : jobs.map(({ id, payload }) => ({ id, payload, dueMs }));
+    await finish?.(again);
+    await announceSilences(
+      tx,
+      tenantId,
+      over.map(({ id }) => id),
+    );
+    return again;
   }
   return { name: resolvedKind, sizeMax: 1, timed: true, run };
 }

@@ -3,6 +3,7 @@ import type { Db } from "../../db/connect.ts";
 import { afterCommit, transaction } from "../../db/transaction.ts";
 import { paced } from "../../event-loop.ts";
 import {
+  announceSilences,
   createSilence,
   expireSilence,
   readSilenceMatchers,
@@ -10,6 +11,7 @@ import {
   type SilenceAuthor,
   type StoredSilence,
   type WantedSilence,
+  type WrittenSilence,
 } from "./silences.ts";
 import { keepSubjects, lookUntilResolved, openMatches } from "./until-resolved.ts";
 
@@ -56,18 +58,19 @@ export function silenceWriter(db: Db, { bounds, nowMs, wake, wakeJobs }: Silence
   async function write(
     tenantId: string,
     audit: Audit,
-    work: (tx: Db, now: number) => Promise<StoredSilence>,
+    work: (tx: Db, now: number) => Promise<WrittenSilence>,
     open?: Awaited<ReturnType<typeof found>>,
   ): Promise<StoredSilence> {
     return await transaction(db, async (tx) => {
       const now = Math.floor(nowMs());
-      const row = await work(tx, now);
+      const { silence: row, changed } = await work(tx, now);
       if (row.untilResolved && !row.judged && (row.endsMs === null || row.endsMs > BigInt(now))) {
         if (open !== undefined) await keepSubjects(tx, tenantId, row, open);
         await lookUntilResolved(tx, tenantId, row, now);
         afterCommit(tx, wakeJobs);
       }
       await audit(tx, row);
+      await announceSilences(tx, tenantId, changed);
       afterCommit(tx, () => wake(tenantId));
       return row;
     });
