@@ -21,7 +21,7 @@ import { dataDirectoryOf, isCluster } from "./db/embedded/data-directory.ts";
 import { useEmbedded } from "./db/embedded/embedded.ts";
 import { checkMigrated, migrate } from "./db/migrate.ts";
 import { StartError } from "./db/start-error.ts";
-import { tryPort } from "./http/try-port.ts";
+import { tryPort } from "./http/address.ts";
 import type { Log } from "./log.ts";
 import { servingMark } from "./processes/messages.ts";
 import { startMachine } from "./processes/owner.ts";

@@ -2,7 +2,7 @@ import type { Config } from "./config/settings.ts";
 import type { Pool } from "./db/connect.ts";
 import type { EntityCache } from "./entities/entity-cache.ts";
 import { entityRetentionKind } from "./entities/retention.ts";
-import { correctEventCount, entitiesWithEvents } from "./events/retention.ts";
+import { entitiesWithEvents } from "./events/retention.ts";
 import { daily } from "./jobs/daily.ts";
 import type { JobKind } from "./jobs/worker.ts";
 import type { Log } from "./log.ts";
@@ -26,7 +26,6 @@ export function startRetention(
     // A model from before a deletion may come as late as this, and must not bring the entity back.
     deletedSec: Math.max(config.deletedEntityRetentionSec, config.modelAgeSecMax),
     inUse: [entitiesWithSeries, entitiesWithEvents],
-    correct: correctEventCount,
     known,
   });
   const kinds = [entities];

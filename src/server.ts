@@ -188,7 +188,7 @@ export async function startServer(
   // What goes on in the background, in turns with the other replicas.
   const retention = startRetention(pool, config, { known, nowMs: clock.nowMs, log });
   starting.defer(() => retention.stop());
-  const windows = [...windowKinds(rules.windows, wakeJobs, log), expiryJobs(storeChanges)];
+  const windows = [...windowKinds(rules.windows, wakeJobs), expiryJobs(storeChanges)];
   const onRules = [...rules.kinds, ...matching.kinds];
   const kinds = [...updaterKinds(bounds.fieldsMax), ...onRules, ...windows, ...metrics.kinds, ...retention.kinds];
   const working = { kinds, nowMs: clock.nowMs, log, leaseMs: config.jobLeaseMs };

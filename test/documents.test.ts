@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { formerSettings } from "../src/config/former-settings.ts";
 import { settingsHelp } from "../src/config/settings.ts";
 import { documentRules } from "./support/document-rules.ts";
 import { errorTexts } from "./support/error-texts.ts";
@@ -26,15 +25,6 @@ describe("docs/configure.md", () => {
     expect(rows.map(([, name, fallback]) => [name, fallback ?? "(none)"])).toEqual(
       settings.map(([name, fallback]) => [name, fallback]),
     );
-  });
-});
-
-describe("docs/upgrade.md", () => {
-  test("lists every setting that was removed, with what replaced it", () => {
-    const rows = (tree.get("docs/upgrade.md") ?? "").matchAll(/^\| `(BELFRY_[A-Z_]+)` \| (.*) \|$/gm);
-    const listed = Object.fromEntries([...rows].map(([, name, now = ""]) => [name, now.replaceAll("`", "")]));
-    const wanted = Object.entries(formerSettings).map(([name, now]) => [name, now.replace(/,? replaces it$/, "")]);
-    expect(listed).toEqual(Object.fromEntries(wanted));
   });
 });
 

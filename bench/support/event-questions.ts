@@ -8,8 +8,7 @@ import {
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { textArray } from "../../src/db/batch.ts";
 import type { Db, Sql } from "../../src/db/connect.ts";
-import { countEvents } from "../../src/events/count.ts";
-import { countEventFrequency } from "../../src/events/frequency.ts";
+import { countEventFrequency, countEvents } from "../../src/events/count.ts";
 import { searchEvents } from "../../src/events/search.ts";
 
 /** A question of the API beside a statement that a person would write for it. */

@@ -1,10 +1,10 @@
 import { parseArgs } from "node:util";
 import { createLink } from "../auth/console-links.ts";
-import { ownUrl } from "../config/own-url.ts";
 import { keptAddress } from "../config/server-address.ts";
 import type { Config } from "../config/settings.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
+import { calledUrl } from "../http/address.ts";
 import { resourceText } from "../rpc/audit.ts";
 import { auditedAction } from "../tenants/audit.ts";
 import { onlyTenant } from "../tenants/only-tenant.ts";
@@ -43,6 +43,6 @@ async function printLink(
     await auditedAction(tx, tenant.id, commandLine(), "CreateConsoleLink", resourceText("apiKey", made.keyId));
     return made.token;
   });
-  const url = config.publicUrl ?? keptAddress(config.dataDir) ?? ownUrl(config);
+  const url = config.publicUrl ?? keptAddress(config.dataDir) ?? calledUrl(config.host, config.port, !config.plaintext);
   return `${url}/console/#first=${token}\n`;
 }

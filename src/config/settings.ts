@@ -1,6 +1,5 @@
 import { resolve } from "node:path";
 import { fixedLimits } from "./fixed-limits.ts";
-import { formerSettings } from "./former-settings.ts";
 import {
   addressRanges,
   anyText,
@@ -110,14 +109,11 @@ export function readConfig(env: Record<string, string | undefined>, hint: Hint =
   return values as Config;
 }
 
-/** What is wrong with names that are no settings, or no longer. */
+/** Names each variable that begins with BELFRY_ and is no setting. */
 function unknownNames(env: Record<string, string | undefined>, hint: Hint): string[] {
   const known = Object.values(rows).map(([variable]) => variable);
   return Object.keys(env).flatMap((name) => {
     if (!name.startsWith("BELFRY_") || known.includes(name)) return [];
-    if (Object.hasOwn(formerSettings, name)) {
-      return env[name] ? [`${name} is no longer a setting: ${formerSettings[name]}`] : [];
-    }
     // One setting has the name that all programs give it, without the prefix.
     const bare = known.find((setting) => name === `BELFRY_${setting}`);
     return [`${name} is no setting of this version${hint(bare ?? name, known)}`];

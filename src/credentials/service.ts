@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { CredentialInfoSchema } from "#gen/belfry/credentials/v1/credential_pb.ts";
+import { type Credential, CredentialInfoSchema, CredentialSchema } from "#gen/belfry/credentials/v1/credential_pb.ts";
 import {
   CreateCredentialResponseSchema,
   type CredentialService,
@@ -17,6 +17,7 @@ import { audited } from "../tenants/audit.ts";
 import { checkKeptHosts } from "./allowed-hosts.ts";
 import { bindHosts, type HostsInUse } from "./bound-hosts.ts";
 import {
+  type CredentialRow,
   deleteCredential,
   insertCredential,
   listCredentials,
@@ -27,7 +28,6 @@ import {
 } from "./credentials.ts";
 import type { Keyring } from "./keyring.ts";
 import { checkedSecrets, checkKept } from "./kinds.ts";
-import { toCredential } from "./messages.ts";
 import { sealSecrets } from "./secrets.ts";
 
 const kept: Kept = {
@@ -94,4 +94,12 @@ export function credentialService(
       return create(DeleteCredentialResponseSchema, { id });
     },
   };
+}
+
+/** A credential as the API shows it: without secrets, with both kinds of uses, also when there are none. */
+export function toCredential({ id, collections, destinations, ...info }: CredentialRow): Credential {
+  return create(CredentialSchema, {
+    id,
+    info: { ...info, usedBy: { collections: { ids: collections }, destinations: { ids: destinations } } },
+  });
 }

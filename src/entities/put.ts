@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import type { Fragment } from "postgres";
 import { bigintArray, byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
@@ -6,7 +7,6 @@ import { transaction } from "../db/transaction.ts";
 import { failpoint } from "../failpoint.ts";
 import { addToCount, readCount } from "../tenants/usage-counters.ts";
 import { type EntityBounds, tooManyEntities } from "./bounds.ts";
-import { contentHash } from "./content-hash.ts";
 import { coreFacts } from "./core-properties.ts";
 import type { EntityCache } from "./entity-cache.ts";
 import { keysIn, noteNewKeys } from "./field-keys.ts";
@@ -30,7 +30,7 @@ const nothing = Buffer.alloc(0);
 export type OnChanged = (tx: Db, tenantId: string, ids: Buffer[]) => Promise<void>;
 
 /** What one model does to its entity. */
-interface Change {
+interface ModelWrite {
   id: Buffer;
   model: ModelItem;
   deletes: boolean;
@@ -39,7 +39,7 @@ interface Change {
 }
 
 /** Of two models of one entity, whether `b`, which came later, prevails: the newer one; at the same time a deletion. */
-function prevails(a: Change, b: Change): boolean {
+function prevails(a: ModelWrite, b: ModelWrite): boolean {
   if (a.model.timestampMs !== b.model.timestampMs) return a.model.timestampMs < b.model.timestampMs;
   return b.deletes || !a.deletes;
 }
@@ -49,9 +49,9 @@ function prevails(a: Change, b: Change): boolean {
  * the deletion of those that were described before it, so that it leaves them their last name and metadata. Sorted by id,
  * and the second round within the first, so that concurrent batches lock rows in one order.
  */
-function roundsOf(tenantId: string, models: readonly ModelItem[]): Change[][] {
-  const last = new Map<string, Change>();
-  const described = new Map<string, Change>();
+function roundsOf(tenantId: string, models: readonly ModelItem[]): ModelWrite[][] {
+  const last = new Map<string, ModelWrite>();
+  const described = new Map<string, ModelWrite>();
   for (const model of models) {
     const deletes = model.metadata[DELETED_KEY] === true;
     const content = deletes ? nothing : contentHash(model.metadata);
@@ -90,10 +90,10 @@ interface Stored {
   deleted_ms: bigint | null;
 }
 
-const minuteOf = ({ model }: Change) => model.timestampMs - (model.timestampMs % MINUTE_MS);
+const minuteOf = ({ model }: ModelWrite) => model.timestampMs - (model.timestampMs % MINUTE_MS);
 
 /** What a change asks for of an entity that is stored: nothing, that its times move on, or that it is written again. */
-function needOf(change: Change, stored: Stored | undefined): "nothing" | "times" | "content" {
+function needOf(change: ModelWrite, stored: Stored | undefined): "nothing" | "times" | "content" {
   if (stored === undefined) return "content";
   const { timestampMs } = change.model;
   if (timestampMs < (stored.model_ms ?? timestampMs)) return "nothing";
@@ -117,7 +117,7 @@ interface Round {
 async function applyRound(
   tx: Db,
   tenantId: string,
-  changes: readonly Change[],
+  changes: readonly ModelWrite[],
   nowMs: number,
   { entitiesMax }: EntityBounds,
 ): Promise<Round> {
@@ -125,9 +125,9 @@ async function applyRound(
     select id, content_hash, model_ms, deleted_ms from entities
     where tenant_id = ${tenantId} and id = any(${byteaArray(changes.map(({ id }) => id))}::bytea[])`;
   const found = new Map(rows.map((row) => [row.id.toString("latin1"), row]));
-  const times: Change[] = [];
-  const described: Change[] = [];
-  const made: Change[] = [];
+  const times: ModelWrite[] = [];
+  const described: ModelWrite[] = [];
+  const made: ModelWrite[] = [];
   for (const change of changes) {
     const stored = found.get(change.id.toString("latin1"));
     const need = needOf(change, stored);
@@ -148,19 +148,19 @@ async function applyRound(
   return { changed, refused: refused.map(({ id }) => id) };
 }
 
-function without(changes: readonly Change[], rows: readonly { id: Buffer }[]): Change[] {
+function without(changes: readonly ModelWrite[], rows: readonly { id: Buffer }[]): ModelWrite[] {
   const ids = new Set(rows.map(({ id }) => id.toString("latin1")));
   return changes.filter(({ id }) => !ids.has(id.toString("latin1")));
 }
 
-const lock = (tx: Db, tenantId: string, changes: readonly Change[]) =>
+const lock = (tx: Db, tenantId: string, changes: readonly ModelWrite[]) =>
   tx`
     select from entities
     where tenant_id = ${tenantId} and id = any(${byteaArray(changes.map(({ id }) => id))}::bytea[])
     order by id for no key update`.execute();
 
 /** As an insert, whose conflicts only the key's index can find (design/statements), of rows that are there: it makes none. */
-const moveTimes = (tx: Db, tenantId: string, changes: readonly Change[]) =>
+const moveTimes = (tx: Db, tenantId: string, changes: readonly ModelWrite[]) =>
   tx<{ id: Buffer }[]>`
     insert into entities as stored
       (tenant_id, id, name, dimensions, metadata, created_ms, updated_ms, content_hash, liveness_ms, model_ms)
@@ -187,7 +187,7 @@ interface Written {
 }
 
 /** Writes one change of each entity. */
-async function write(db: Db, tenantId: string, changes: readonly Change[], nowMs: number): Promise<Written[]> {
+async function write(db: Db, tenantId: string, changes: readonly ModelWrite[], nowMs: number): Promise<Written[]> {
   const now = BigInt(nowMs);
   return await db<Written[]>`
       insert into entities as stored
@@ -271,4 +271,21 @@ export async function putModels(
     );
     return new Map(places.map((i) => [i, tooManyEntities(bounds)]));
   });
+}
+
+/** Rises when what is stored of the same model changes, so that known entities are written once more. */
+const contentVersion = "1";
+
+/** What a model says of its entity, as 16 bytes: its metadata, whatever the order of their keys. */
+function contentHash(metadata: Record<string, unknown>): Buffer {
+  return hash("sha256", contentVersion + canonical(metadata), "buffer").subarray(0, 16);
+}
+
+function canonical(value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
+  const object = value as Record<string, unknown>;
+  const keys = Object.keys(object);
+  if (keys.length > 1) keys.sort();
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(object[key])}`).join()}}`;
 }

@@ -2,7 +2,7 @@ import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { afterCommit } from "../db/transaction.ts";
 import type { JobKind } from "../jobs/worker.ts";
-import { addToCount, correctCount } from "../tenants/usage-counters.ts";
+import { addToCount } from "../tenants/usage-counters.ts";
 import type { EntityCache } from "./entity-cache.ts";
 
 /** Which of these entities, whose rows are locked, something else of the tenant still needs. */
@@ -15,8 +15,6 @@ export interface EntityRetention {
   /** How long a deleted one is kept at least, s. */
   deletedSec: number;
   inUse: readonly InUse[];
-  /** Called once a day, before the first portion: sets counts of what belongs to others right. */
-  correct?: ((tx: Db, tenantId: string) => Promise<void>) | undefined;
   known: EntityCache;
 }
 
@@ -83,12 +81,6 @@ async function remove(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise
   await addToCount(tx, tenantId, "entities", -count);
 }
 
-/** Sets right how many entities, and names of their fields, a tenant has. */
-async function correctCounts(tx: Db, tenantId: string): Promise<void> {
-  await correctCount(tx, tenantId, "entities", tx`entities where tenant_id = ${tenantId}`);
-  await correctCount(tx, tenantId, "fields", tx`entity_keys where tenant_id = ${tenantId}`);
-}
-
 /** The job that looks after a tenant's entities once a day, for the worker and `daily`. */
 export function entityRetentionKind(retention: EntityRetention): JobKind {
   return {
@@ -99,10 +91,6 @@ export function entityRetentionKind(retention: EntityRetention): JobKind {
       const again = [];
       for (const { id, payload } of jobs) {
         const { after = "" } = payload as { after?: string };
-        if (after === "") {
-          await correctCounts(tx, tenantId);
-          await retention.correct?.(tx, tenantId);
-        }
         const last = await retainEntities(tx, tenantId, Buffer.from(after, "base64"), retention, nowMs);
         const next = last === undefined ? {} : { after: last.toString("base64") };
         again.push({ id, payload: next, dueMs: last === undefined ? nowMs + dayMs : nowMs });

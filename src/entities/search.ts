@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import type { Fragment } from "postgres";
 import {
   EntitySearchSchema,
   type SearchEntitiesRequest,
@@ -11,14 +12,14 @@ import { askedOf, type Checked } from "../clause/checked.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";
+import { type Outlined, outlineColumns, type PageContents, withContents } from "../db/paging/page-contents.ts";
 import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
 import { invalidField } from "../errors.ts";
 import { metadataKeys } from "./field-keys.ts";
 import { entityResolver, fieldKey } from "./fields.ts";
 import { groupEntities } from "./group.ts";
 import { type MatchingEntities, matchingEntities } from "./matching.ts";
-import { toEntity } from "./messages.ts";
-import { type PageEntityRow, pageColumns, wholeEntities } from "./page.ts";
+import { type EntityRow, toEntity } from "./messages.ts";
 import { sortKeys } from "./sort.ts";
 
 const path = "search_input";
@@ -176,4 +177,32 @@ export async function searchEntities(
     entities: { entities: items.map((row) => toEntity(row, tenant, chosen)), groups },
     pageInfo: info,
   });
+}
+
+const contents: PageContents<"dimensions" | "metadata" | "custom_properties"> = {
+  table: "entities",
+  id: "bytea",
+  columns: { dimensions: "dimensions", metadata: "metadata", custom_properties: "custom_properties" },
+};
+
+const emptied = { dimensions: {}, metadata: {}, custom_properties: {} };
+
+/** A row of a page, without its contents where they are large. */
+export type PageEntityRow = Outlined<EntityRow>;
+
+/** The columns of a `PageEntityRow`. */
+export function pageColumns(db: Db): Fragment {
+  return db`id, name, ${outlineColumns(db, contents)}, model_production_state, window_production_state, priority,
+    model_ms, created_ms, updated_ms, liveness_ms`;
+}
+
+/** The entities of a page, as many as fit into an answer: see `withContents`. */
+export function wholeEntities<R extends PageEntityRow>(
+  db: Db,
+  tenantId: string,
+  rows: readonly R[],
+  limit: number,
+  signal: AbortSignal,
+): Promise<{ rows: R[]; count: number }> {
+  return withContents<keyof typeof emptied, R>(db, tenantId, contents, rows, { limit, gone: emptied, signal });
 }

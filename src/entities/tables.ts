@@ -30,7 +30,7 @@ export const entities = pgTable(
     updatedMs: bigintMs("updated_ms").notNull(),
     /** Latest data of any kind, to the minute. */
     livenessMs: bigintMs("liveness_ms").notNull(),
-    /** What the last model says of it, as a digest (src/entities/content-hash.ts); null: not known, so the next model is written. */
+    /** What the last model says of it, as a digest (`contentHash` of src/entities/put.ts); null: not known, so the next model is written. */
     contentHash: bytea("content_hash"),
     /** Timestamp of the model that deleted it, or of the last data of one that became idle. */
     deletedMs: bigintMs("deleted_ms"),

@@ -1,15 +1,18 @@
 import { create, equals } from "@bufbuild/protobuf";
 import type { Fragment } from "postgres";
+import type { TimeRange } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
-import { ActiveCriteria, type EventQuery } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { ActiveCriteria, type EventQuery, EventQuerySchema } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { PageInputSchema } from "#gen/belfry/paging/v1/paging_pb.ts";
 import { toSql } from "../clause/to-sql.ts";
 import { int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { cancelOn } from "../db/driver/cancel.ts";
 import { sqlJoin } from "../db/sql-join.ts";
 import { invalidField, invalidFields } from "../errors.ts";
 import { checkEnd, checkOpenStart } from "../rpc/times.ts";
 import { isOfInstance } from "./fields.ts";
+import type { OccurrenceKey } from "./occurrences.ts";
 import { eventResolver } from "./resolver.ts";
 import { eventAndEntity } from "./rows.ts";
 
@@ -124,4 +127,25 @@ function asked(db: Db, tenantId: string, query: EventQuery, path: string): Fragm
   if (query.statuses.length > 0) conditions.push(db`o.status = any(${int4Array(query.statuses)}::int4[])`);
   if (query.clause !== undefined) conditions.push(toSql(db, query.clause, `${path}.clause`, eventResolver(tenantId)));
   return conditions;
+}
+
+/**
+ * The occurrences that were last seen in a time range, the latest first, to the five minutes; at most `most`. `path`: of the
+ * message that holds the range. @throws code 3 for a range that is empty, or in seconds
+ */
+export async function seenOccurrences(
+  db: Db,
+  tenantId: string,
+  timeRange: TimeRange,
+  most: number,
+  signal: AbortSignal,
+): Promise<OccurrenceKey[]> {
+  const { where } = matchingOccurrences(db, tenantId, create(EventQuerySchema, { timeRange }), "");
+  // By occurrences_seen, backwards.
+  const rows = await cancelOn(
+    db<{ event_id: Buffer; number: number }[]>`
+      select o.event_id, o.number from occurrences o where ${where} order by o.seen_slot desc limit ${most}`,
+    signal,
+  );
+  return rows.map(({ event_id, number }) => ({ eventId: event_id, number }));
 }

@@ -2,7 +2,7 @@ import type { Fragment } from "postgres";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { planWithoutValues } from "../db/plans.ts";
-import { addToCount, correctCount } from "../tenants/usage-counters.ts";
+import { addToCount } from "../tenants/usage-counters.ts";
 import { lockEvents } from "./lock.ts";
 import type { OccurrenceKey } from "./occurrences.ts";
 
@@ -47,10 +47,6 @@ export async function entitiesWithEvents(tx: Db, tenantId: string, ids: readonly
       cross join lateral (select from events where tenant_id = ${tenantId} and entity_id = asked.id limit 1) as used`;
   return rows.map(({ id }) => id);
 }
-
-/** Sets right how many events a tenant has. */
-export const correctEventCount = (tx: Db, tenantId: string): Promise<void> =>
-  correctCount(tx, tenantId, "events", tx`events where tenant_id = ${tenantId}`);
 
 async function deleteOccurrences(
   tx: Db,

@@ -1,3 +1,4 @@
+import { createServer } from "node:net";
 import type { Config } from "../config/settings.ts";
 import { StartError } from "../db/start-error.ts";
 
@@ -23,4 +24,15 @@ export function listenError(error: NodeJS.ErrnoException, { host, port }: Pick<C
     return new StartError(`BELFRY_HOST ${host} is no address of this machine`);
   }
   return error;
+}
+
+/** Opens the port and closes it again, before anything else is made. @throws StartError when it cannot be opened */
+export async function tryPort(config: Pick<Config, "host" | "port">): Promise<void> {
+  const { host, port } = config;
+  const probe = createServer();
+  await new Promise<void>((resolve, reject) => {
+    probe.once("error", (error: NodeJS.ErrnoException) => reject(listenError(error, config)));
+    probe.listen({ port, host, exclusive: true }, resolve);
+  });
+  await new Promise((resolve) => probe.close(resolve));
 }

@@ -23,7 +23,7 @@ export interface Integration {
 }
 
 /** A way to call an operation: over HTTP, or the full name of a unary method of gRPC, `<package>.<Service>/<Method>`. */
-export type Route =
+export type OperationRoute =
   | { readonly method: "GET" | "POST" | "PUT" | "DELETE"; readonly path: string }
   | { readonly grpc: string };
 
@@ -31,7 +31,7 @@ export type Route =
 export interface Operation {
   /** In logs, metrics and refusals, beneath the integration's. */
   readonly name: string;
-  readonly routes: readonly Route[];
+  readonly routes: readonly OperationRoute[];
   readonly permission: Permission;
   /** It only says that there is no such thing here: documents leave it out. */
   readonly notServed?: true;
@@ -46,14 +46,14 @@ export interface Operation {
    * Reads the body, does what it asks, and writes the answer; over gRPC the answer's body is the message. What it throws
    * becomes `refuse`'s answer: a ConnectError by intent, all else as an internal error with its cause in the log.
    */
-  serve(call: Call, body: Buffer): Promise<Answer>;
+  serve(call: OperationCall, body: Buffer): Promise<Answer>;
 }
 
 /** What became of the items of a call, for metrics. */
 export type ItemOutcome = "stored" | "refused" | "skipped";
 
 /** A call that was admitted and whose body is read. */
-export interface Call {
+export interface OperationCall {
   readonly tenantId: string;
   /** Whose key it came with, for what is audited. */
   readonly caller: { readonly principal: Principal; readonly requestId: string };

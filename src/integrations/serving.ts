@@ -10,7 +10,7 @@ import type { ForeignCalls } from "../rpc/pipeline.ts";
 import type { RequestMemory } from "../rpc/request-memory.ts";
 import type { Request } from "../wire/body-reader.ts";
 import { CallTime, timeoutOf, type timeStarter } from "../wire/call.ts";
-import type { Call, Integration, ItemOutcome, Operation } from "./integration.ts";
+import type { Integration, ItemOutcome, Operation, OperationCall } from "./integration.ts";
 
 /** What calls of integrations are served with. */
 export interface Serving {
@@ -102,7 +102,7 @@ export function callOf(
   request: Request,
   time: CallTime,
   overGrpc: boolean,
-): Call {
+): OperationCall {
   const principal = record.principal as Principal;
   const { tenantId } = principal;
   const { headers, url = "" } = request;

@@ -1,12 +1,6 @@
-import {
-  RunModeSchema,
-  RunStateSchema,
-  WindowStatus,
-  WindowStatusSchema,
-} from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import { RunModeSchema, RunStateSchema, WindowStatusSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import type { Field, FieldValue, Resolver } from "../clause/field.ts";
 import { textArray } from "../db/batch.ts";
-import { cronBytesMax, cronFields } from "./cron.ts";
 import type { WindowRow } from "./messages.ts";
 
 type WindowField = Field<WindowRow>;
@@ -32,14 +26,6 @@ const number = (column: string, key: Key<number | bigint | null>, numbers?: Reco
   get: (row) => (row[key] === null ? undefined : Number(row[key])),
   ...(numbers && { numbers }),
 });
-/** The status as answers have it: windows whose cron is longer than is taken now stand disabled. */
-const status: WindowField = {
-  ...number("status", "status", numbersOf(WindowStatusSchema)),
-  sql: (db) => db`case when exists (
-    select from unnest(${textArray(Object.keys(cronFields))}::text[]) as field (name)
-    where octet_length(schedule #>> array['recurrence', field.name]) > ${cronBytesMax}
-  ) then ${WindowStatus.DISABLED}::int4 else status end`,
-};
 /** A member of a JSON column, by its path. */
 const json = (
   column: string,
@@ -66,7 +52,7 @@ const fields: Readonly<Record<string, WindowField>> = {
   createTime: number("created_ms", "createdMs"),
   updateTime: number("updated_ms", "updatedMs"),
   runMode: number("run_mode", "runMode", numbersOf(RunModeSchema)),
-  status,
+  status: number("status", "status", numbersOf(WindowStatusSchema)),
   runState: number("run_state", "runState", numbersOf(RunStateSchema)),
   nextStart: number("next_start_ms", "nextStartMs"),
   maintenanceState: number("maintenance_state", "maintenanceState"),

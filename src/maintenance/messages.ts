@@ -8,11 +8,9 @@ import {
   type Schedule,
   ScheduleSchema,
   WindowNotificationSchema,
-  WindowStatus,
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { etagOf } from "../rpc/etag.ts";
 import type { Progress } from "./progress.ts";
-import { isOutdated } from "./schedule.ts";
 import type { maintenanceWindows } from "./tables.ts";
 
 /** A window as it is stored. */
@@ -98,8 +96,6 @@ export function toProgress(row: Pick<WindowRow, ProgressColumn>): Progress {
 export function toWindow(row: WindowRow, tenantName: string): MaintenanceWindow {
   const { notification } = row;
   const schedule = storedSchedule(row);
-  const outdated = isOutdated(schedule);
-  const nextStartMs = outdated ? null : row.nextStartMs;
   const etag = etagOf([
     row.description,
     row.owner,
@@ -125,7 +121,7 @@ export function toWindow(row: WindowRow, tenantName: string): MaintenanceWindow 
     schedule: { ...schedule, skipNext: BigInt(row.skipNext) },
     maintenanceState: row.maintenanceState,
     exitState: row.exitState,
-    status: outdated ? WindowStatus.DISABLED : row.status,
+    status: row.status,
     createTime: row.createdMs,
     updateTime: row.updatedMs,
     createdBy: row.createdBy,
@@ -139,6 +135,6 @@ export function toWindow(row: WindowRow, tenantName: string): MaintenanceWindow 
     overrideExitState: row.overrideExitState,
     force: row.force,
     runState: row.runState,
-    ...(nextStartMs !== null && { nextStart: nextStartMs }),
+    ...(row.nextStartMs !== null && { nextStart: row.nextStartMs }),
   });
 }

@@ -21,8 +21,8 @@ import { unmutedRules } from "../notifications/window-messages.ts";
 import { heldCount, heldEntities, targetsOf } from "./entities.ts";
 import { clauseOf, isStoredSchedule, storedClause, toProgress, type WindowRow } from "./messages.ts";
 import { advance, notRun, type Progress, type Rules, replan } from "./progress.ts";
-import { readWindow, rulesOf, rulesWith } from "./rows.ts";
-import { checkFuture, checkSpecification } from "./specification.ts";
+import { readWindow, rulesOf } from "./rows.ts";
+import { checkFuture, checkSpecification, rulesOfChecked } from "./specification.ts";
 import { progressBy, type RunsAroundChange, runsAroundChange, type UpcomingRun, upcomingRuns } from "./upcoming.ts";
 import { checkNotification } from "./windows.ts";
 
@@ -115,10 +115,7 @@ export async function previewWindow(
 /** As a job would move it on now. */
 function courseOf(row: WindowRow, nowMs: number): Course {
   const rules = rulesOf(row);
-  const { durationMs, outdated } = rules.plan;
-  const progress = toProgress(row);
-  const moved = outdated === undefined ? advance(progress, rules, nowMs) : replan(progress, rules, durationMs, nowMs);
-  return { rules, progress: moved.progress };
+  return { rules, progress: advance(toProgress(row), rules, nowMs).progress };
 }
 
 /** The course of a window once this specification is stored, as a new one or in place of what is stored. */
@@ -128,13 +125,13 @@ async function plannedCourse(
   row: WindowRow | undefined,
   { tenant, nowMs }: Viewing,
 ): Promise<Course> {
-  const checked = checkSpecification(sent, row);
+  const checked = checkSpecification(sent);
   await checkNotification(db, tenant.id, sent, row);
   if (row !== undefined && checked.window.name !== row.name) {
     throw invalidField("specification.name", "cannot be changed", FieldRule.IMMUTABLE);
   }
   if (row === undefined || !isStoredSchedule(sent.schedule as Schedule, row)) checkFuture(checked, nowMs);
-  const rules = rulesWith(checked.plan, sent);
+  const rules = rulesOfChecked(checked);
   const before = row === undefined ? notRun : toProgress(row);
   const durationMs = row === undefined ? checked.plan.durationMs : rulesOf(row).plan.durationMs;
   const skipNext = Number(sent.schedule?.skipNext ?? 0n);

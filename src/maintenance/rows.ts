@@ -1,10 +1,9 @@
 import { and, eq } from "drizzle-orm";
-import { WindowStatus } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { storedSchedule, type WindowRow } from "./messages.ts";
 import type { Rules } from "./progress.ts";
-import { type WindowPlan, windowPlanOf } from "./schedule.ts";
+import { windowPlanOf } from "./schedule.ts";
 import { maintenanceWindows as table } from "./tables.ts";
 
 /** What decides when a window runs, and what is sent of it; not its clause, which may hold megabytes. */
@@ -42,12 +41,8 @@ export async function lockWindows(tx: Db, tenantId: string, ids: readonly string
 
 /** By what a window runs. */
 export function rulesOf(row: RunRow): Rules {
-  return rulesWith(windowPlanOf(storedSchedule(row)), row);
-}
-
-/** The rules of a window with this plan: one whose plan is outdated stands disabled. */
-export function rulesWith(plan: WindowPlan, { runMode, status }: Pick<Rules, "runMode" | "status">): Rules {
-  return { plan, runMode, status: plan.outdated === undefined ? status : WindowStatus.DISABLED };
+  const { runMode, status } = row;
+  return { plan: windowPlanOf(storedSchedule(row)), runMode, status };
 }
 
 /** One window, not locked; undefined: there is none. */

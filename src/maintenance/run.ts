@@ -4,11 +4,10 @@ import { orm } from "../db/orm.ts";
 import { paced } from "../event-loop.ts";
 import { cancel, enqueue, type Job } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
-import type { Log } from "../log.ts";
 import type { RunNotice, WindowHooks } from "./hooks.ts";
 import { membersJob, membersKind } from "./members.ts";
 import { progressValues, toProgress } from "./messages.ts";
-import { advance, nextChangeMs, type Progress, replan, type Step } from "./progress.ts";
+import { advance, nextChangeMs, type Progress, type Step } from "./progress.ts";
 import { lockWindows, type RunRow, rulesOf } from "./rows.ts";
 import { maintenanceTargets, maintenanceWindows as table } from "./tables.ts";
 
@@ -116,15 +115,7 @@ export async function cancelRuns(tx: Db, tenantId: string, id: string): Promise<
 }
 
 /** Starts and ends runs when it is time. */
-export function runsJob(hooks: WindowHooks, wake: () => void, log?: Pick<Log, "warn">): JobKind {
-  function moved(row: RunRow, tenantId: string, nowMs: number): Moved {
-    const rules = rulesOf(row);
-    const { durationMs, outdated } = rules.plan;
-    if (outdated === undefined) return { row, ...advance(toProgress(row), rules, nowMs) };
-    log?.warn({ tenant: tenantId, window: row.id, reason: outdated }, "a maintenance window is not run any more");
-    return { row, ...replan(toProgress(row), rules, durationMs, nowMs) };
-  }
-
+export function runsJob(hooks: WindowHooks, wake: () => void): JobKind {
   async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
     const rows = await lockWindows(
       tx,
@@ -135,7 +126,7 @@ export function runsJob(hooks: WindowHooks, wake: () => void, log?: Pick<Log, "w
     const pace = paced(undefined, tenantId);
     for (const row of rows) {
       await pace();
-      all.push(moved(row, tenantId, nowMs));
+      all.push({ row, ...advance(toProgress(row), rulesOf(row), nowMs) });
     }
     await store(tx, tenantId, all, nowMs, hooks);
     if (all.some(({ steps }) => steps.length > 0)) wake();
@@ -148,6 +139,6 @@ export function runsJob(hooks: WindowHooks, wake: () => void, log?: Pick<Log, "w
 }
 
 /** The background work of windows. `wake` informs the worker that something is due at once. */
-export function windowKinds(hooks: WindowHooks, wake: () => void, log?: Pick<Log, "warn">): JobKind[] {
-  return [runsJob(hooks, wake, log), membersJob(hooks)];
+export function windowKinds(hooks: WindowHooks, wake: () => void): JobKind[] {
+  return [runsJob(hooks, wake), membersJob(hooks)];
 }

@@ -9,8 +9,6 @@ import { nextStartMs, type Recurrence, type Timing } from "./recurrence.ts";
 /** When a window runs, and how long. */
 export interface WindowPlan extends Timing {
   durationMs: number;
-  /** Why a stored schedule is not run any more. */
-  outdated?: string;
 }
 
 // The end of the year 9999, and a hundred years.
@@ -54,18 +52,12 @@ export function readSchedule(schedule: Schedule, path: string): { plan: WindowPl
   return { plan };
 }
 
-/** The same of a schedule that is stored. One that is not taken any more has no recurrence, and says why. */
+/** Reads a schedule that is stored. One that a version before took and this one does not is not repeated. */
 export function windowPlanOf(schedule: Schedule): WindowPlan {
   const read = readSchedule(schedule, "schedule");
   if ("plan" in read) return read.plan;
-  const outdated = read.broken.map(({ path, rule }) => `${path} ${rule}`).join("; ");
   const { start, duration } = schedule;
-  return { startMs: Number(start), durationMs: Number(duration), timeZone: "UTC", recurrence: undefined, outdated };
-}
-
-/** Whether a stored schedule is not run any more: a text is longer than is taken now, or its time zone has no clock here. */
-export function isOutdated({ timeZone, recurrence }: Schedule): boolean {
-  return !isTimeZone(timeZone || "UTC") || (recurrence !== undefined && longFields(recurrence).length > 0);
+  return { startMs: Number(start), durationMs: Number(duration), timeZone: "UTC", recurrence: undefined };
 }
 
 function isTimeZone(name: string): boolean {

@@ -4,9 +4,10 @@ import { checkClause } from "../clause/check.ts";
 import { invalidFields } from "../errors.ts";
 import type { Broken } from "../rpc/constraint-rules.ts";
 import { brokenMs } from "../rpc/times.ts";
-import { clauseOf, isStoredSchedule, type WindowRow } from "./messages.ts";
+import { clauseOf } from "./messages.ts";
+import type { Rules } from "./progress.ts";
 import { nextStartMs } from "./recurrence.ts";
-import { readSchedule, type WindowPlan, windowPlanOf } from "./schedule.ts";
+import { readSchedule, type WindowPlan } from "./schedule.ts";
 
 const SKIP_MAX = 1000n;
 const IDS_MAX = 100_000;
@@ -19,13 +20,10 @@ export interface CheckedSpecification {
 }
 
 /**
- * Checks what the proto file cannot say of a specification. A schedule that is stored as it is sent is not refused, though
- * it may be outdated. @throws code 3 that names every broken rule, or the one of the query's language
+ * Checks what the proto file cannot say of a specification.
+ * @throws code 3 that names every broken rule, or the one of the query's language
  */
-export function checkSpecification(
-  window: MaintenanceWindow,
-  stored?: Pick<WindowRow, "schedule">,
-): CheckedSpecification {
+export function checkSpecification(window: MaintenanceWindow): CheckedSpecification {
   const broken: Broken[] = [];
   const refuse = (field: string, rule: string) =>
     void broken.push({ path: `${path}.${field}`, rule, id: FieldRule.SCHEDULE });
@@ -39,14 +37,20 @@ export function checkSpecification(
   // Not among the rules of schedules: windows are stored whose first run lies before.
   const inSeconds = schedule.start < 0n ? undefined : brokenMs(schedule.start, `${path}.schedule.start`);
   if (inSeconds !== undefined) broken.push(inSeconds);
-  const kept = stored !== undefined && isStoredSchedule(schedule, stored);
-  const read = kept ? { plan: windowPlanOf(schedule) } : readSchedule(schedule, `${path}.schedule`);
+  const read = readSchedule(schedule, `${path}.schedule`);
   if ("broken" in read) broken.push(...read.broken);
   if (broken.length > 0 || "broken" in read) throw invalidFields(broken);
   // Refuses what the language does not take.
   checkClause(clauseOf(window), `${path}.query.clause`);
   return { window, plan: read.plan };
 }
+
+/** By what a window with this specification runs. */
+export const rulesOfChecked = ({ window: { runMode, status }, plan }: CheckedSpecification): Rules => ({
+  plan,
+  runMode,
+  status,
+});
 
 /** @throws code 3 when a window that shall run by itself has no run that is not over */
 export function checkFuture({ window, plan }: CheckedSpecification, nowMs: number): void {

@@ -17,9 +17,9 @@ import { normalizedName } from "../rpc/name-rules.ts";
 import type { WindowHooks } from "./hooks.ts";
 import { isStoredSchedule, progressValues, specificationValues, toProgress, toWindow } from "./messages.ts";
 import { notRun, replan, type Step, startNow, stopNow } from "./progress.ts";
-import { lockWindows, type RunRow, rulesOf, rulesWith, runColumns } from "./rows.ts";
+import { lockWindows, type RunRow, rulesOf, runColumns } from "./rows.ts";
 import { cancelRuns, changeMembers, planNext, storeMoved } from "./run.ts";
-import { type CheckedSpecification, checkFuture, checkSpecification } from "./specification.ts";
+import { checkFuture, checkSpecification, rulesOfChecked } from "./specification.ts";
 import { maintenanceMembers as members, maintenanceWindows as table, maintenanceWindows as windows } from "./tables.ts";
 
 const kind = "maintenance window";
@@ -37,8 +37,6 @@ export interface Written {
   id: string;
   dueMs: number | undefined;
 }
-
-const rulesOfChecked = ({ window, plan }: CheckedSpecification) => rulesWith(plan, window);
 
 /** Creates a window; one whose time has come starts. @throws code 3, and code 6 when the name is taken */
 export async function createWindow(tx: Db, sent: MaintenanceWindow, writing: WindowWrite): Promise<Written> {
@@ -100,7 +98,7 @@ export async function replaceWindow(
 ): Promise<Written> {
   const { tenant, clientName, nowMs, hooks } = writing;
   const [row] = await lockWindows(tx, tenant.id, [id]);
-  const checked = checkSpecification(sent, row);
+  const checked = checkSpecification(sent);
   if (row === undefined) throw notFound(kind, id);
   if (sent.etag !== "") {
     const [whole] = await orm(tx)
@@ -153,8 +151,6 @@ export async function deleteWindows(
 export async function startWindow(tx: Db, id: string, { tenant, nowMs, hooks }: WindowWrite): Promise<Written> {
   const row = await lockWindow(tx, tenant.id, id);
   const rules = rulesOf(row);
-  if (rules.plan.outdated !== undefined)
-    throw failedPrecondition(`${kind} "${id}" is disabled: ${rules.plan.outdated}`, ErrorReason.DISABLED);
   if (rules.status === WindowStatus.DISABLED)
     throw failedPrecondition(`${kind} "${id}" is disabled`, ErrorReason.DISABLED);
   if (row.runState === RunState.IN_PROGRESS) throw failedPrecondition(`${kind} "${id}" is running already`);

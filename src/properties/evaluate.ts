@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { RowPredicate } from "../clause/matcher.ts";
+import type { RowPredicate } from "../clause/to-predicate.ts";
 import type { Db } from "../db/connect.ts";
 import { type CustomProperties, customPropertiesMax, type LockedEntity } from "../entities/custom-properties.ts";
 import { isOverfull } from "../entities/terms.ts";

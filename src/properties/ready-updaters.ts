@@ -1,6 +1,6 @@
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { checkClause } from "../clause/check.ts";
-import { matcherOf } from "../clause/matcher.ts";
+import { pacedPredicateOf } from "../clause/to-predicate.ts";
 import type { Db } from "../db/connect.ts";
 import type { CustomProperties, LockedEntity } from "../entities/custom-properties.ts";
 import { type Pace, paced } from "../event-loop.ts";
@@ -33,7 +33,7 @@ async function read(tx: Db, tenantId: string, pace: Pace): Promise<Omit<Held, "v
   for (const { entityInput, properties } of rows) {
     await pace();
     const clause = checkClause(toQuery(entityInput).clause as Clause, "clause");
-    updaters.push({ matches: matcherOf(clause, resolver), properties: properties as CustomProperties });
+    updaters.push({ matches: pacedPredicateOf(clause, resolver), properties: properties as CustomProperties });
   }
   return { updaters, weight: rows.reduce((sum, { length }) => sum + ownWeight + length, 0) };
 }

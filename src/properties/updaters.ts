@@ -15,7 +15,7 @@ import { orm } from "../db/orm.ts";
 import { alreadyExists, notFound } from "../errors.ts";
 import { paced } from "../event-loop.ts";
 import type { Broken } from "../rpc/constraint-rules.ts";
-import { textOf, validateItem } from "../rpc/validate.ts";
+import { rulesText, validateItem } from "../rpc/validate.ts";
 import type { UpdaterRow } from "./messages.ts";
 import { propertyUpdaters } from "./tables.ts";
 import { brokenKeys } from "./updater-fields.ts";
@@ -53,7 +53,7 @@ function refusal(updater: CustomPropertyUpdater, path: string): string {
   }
   broken.push(...rules);
   if (broken.length === 0) return brokenClause(entityInput?.clause as Clause, `${path}.entity_input.clause`);
-  return textOf(broken);
+  return rulesText(broken);
 }
 
 /** Few enough that the statement of them is put together at once. */
@@ -67,7 +67,7 @@ function portionsOf<T>(items: readonly T[]): T[][] {
 /** What is wrong with a clause. A mistake of an item is reported in its result, so what the language throws is caught here. */
 function brokenClause(clause: Clause, path: string): string {
   try {
-    return textOf(brokenKeys(checkClause(clause, path)));
+    return rulesText(brokenKeys(checkClause(clause, path)));
   } catch (error) {
     if (error instanceof ConnectError && error.code === Code.InvalidArgument) return error.rawMessage;
     throw error;

@@ -11,7 +11,7 @@ import { shortened } from "../transcoding/json/scan.ts";
 import type { MessageValues } from "../transcoding/json/values.ts";
 import { planner, type RoutePlan } from "../transcoding/plan.ts";
 import type { Route } from "../transcoding/routes/binding.ts";
-import { matcher } from "../transcoding/routes/match.ts";
+import { routeMatcher } from "../transcoding/routes/match.ts";
 import { eventStream, type Framing, ndjson, rawStream, sendStream, wantsEvents } from "../transcoding/stream.ts";
 import type { Request } from "../wire/body-reader.ts";
 import { type Call, untilAborted } from "../wire/call.ts";
@@ -47,7 +47,7 @@ const noOverrides: ReadonlyMap<number, number> = new Map();
  */
 export function transcoder(options: TranscoderOptions): (request: Request, response: Response) => Promise<void> {
   const { admit, limits, report, stopping } = options;
-  const match = matcher(options.routes);
+  const match = routeMatcher(options.routes);
   const { planOf, registry, writer } = planner({
     ...options,
     limitsOf: ({ parent }) => ({

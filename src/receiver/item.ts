@@ -2,7 +2,7 @@ import type { DescMessage, JsonObject, JsonValue, Message, MessageShape } from "
 import type { Pace } from "../event-loop.ts";
 import type { Broken } from "../rpc/constraint-rules.ts";
 import { plausibleMs } from "../rpc/times.ts";
-import { textOf, validateItem } from "../rpc/validate.ts";
+import { rulesText, validateItem } from "../rpc/validate.ts";
 
 // A key is a row of an index, which takes 2.7 KB.
 const METADATA_KEY_BYTES_MAX = 1024;
@@ -97,7 +97,7 @@ function refusal(rules: ItemRules<DescMessage>, item: Item, path: string, nowMs:
     broken.push(...(rules.more?.(item, path) ?? []));
   }
   broken.push(...brokenTime(own.item.timestamp, rules.bounds, nowMs, path));
-  return broken.length === 0 ? undefined : textOf(broken);
+  return broken.length === 0 ? undefined : rulesText(broken);
 }
 
 /** Makes an item one that every protocol can answer: JSON has no form for numbers that are not finite. */

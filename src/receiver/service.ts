@@ -1,10 +1,19 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { EventSchema, FailedEventSchema, FailedModelSchema, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
+import {
+  EventSchema,
+  FailedCompactMetricSchema,
+  FailedEventSchema,
+  FailedMetricSchema,
+  FailedModelSchema,
+  FailedTaggedMetricSchema,
+  ModelSchema,
+} from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import {
   type DataReceiverService,
   PutEventResponseSchema,
   PutEventsResponseSchema,
+  type PutMetricRequest,
   PutMetricResponseSchema,
   PutMetricsResponseSchema,
   PutModelResponseSchema,
@@ -15,8 +24,7 @@ import type { EventItem } from "../events/ingest.ts";
 import { callRecord, principalOf } from "../rpc/context.ts";
 import { heldBody } from "../rpc/request-memory.ts";
 import type { IngestQueue } from "./ingest-queue.ts";
-import { pointAnswer } from "./point-results.ts";
-import type { PointKinds } from "./points.ts";
+import { type PointKinds, pointOf } from "./points.ts";
 import { counts, type PutKind, type PutOutcome, putList, putPortions, putStream, type Sender } from "./put.ts";
 
 /** What the receiver's operations work with. */
@@ -91,5 +99,22 @@ export function dataReceiverService({
       const outcome = await putStream(events, senderOf(context), all, heldBody(context));
       return create(PutEventResponseSchema, eventAnswer(outcome));
     },
+  };
+}
+
+/** What both answers to points say; the failed ones in the lists of their forms. */
+export function pointAnswer(outcome: PutOutcome<PutMetricRequest>) {
+  const points = outcome.failed.map(({ error, item }) => ({ error, ...pointOf(item) }));
+  return {
+    ...counts(outcome, "metrics"),
+    failedCompactMetrics: points.flatMap(({ error, ...point }) =>
+      point.case === "compact" ? create(FailedCompactMetricSchema, { error, metric: point.value }) : [],
+    ),
+    failedTaggedMetrics: points.flatMap(({ error, ...point }) =>
+      point.case === "tagged" ? create(FailedTaggedMetricSchema, { error, metric: point.value }) : [],
+    ),
+    failedMetrics: points.flatMap(({ error, ...point }) =>
+      point.case === "canonical" ? create(FailedMetricSchema, { error, metric: point.value }) : [],
+    ),
   };
 }

@@ -47,14 +47,14 @@ export function validateItem(schema: DescMessage, message: Message, path: string
 
 /** Why an item of a batch cannot be taken; empty when it can. */
 export function itemError(schema: DescMessage, message: Message, path: string): string {
-  return textOf(validateItem(schema, message, path));
+  return rulesText(validateItem(schema, message, path));
 }
 
 const namedMax = 10;
 const textCharsMax = 4096;
 
 /** The first rules of those that an item breaks, and how many more: it may hold tens of thousands of wrong values. */
-export function textOf(broken: readonly Broken[]): string {
+export function rulesText(broken: readonly Broken[]): string {
   const first = broken.slice(0, namedMax).map(({ path, rule }) => `${path}: ${rule}`);
   const more = broken.length - first.length;
   const text = [...first, ...(more > 0 ? [`has ${more} more mistakes`] : [])].join("; ");

@@ -1,6 +1,13 @@
 import { create, type DescService } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { ApiClientSchema, ApiClientType } from "#gen/belfry/tenants/v1/api_client_pb.ts";
+import {
+  type ApiClient,
+  ApiClientSchema,
+  ApiClientType,
+  type ApiKey,
+  ApiKeySchema,
+} from "#gen/belfry/tenants/v1/api_client_pb.ts";
 import {
   ApiClientService,
   CreateApiClientResponseSchema,
@@ -13,9 +20,9 @@ import {
 } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
 import { SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
-import { issueKey, listKeys, revokeKey } from "../auth/api-keys.ts";
+import { issueKey, type KeyRow, listKeys, revokeKey } from "../auth/api-keys.ts";
 import type { startCallers } from "../auth/callers.ts";
-import { deleteClient, getClient, listClients, roleOf } from "../auth/clients.ts";
+import { type ClientRow, deleteClient, getClient, listClients, roleOf } from "../auth/clients.ts";
 import { createClient } from "../auth/issue-key.ts";
 import type { ClientType } from "../auth/principal.ts";
 import type { Config } from "../config/settings.ts";
@@ -27,7 +34,6 @@ import { timestampMs } from "../rpc/times.ts";
 import { audited } from "./audit.ts";
 import { listAuditEntries } from "./audit-log.ts";
 import type { AuditQueue } from "./audit-queue.ts";
-import { toApiClient, toApiKey } from "./messages.ts";
 import { sessionService } from "./session-service.ts";
 
 const clientTypes: Readonly<Record<number, ClientType>> = {
@@ -121,4 +127,26 @@ export function tenantServices(
     [AuditLogService, auditLogService(db, audit.settled)],
     [SessionService, sessionService(db, { ...callers, bounds: config })],
   ];
+}
+
+const timestamp = (ms: bigint | null) => (ms === null ? undefined : timestampFromMs(Number(ms)));
+
+/** An API client as the API shows it. */
+export function toApiClient({ id, name, type, role, createdMs }: ClientRow): ApiClient {
+  const createTime = timestampFromMs(Number(createdMs));
+  return create(ApiClientSchema, { id, name, type: ApiClientType[type], role: role ?? "", createTime });
+}
+
+/** A key as the API shows it, without its secret. */
+export function toApiKey({ id, prefix, description, createdMs, expiresMs, lastUsedMs }: KeyRow): ApiKey {
+  const createTime = timestampFromMs(Number(createdMs));
+  const [expireTime, lastUsedTime] = [timestamp(expiresMs), timestamp(lastUsedMs)];
+  return create(ApiKeySchema, {
+    id,
+    prefix,
+    description,
+    createTime,
+    ...(expireTime && { expireTime }),
+    ...(lastUsedTime && { lastUsedTime }),
+  });
 }

@@ -1,6 +1,5 @@
 import type { Fragment } from "postgres";
 import type { Db } from "../db/connect.ts";
-import { home } from "../db/home-row.ts";
 import { again } from "../db/transaction.ts";
 
 /** What of a tenant's is counted: rows that data make and that have a bound. */
@@ -39,21 +38,6 @@ export async function holdCount(tx: Db, tenantId: string, what: Counted): Promis
   await tx`
     insert into tenant_counts (tenant_id, what, count) values (${tenantId}, ${what}, 0)
     on conflict (tenant_id, what) do update set count = excluded.count`;
-}
-
-/**
- * Sets a count right: servers of earlier versions made rows and did not count them. `rows` are those that are counted. One
- * snapshot holds the rows and their count, so that nothing is locked meanwhile; of two at once one would be too much.
- */
-export async function correctCount(tx: Db, tenantId: string, what: Counted, rows: Fragment): Promise<void> {
-  await tx`
-    insert into tenant_counts (tenant_id, what, count)
-    select home.tenant_id, ${what}::text, missing from ${home(tx, tenantId)}, (
-      select (select count(*) from ${rows})
-        - coalesce((select count from tenant_counts where tenant_id = ${tenantId} and what = ${what}), 0) as missing
-    ) as compared
-    where missing <> 0
-    on conflict (tenant_id, what) do update set count = tenant_counts.count + excluded.count`;
 }
 
 const leftOut = "left-out-fields";

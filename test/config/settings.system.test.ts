@@ -3,7 +3,6 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { formerSettings } from "../../src/config/former-settings.ts";
 import { SettingError } from "../../src/config/parsers.ts";
 import { readConfig, settingsHelp } from "../../src/config/settings.ts";
 import { didYouMean } from "../../src/transcoding/did-you-mean.ts";
@@ -67,18 +66,6 @@ test("a duration has a unit; without one, or out of bounds, it is refused with t
     );
   }
   expect(() => readConfig({ BELFRY_AUDIT_RETENTION: "0" })).toThrow(/, or forever$/);
-});
-
-test("a setting of 0.1.0 that has gone ends the start with a line that names what replaced it", () => {
-  expect(() => readConfig({ BELFRY_DRAIN_MS: "10000" })).toThrow(
-    new SettingError("BELFRY_DRAIN_MS is no longer a setting: BELFRY_SHUTDOWN_TIMEOUT, such as 10s, replaces it"),
-  );
-  expect(() => readConfig({ BELFRY_LOCK_TIMEOUT_MS: "" })).not.toThrow();
-  for (const [former, replaced] of Object.entries(formerSettings)) {
-    expect(names).not.toContain(former);
-    const now = /^(BELFRY_\w+), such as/.exec(replaced)?.[1];
-    if (now !== undefined) expect(names).toContain(now);
-  }
 });
 
 test("a test beside this folder sets each setting", () => {

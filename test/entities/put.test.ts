@@ -8,7 +8,7 @@ import { metadataKeys } from "../../src/entities/field-keys.ts";
 import { entityId } from "../../src/entities/identity.ts";
 import { liveness } from "../../src/entities/liveness.ts";
 import type { ModelItem } from "../../src/entities/put.ts";
-import { entityRetentionKind, retainEntities } from "../../src/entities/retention.ts";
+import { retainEntities } from "../../src/entities/retention.ts";
 import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
@@ -387,22 +387,5 @@ describe("retention", () => {
     free();
     await retain();
     expect(await left()).toEqual(["by a model", "by an event", "by points"]);
-  });
-
-  test("sets the counts right that an earlier version has not kept", async () => {
-    const { put, tenant } = await world();
-    for (const source of ["a", "b"]) await put(source, 1);
-    await sql`delete from tenant_counts where tenant_id = ${tenant} and what = 'entities'`;
-    await put("c", 1);
-    const run = entityRetentionKind({ idleSec: 0, deletedSec: 0, inUse: [], known: entityCache() }).run;
-    const job = { id: "daily", payload: {}, size: 1, dueMs: now, fence: 1n, failures: 0, createdMs: now };
-    expect(await transaction(sql, (tx) => run(tx, tenant, [job as never], now))).toEqual([
-      { id: "daily", payload: {}, dueMs: now + day },
-    ]);
-    const counts = await sql`select what, count from tenant_counts where tenant_id = ${tenant} order by what`;
-    expect(counts).toEqual([
-      { what: "entities", count: 3n },
-      { what: "fields", count: 1n },
-    ]);
   });
 });

@@ -325,6 +325,23 @@ describe("starting and stopping by hand", () => {
   });
 });
 
+test("a stored schedule that is not taken any more is shown, starts by hand, and can be replaced", async () => {
+  const one = await newTenant();
+  const { id, sent } = await createIn(one, {
+    schedule: { start: inAnHour(), duration: hourMs, recurrence: { type: 7, cronMinutes: "0" } },
+  });
+  await sql`
+    update maintenance_windows set schedule = jsonb_set(schedule, '{timeZone}', '"Gone/Zone"')
+    where tenant_id = ${one.tenant.id}`;
+  const { schedule } = await only(one);
+  expect(schedule.timeZone).toBe("Gone/Zone");
+  expect(await one.post(":start", { id })).toMatchObject({ status: 200 });
+  expect(await one.post(":stop", { id })).toMatchObject({ status: 200 });
+  const refused = await one.put({ id, specification: { ...sent, schedule } });
+  expect(refused.body.message).toMatch(/schedule\.timeZone: must be the IANA name/);
+  expect(await one.put({ id, specification: sent })).toMatchObject({ status: 200 });
+});
+
 describe("searching", async () => {
   const one = await newTenant();
   const found = async (clause: object) => {

@@ -126,7 +126,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a model with its keys in another order is another one",
-    file: "src/entities/content-hash.ts",
+    file: "src/entities/put.ts",
     text: "if (keys.length > 1) keys.sort();",
     replacement: "",
     tests: ["test/entities/put.test.ts"],

@@ -10,7 +10,7 @@ import {
   limitShares,
   processCount,
 } from "../../src/processes/process-count.ts";
-import { mergedMetrics } from "../../src/telemetry/merged-metrics.ts";
+import { mergedMetrics } from "../../src/telemetry/metrics-port.ts";
 import { testDatabase } from "../support/database.ts";
 
 const GiB = 1024 ** 3;

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { routes } from "#gen/routes.ts";
-import { matcher } from "../../src/transcoding/routes/match.ts";
+import { routeMatcher } from "../../src/transcoding/routes/match.ts";
 
 const file = new URL("../../gen/openapi.json", import.meta.url);
 // What an answer holds beyond its schema is a fault here; clients may meet newer servers, and are told nothing of it.
@@ -22,7 +22,7 @@ function open() {
       places.set(operationId, ["", "paths", path.replaceAll("/", "~1"), verb].join("/"));
     }
   }
-  return { ajv, places, match: matcher(routes), compiled: new Map<string, ValidateFunction>() };
+  return { ajv, places, match: routeMatcher(routes), compiled: new Map<string, ValidateFunction>() };
 }
 
 /** The same for a stream of records, each as it passes by. */

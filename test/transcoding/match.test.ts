@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Route } from "../../src/transcoding/routes/binding.ts";
 import { findConflicts } from "../../src/transcoding/routes/conflicts.ts";
-import { matcher } from "../../src/transcoding/routes/match.ts";
+import { routeMatcher } from "../../src/transcoding/routes/match.ts";
 import { MANY, ONE, parseTemplate } from "../../src/transcoding/routes/template.ts";
 import { cases } from "../support/cases.ts";
 import { factor } from "../support/seed.ts";
@@ -19,7 +19,7 @@ function route(line: string): Route {
 /** Which of these routes answers, by its template. */
 function winner(lines: string[], request: string): string | undefined {
   const [verb = "", url = ""] = request.split(" ");
-  return matcher(lines.map(route)).find(verb, url)?.template;
+  return routeMatcher(lines.map(route)).find(verb, url)?.template;
 }
 
 test("a template is segments, a custom verb and variables over them", () => {
@@ -63,7 +63,7 @@ describe("precedence", () => {
   test.for(cases)("%j %s → %s", ([lines, request, expected]) => expect(winner(lines, request)).toBe(expected));
 });
 
-test("whatever the routes, the matcher finds what a plain search by the rules finds", () => {
+test("whatever the routes, the routeMatcher finds what a plain search by the rules finds", () => {
   const segment = fc.constantFrom("a", "b", "*", "*");
   const template = fc
     .tuple(fc.array(segment, { minLength: 1, maxLength: 3 }), fc.boolean(), fc.constantFrom("", "", ":v", ":w:v"))

@@ -7,7 +7,7 @@ import {
   WatchEventsResponseSchema,
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { checkClause } from "../../clause/check.ts";
-import { matcherOf, type RowPredicate } from "../../clause/matcher.ts";
+import { pacedPredicateOf, type RowPredicate } from "../../clause/to-predicate.ts";
 import type { Pace } from "../../event-loop.ts";
 import type { FeedChange, Replaced } from "../feed.ts";
 import type { EventRow } from "../fields.ts";
@@ -36,7 +36,7 @@ export interface Filter {
 
 /** The filter of a query: an occurrence that matched before a change or matches after it. @throws code 3 for a bad query. */
 export function watchFilter(tenantId: string, query: EventQuery): Filter {
-  const matches = matcher(tenantId, query);
+  const matches = predicate(tenantId, query);
   const shown = selection(query.fields.map(({ field }) => field));
   return {
     matches({ change, row }, pace) {
@@ -95,7 +95,7 @@ function metadataBefore(now: EventRow["metadata"], { metadata, added = [] }: Rep
   ]);
 }
 
-function matcher(tenantId: string, query: EventQuery): RowPredicate<EventRow> {
+function predicate(tenantId: string, query: EventQuery): RowPredicate<EventRow> {
   const { start, end } = checkedRange(query, "query");
   const overlap = query.activeCriteria === ActiveCriteria.BY_OVERLAP;
   const severities = new Set<number>(query.severities);
@@ -103,7 +103,7 @@ function matcher(tenantId: string, query: EventQuery): RowPredicate<EventRow> {
   const clause: RowPredicate<EventRow> =
     query.clause === undefined
       ? () => true
-      : matcherOf(checkClause(query.clause, "query.clause"), eventResolver(tenantId));
+      : pacedPredicateOf(checkClause(query.clause, "query.clause"), eventResolver(tenantId));
   return (row, pace) => {
     if (severities.size > 0 && !severities.has(row.severity)) return false;
     if (statuses.size > 0 && !statuses.has(row.status)) return false;

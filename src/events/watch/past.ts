@@ -7,7 +7,7 @@ import type { FeedRow } from "../feed.ts";
 import { type FeedPosition, placeExpired } from "./cursor.ts";
 import { blockRows, changedRows, changesMax, feedBlock, feedEnd } from "./feed-reader.ts";
 import type { ChangedRow } from "./filter.ts";
-import { messageMaker, type Query, type Told, toldOf } from "./told.ts";
+import { messageMaker, type Told, toldOf, type WatchedQuery } from "./told.ts";
 
 /** Changes of one row of the feed with their occurrences, as all watches of the tenant share them that catch up. */
 export interface Portion {
@@ -16,7 +16,7 @@ export interface Portion {
   /** How many changes it has, with those that do not match and those whose occurrences are gone. */
   readonly count: number;
   /** What the watches of a query are sent of it. */
-  told(query: Query, pace: Pace): Promise<readonly Told[]>;
+  told(query: WatchedQuery, pace: Pace): Promise<readonly Told[]>;
   message(told: Told): WatchEventsResponse;
   /** A watch needs it no longer. */
   release(): void;
@@ -164,7 +164,7 @@ function evict(of: OfTenant) {
 function portionOf(of: OfTenant, row: FeedRow, from: number, kept: Kept, changed: (ChangedRow | undefined)[]) {
   const { position, createdMs } = row;
   let released = false;
-  async function judge(query: Query, pace: Pace): Promise<Told[]> {
+  async function judge(query: WatchedQuery, pace: Pace): Promise<Told[]> {
     const found: Told[] = [];
     for (const [i, each] of changed.entries()) {
       const turn = pace();
@@ -180,7 +180,7 @@ function portionOf(of: OfTenant, row: FeedRow, from: number, kept: Kept, changed
     from,
     count: changed.length,
     message: of.message,
-    told(query: Query, pace: Pace) {
+    told(query: WatchedQuery, pace: Pace) {
       const key = Buffer.from(query.digest).toString("latin1");
       const known = kept.told.get(key);
       if (known !== undefined) return known;

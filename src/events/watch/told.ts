@@ -4,7 +4,7 @@ import { type FeedPosition, placeCursor } from "./cursor.ts";
 import type { ChangedRow, Filter } from "./filter.ts";
 
 /** Watches of one tenant with the same query: a change is judged and made once for all of them. */
-export interface Query {
+export interface WatchedQuery {
   readonly tenantId: string;
   readonly digest: Uint8Array;
   readonly filter: Filter;
@@ -18,7 +18,7 @@ export interface Told {
   waiting: number;
   /** The message, as long as it is kept. */
   made: WatchEventsResponse | undefined;
-  readonly query: Query;
+  readonly query: WatchedQuery;
 }
 
 /** About how much memory one takes beside its row and its message, bytes. */
@@ -83,7 +83,7 @@ export function release(held: Held, told: Told): void {
 
 /** The change for the watches of a query; undefined when it does not match. */
 export async function toldOf(
-  query: Query,
+  query: WatchedQuery,
   changed: ChangedRow,
   place: FeedPosition,
   pace: Pace,

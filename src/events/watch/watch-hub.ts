@@ -10,7 +10,7 @@ import { changedRows, changesMax, feedEnd, rowsBehind } from "./feed-reader.ts";
 import type { ChangedRow } from "./filter.ts";
 import { type Past, pastReader } from "./past.ts";
 import { endSlowest, type Queue } from "./queue.ts";
-import { type Held, messageMaker, type Query, type Told, toldOf } from "./told.ts";
+import { type Held, messageMaker, type Told, toldOf, type WatchedQuery } from "./told.ts";
 
 /** How many rows that this process has written wait in memory; beyond them they are read from the feed. */
 const rowsMax = 100;
@@ -30,7 +30,7 @@ export interface Watcher {
 }
 
 interface Group {
-  query: Query;
+  query: WatchedQuery;
   watchers: Set<Watcher>;
 }
 
@@ -67,7 +67,7 @@ export interface WatchHub {
   /** A watch of this tenant begins. Returns what ends it: without any the tenant's feed is followed no longer. */
   begin(tenantId: string): () => void;
   /** Adds a watcher that is at the place up to which all were reported, or after it; returns the function that removes it. */
-  add(query: Query, watcher: Watcher): () => void;
+  add(query: WatchedQuery, watcher: Watcher): () => void;
   /** The message of a change, made once for the watches of a query that are sent it one after the other. */
   messageOf(told: Told): WatchEventsResponse;
   /** What the watches of a tenant have not taken yet. Call `open` before. */

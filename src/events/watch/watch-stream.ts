@@ -14,7 +14,7 @@ import { cursorPlace, type FeedPosition, isBehind, placeCursor } from "./cursor.
 import { feedEnd } from "./feed-reader.ts";
 import { watchFilter } from "./filter.ts";
 import { messageQueue } from "./queue.ts";
-import type { Query } from "./told.ts";
+import type { WatchedQuery } from "./told.ts";
 import type { WatchHub } from "./watch-hub.ts";
 
 const keepAliveMs = 15_000;
@@ -95,7 +95,7 @@ async function* watchFeed(
 /** What a watch is sent of a row that was stored before it follows the feed. Returns the place after it. */
 async function* earlier(
   watches: WatchHub,
-  query: Query,
+  query: WatchedQuery,
   row: FeedRow,
   place: FeedPosition,
   pace: Pace,

@@ -4,7 +4,7 @@ import type { OpenAlert } from "../../events/open-alerts.ts";
 import type { AlertStates } from "../../notifications/silences/alert-states.ts";
 import type { SilenceDoor } from "../../notifications/silences/door.ts";
 import { next, takeNull } from "../../transcoding/json/scan.ts";
-import { type Answer, type Call, type Integration, json, type Operation } from "../integration.ts";
+import { type Answer, type Integration, json, type Operation, type OperationCall } from "../integration.ts";
 import { malformed } from "./alerts.ts";
 import { asked, listing, receiver } from "./listing.ts";
 import { alertsIn } from "./sent-alerts.ts";
@@ -29,14 +29,14 @@ const msMax = 253_402_300_799_999;
 /** Alertmanager's API, version 2: what Prometheus, vmalert, Grafana, Loki and Mimir send alerts to, and amtool and karma read. */
 export function alertmanager(parts: AlertmanagerParts): Integration {
   const started = timeText(Date.now());
-  const list = (call: Call, around?: readonly [string, string]) =>
+  const list = (call: OperationCall, around?: readonly [string, string]) =>
     answered(async () => {
       const isAsked = asked(call);
       const { states } = await parts.standing(call.tenantId);
       const body = listing(parts.open(call.tenantId), states, isAsked, call, around);
       return { status: 200, headers: { "content-type": "application/json" }, body };
     });
-  const reads = (name: string, path: string, serve: (call: Call) => Answer | Promise<Answer>): Operation => ({
+  const reads = (name: string, path: string, serve: (call: OperationCall) => Answer | Promise<Answer>): Operation => ({
     name,
     routes: [{ method: "GET", path: `/api/v2${path}` }],
     permission: Permission.READ,
@@ -90,7 +90,7 @@ const statusOf = (started: string) => ({
   uptime: started,
 });
 
-async function postAlerts(parts: AlertmanagerParts, call: Call, body: Buffer): Promise<Answer> {
+async function postAlerts(parts: AlertmanagerParts, call: OperationCall, body: Buffer): Promise<Answer> {
   checkJsonType(call.headers["content-type"]);
   if (body.length === 0) return json(422, { code: 602, message: "alerts in body is required" });
   const mistakes = await storeAlerts(parts, body, listForm, call);

@@ -46,20 +46,20 @@ export function readAlert(members: SentMembers | null, name: string): Alert | Sc
     annotations: annotations === null ? [] : pairs(annotations),
     startsAtMs: timeOf(startsAt, `${name}.startsAt`),
     endsAtMs: timeOf(endsAt, `${name}.endsAt`),
-    generatorURL: textOf(generatorURL),
-    status: textOf(status),
+    generatorURL: wellFormed(generatorURL),
+    status: wellFormed(status),
   };
 }
 
 function pairs(value: SentPairs): [string, string][] {
-  return Object.entries(value).map(([name, text]) => [name.toWellFormed(), textOf(text)]);
+  return Object.entries(value).map(([name, text]) => [name.toWellFormed(), wellFormed(text)]);
 }
 
 /** A text; one that holds half a character is made whole. */
-const textOf = (text: string | null = ""): string => (text ?? "").toWellFormed();
+const wellFormed = (text: string | null = ""): string => (text ?? "").toWellFormed();
 
 function timeOf(value: string | null | undefined, place: string): number | undefined {
-  const ms = parseTime(textOf(value));
+  const ms = parseTime(wellFormed(value));
   if (ms === null) throw malformed(`${place} is no time in RFC 3339`);
   return ms;
 }

@@ -4,7 +4,7 @@ import { alertOfMetadata, fingerprintOf, isAlert, labelOf } from "../../events/l
 import type { OpenAlert } from "../../events/open-alerts.ts";
 import type { AlertState, AlertStates } from "../../notifications/silences/alert-states.ts";
 import { invalidValue } from "../../wire/status.ts";
-import type { Call } from "../integration.ts";
+import type { OperationCall } from "../integration.ts";
 import { timeText } from "./times.ts";
 
 /** The receiver of what no rule matches: rules decide where notifications go. */
@@ -15,7 +15,7 @@ const stillMs = 300_000; // how long an alert without an end is believed, as Ale
 const filtersMax = 100;
 
 /** Which alerts a query asks for. @throws code 3 */
-export function asked({ query }: Pick<Call, "query">): (alert: ReturnType<typeof shown>) => boolean {
+export function asked({ query }: Pick<OperationCall, "query">): (alert: ReturnType<typeof shown>) => boolean {
   const { active, silenced } = flagsOf(query, ["active", "silenced", "inhibited", "unprocessed", "muted"]);
   const matchers = filtersOf(query);
   const wanted = query.get("receiver");
@@ -84,7 +84,7 @@ export async function* listing(
   pages: AsyncIterable<readonly OpenAlert[]>,
   states: AlertStates,
   isAsked: ReturnType<typeof asked>,
-  { nowMs, pace }: Pick<Call, "nowMs" | "pace">,
+  { nowMs, pace }: Pick<OperationCall, "nowMs" | "pace">,
   around: readonly [before: string, after: string] = ["", ""],
 ): AsyncGenerator<string> {
   let count = 0;

@@ -4,7 +4,7 @@ import { matcherText } from "../../clause/label-matcher.ts";
 import type { SilenceDoor } from "../../notifications/silences/door.ts";
 import { isSilenceId, type SilenceState, type StoredSilence, stateOf } from "../../notifications/silences/silences.ts";
 import { messageTooLarge } from "../../wire/status.ts";
-import { type Answer, type Call, json, type Operation } from "../integration.ts";
+import { type Answer, json, type Operation, type OperationCall } from "../integration.ts";
 import { filtersOf, flagsOf } from "./listing.ts";
 import { readSentSilence } from "./silence-body.ts";
 import { checkJsonType } from "./store-alerts.ts";
@@ -78,7 +78,7 @@ export function silenceOperations(door: SilenceDoor): readonly Operation[] {
   ];
 }
 
-async function byId({ path }: Call, work: (id: string) => Promise<Answer>): Promise<Answer> {
+async function byId({ path }: OperationCall, work: (id: string) => Promise<Answer>): Promise<Answer> {
   const id = path.slice(path.lastIndexOf("/") + 1);
   if (!isSilenceId(id))
     return json(422, {
@@ -101,7 +101,7 @@ async function asAnswer(work: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
-async function post(door: SilenceDoor, call: Call, body: Buffer): Promise<Answer> {
+async function post(door: SilenceDoor, call: OperationCall, body: Buffer): Promise<Answer> {
   checkJsonType(call.headers["content-type"]);
   if (body.length > bodyBytesMax) throw messageTooLarge(bodyBytesMax);
   if (body.length === 0) return json(422, { code: 602, message: "silence in body is required" });
@@ -122,7 +122,7 @@ async function post(door: SilenceDoor, call: Call, body: Buffer): Promise<Answer
 
 const order: readonly SilenceState[] = ["ACTIVE", "PENDING", "EXPIRED"];
 
-async function list(door: SilenceDoor, call: Call): Promise<Answer> {
+async function list(door: SilenceDoor, call: OperationCall): Promise<Answer> {
   return await asAnswer(async () => {
     const flags = flagsOf(call.query, ["active", "pending", "expired"]);
     const canonical = filtersOf(call.query).map(matcherText);
@@ -137,7 +137,7 @@ async function list(door: SilenceDoor, call: Call): Promise<Answer> {
 async function* texts(
   pages: AsyncIterable<readonly StoredSilence[]>,
   nowMs: number,
-  { pace }: Pick<Call, "pace">,
+  { pace }: Pick<OperationCall, "pace">,
 ): AsyncGenerator<string> {
   let before = "[";
   for await (const page of pages) {

@@ -7,7 +7,7 @@ import { putItems } from "../../receiver/put-items.ts";
 import { bodyText } from "../../transcoding/body.ts";
 import { finishScan, isJsonError, type Scan, scanOf } from "../../transcoding/json/scan.ts";
 import { refusalOf } from "../../wire/status.ts";
-import type { Call } from "../integration.ts";
+import type { OperationCall } from "../integration.ts";
 import { type Alert, brokenAlert, readAlert, type SchemaMistake } from "./alerts.ts";
 import { type AlertTimes, eventOfAlert } from "./event-of-alert.ts";
 import type { AlertList, SentAlert } from "./sent-alerts.ts";
@@ -62,7 +62,7 @@ export async function storeAlerts(
   { config, lane, alertsMax }: AlertStore,
   body: Buffer,
   form: AlertForm,
-  call: Call,
+  call: OperationCall,
 ): Promise<Mistakes> {
   const nowMs = Math.floor(call.nowMs());
   const [oldestMs] = timesTaken({ ageSecMax: config.eventRetentionSec, aheadSecMax: 0 }, nowMs);
@@ -106,7 +106,7 @@ function refuse(mistakes: Mistakes, text: string): void {
 async function eachAlert(
   body: Buffer,
   form: AlertForm & AlertList,
-  { reserve, pace }: Call,
+  { reserve, pace }: OperationCall,
   take: (sent: SentAlert) => void,
 ): Promise<void> {
   const text = bodyText(body);

@@ -5,7 +5,7 @@ import { passScalar, passValue } from "../../transcoding/json/pass-value.ts";
 import { key } from "../../transcoding/json/read-string.ts";
 import { colon, endOf, next, numberText, type Scan } from "../../transcoding/json/scan.ts";
 import { invalidValue } from "../../wire/status.ts";
-import { type Answer, type Call, type Integration, json } from "../integration.ts";
+import { type Answer, type Integration, json, type OperationCall } from "../integration.ts";
 import { malformed } from "./alerts.ts";
 import { type AlertList, alertsIn, begins, kindAt } from "./sent-alerts.ts";
 import { type AlertForm, type AlertStore, mistakesText, storeAlerts } from "./store-alerts.ts";
@@ -38,7 +38,7 @@ export function alertmanagerWebhook(parts: AlertStore): Integration {
   };
 }
 
-async function post(parts: AlertStore, call: Call, body: Buffer): Promise<Answer> {
+async function post(parts: AlertStore, call: OperationCall, body: Buffer): Promise<Answer> {
   const seen: Seen = { alerts: false, truncatedAlerts: 0 };
   const mistakes = await storeAlerts(parts, body, webhookForm(seen), call);
   if (seen.truncatedAlerts > 0)

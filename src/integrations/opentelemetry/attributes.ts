@@ -101,7 +101,7 @@ export function isEmpty({ within, from, to }: Attribute): boolean {
 }
 
 /** A value as the text of a label or dimension: lists and maps as JSON, an empty value as an empty text. */
-export function textOf(json: JsonValue): string {
+export function labelText(json: JsonValue): string {
   if (json === null) return "";
   return typeof json === "object" ? JSON.stringify(json) : String(json);
 }

@@ -9,7 +9,7 @@ import { ResourceLogsSchema, ScopeLogsSchema } from "#gen/opentelemetry/proto/lo
 import type { EventItem } from "../../events/ingest.ts";
 import { type PutKind, putList } from "../../receiver/put.ts";
 import { refusalOf } from "../../wire/status.ts";
-import type { Call } from "../integration.ts";
+import type { OperationCall } from "../integration.ts";
 import type { Walk } from "./fields.ts";
 import type { Identities } from "./identities.ts";
 import { eventOfRecord, type LogEvent } from "./log-events.ts";
@@ -60,7 +60,7 @@ function* partsOf(request: Uint8Array, walk: Walk): Generator<RecordPart | undef
 async function eachRecord(
   request: Uint8Array,
   recordsMax: number,
-  call: Call,
+  call: OperationCall,
   walk: Walk,
   take: (part: RecordPart, event: LogEvent | undefined) => Promise<void> | undefined,
 ): Promise<void> {
@@ -85,7 +85,7 @@ async function eachRecord(
 export async function exportLogs(
   { events, models, identities, recordsMax }: LogsExport,
   body: Uint8Array,
-  call: Call,
+  call: OperationCall,
   walkOf: () => Walk,
 ): Promise<ExportLogsServiceResponse> {
   const now = Math.floor(call.nowMs());

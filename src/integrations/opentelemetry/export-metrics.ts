@@ -7,7 +7,7 @@ import {
 import { noPoints, type ReadPoints } from "../../metrics/point-batch.ts";
 import type { PointKinds } from "../../receiver/points.ts";
 import { refusalOf } from "../../wire/status.ts";
-import type { Call } from "../integration.ts";
+import type { OperationCall } from "../integration.ts";
 import { readPoint, valuesOf } from "./data-points.ts";
 import type { Walk } from "./fields.ts";
 import type { Identities } from "./identities.ts";
@@ -45,7 +45,7 @@ interface Read {
 }
 
 /** Counts what a request holds, and reserves memory for it. @throws code 8 */
-function tally(pointsMax: number, { reserve }: Call) {
+function tally(pointsMax: number, { reserve }: OperationCall) {
   const partsMax = pointsMax * valuesEach;
   let [points, parts, reserved] = [0, 0, 0];
   return {
@@ -75,7 +75,12 @@ function tally(pointsMax: number, { reserve }: Call) {
 }
 
 /** All values of a request, by data points. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
-async function read(body: Uint8Array, { points, pointsMax, identities }: MetricsExport, call: Call, walk: Walk) {
+async function read(
+  body: Uint8Array,
+  { points, pointsMax, identities }: MetricsExport,
+  call: OperationCall,
+  walk: Walk,
+) {
   const now = Math.floor(call.nowMs());
   const all: Read = {
     points: noPoints(),
@@ -131,7 +136,7 @@ const passedOver = "values that are not finite are passed over, the rest of the 
 export async function exportMetrics(
   to: MetricsExport,
   body: Uint8Array,
-  call: Call,
+  call: OperationCall,
   walk: Walk,
 ): Promise<ExportMetricsServiceResponse> {
   const { points, resources, owners, metrics, skipped, broken, lacking } = await read(body, to, call, walk);

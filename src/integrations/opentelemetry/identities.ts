@@ -1,13 +1,17 @@
 import { LRUCache } from "lru-cache";
 import type { EarlierIdentity } from "../../entities/earlier-identity.ts";
-import type { Call } from "../integration.ts";
+import type { OperationCall } from "../integration.ts";
 import type { Walk } from "./fields.ts";
 import { entityOf, keepEarlier, type ResourcePart, resourceDigest } from "./resource-parts.ts";
 
 /** Decides under which identity resources are entities. */
 export interface Identities {
   /** Gives a resource its earlier identity where its entity is stored under that; a promise where the database is asked. @throws code 3 */
-  settle(resource: ResourcePart, call: Pick<Call, "tenantId" | "nowMs">, walk: Walk): Promise<void> | undefined;
+  settle(
+    resource: ResourcePart,
+    call: Pick<OperationCall, "tenantId" | "nowMs">,
+    walk: Walk,
+  ): Promise<void> | undefined;
 }
 
 /** Asks whether a tenant's entity is stored under its earlier identity. */

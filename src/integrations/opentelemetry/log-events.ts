@@ -3,7 +3,7 @@ import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { LogRecordSchema } from "#gen/opentelemetry/proto/logs/v1/logs_pb.ts";
 import { attributeKey } from "../foreign-keys.ts";
 import { cut } from "../foreign-texts.ts";
-import { type Attribute, attributeIn, jsonIn, jsonOf, textOf } from "./attributes.ts";
+import { type Attribute, attributeIn, jsonIn, jsonOf, labelText } from "./attributes.ts";
 import { delimited, fieldsOf, fieldsWithin, fixed64, next, valueMs, valueText, varint, type Walk } from "./fields.ts";
 
 /** A log record that is an event. */
@@ -75,13 +75,13 @@ export function eventOfRecord(record: Uint8Array, walk: Walk): LogEvent | undefi
   }
   const named = found.find(({ key }) => key === nameKey);
   if (event.severity >= Severity.ERROR) event.status = Status.OPEN;
-  if (event.name === "" && named !== undefined) event.name = textOf(jsonOf(named, nameCharactersMax));
+  if (event.name === "" && named !== undefined) event.name = labelText(jsonOf(named, nameCharactersMax));
   if (event.name === "" && event.broken === undefined) return undefined;
   event.name = cut(event.name, nameCharactersMax);
   event.timeMs ||= observedMs;
   if (text.to - text.from > partBytesMax) event.broken ??= tooLarge("body");
   if (event.broken !== undefined) return event;
-  event.body = textOf(jsonIn(fieldsWithin(all, text.from, text.to)));
+  event.body = labelText(jsonIn(fieldsWithin(all, text.from, text.to)));
   const others = found.filter(({ key }) => key !== "" && key !== nameKey);
   event.metadata = Object.fromEntries(others.map((each) => [attributeKey(each.key), jsonOf(each)]));
   return event;

@@ -14,7 +14,7 @@ import type { EventItem } from "../../events/ingest.ts";
 import type { PointKinds } from "../../receiver/points.ts";
 import type { PutKind } from "../../receiver/put.ts";
 import { refusalOf } from "../../wire/status.ts";
-import type { Answer, Call, Integration, Operation } from "../integration.ts";
+import type { Answer, Integration, Operation, OperationCall } from "../integration.ts";
 import { sentAgain } from "../sent-again.ts";
 import { exportLogs } from "./export-logs.ts";
 import { exportMetrics } from "./export-metrics.ts";
@@ -85,7 +85,7 @@ function exported(
   method: DescMethod,
   signal: "metrics" | "logs",
   bytesMax: number,
-  take: (body: Buffer, call: Call) => Promise<Message>,
+  take: (body: Buffer, call: OperationCall) => Promise<Message>,
 ): Operation {
   return {
     name: signal === "metrics" ? "exportMetrics" : "exportLogs",

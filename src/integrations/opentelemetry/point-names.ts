@@ -4,7 +4,7 @@ import { keptKey, kinds, ownerOf, setKey } from "../../metrics/series-key.ts";
 import { found, type TenantSeries } from "../../metrics/series-memory.ts";
 import { cut, lines, oneLine } from "../foreign-texts.ts";
 import { brokenCount, brokenLabel, brokenMetric } from "../series-rules.ts";
-import { attributeIn, jsonOf, textOf } from "./attributes.ts";
+import { attributeIn, jsonOf, labelText } from "./attributes.ts";
 import { type DataPoint, ownLabels, shapeOf, valueNamesOf } from "./data-points.ts";
 import { delimited, fieldsOf, next, type Walk } from "./fields.ts";
 import {
@@ -192,7 +192,7 @@ function labelsOf(
     if (all.type !== delimited) continue;
     const attribute = attributeIn(all);
     const { key } = attribute;
-    const text = textOf(jsonOf(attribute, labelCharactersMax));
+    const text = labelText(jsonOf(attribute, labelCharactersMax));
     if (key === "" || text === "") continue;
     labels.set(key.replaceAll("attribute.", "") === own ? `attribute.${key}` : key, text);
   }

@@ -4,14 +4,14 @@ import { LRUCache } from "lru-cache";
 import { type Model, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import type { ModelItem } from "../../entities/put.ts";
 import { type PutKind, putList } from "../../receiver/put.ts";
-import type { Call } from "../integration.ts";
+import type { OperationCall } from "../integration.ts";
 import type { Walk } from "./fields.ts";
 import { entityOf, type ResourcePart, resourceDigest } from "./resource-parts.ts";
 
 /** Describes entities by what their resources say. */
 export interface ResourceModels {
   /** Sends the models of entities whose metadata have changed, some at a time. @throws what the receiver throws */
-  put(resources: Iterable<ResourcePart>, call: Call, walk: Walk): Promise<void>;
+  put(resources: Iterable<ResourcePart>, call: OperationCall, walk: Walk): Promise<void>;
 }
 
 /** Characters, of which an entry takes 400 beside its key. */
@@ -45,7 +45,7 @@ export function resourceModels(models: PutKind<typeof ModelSchema, ModelItem>): 
   }
 
   /** The resources whose models are due, the last one of each entity. */
-  async function due(resources: Iterable<ResourcePart>, call: Call, walk: Walk, nowMs: number) {
+  async function due(resources: Iterable<ResourcePart>, call: OperationCall, walk: Walk, nowMs: number) {
     const found = new Map<string, { resource: ResourcePart; metadata: string }>();
     for (const resource of resources) {
       const wait = call.pace();

@@ -5,7 +5,7 @@ import { EntityRefSchema } from "#gen/opentelemetry/proto/common/v1/common_pb.ts
 import { ResourceSchema } from "#gen/opentelemetry/proto/resource/v1/resource_pb.ts";
 import { attributeKey } from "../foreign-keys.ts";
 import { cut, oneLine } from "../foreign-texts.ts";
-import { type Attribute, attributeIn, isEmpty, jsonOf, textOf } from "./attributes.ts";
+import { type Attribute, attributeIn, isEmpty, jsonOf, labelText } from "./attributes.ts";
 import { delimited, fieldsOf, fieldsWithin, next, valueText, type Walk } from "./fields.ts";
 
 /** The entity that a resource is. */
@@ -36,7 +36,7 @@ const numbers = {
 };
 
 const dimension = (attribute: Attribute | undefined) =>
-  attribute === undefined ? "" : cut(oneLine(textOf(jsonOf(attribute, valueCharactersMax))), valueCharactersMax);
+  attribute === undefined ? "" : cut(oneLine(labelText(jsonOf(attribute, valueCharactersMax))), valueCharactersMax);
 
 /**
  * The entity of a resource: by its entity references, else by its service and the instance of that, else by one of the attributes
@@ -118,7 +118,7 @@ function identifying(references: readonly string[][], attributes: ReadonlyMap<st
       ? ["service.instance.id", "service.name", ...namespace]
       : listOf(first);
   // What an SDK makes up where nobody has named the service.
-  if (service === undefined || textOf(jsonOf(service, valueCharactersMax)).startsWith("unknown_service"))
+  if (service === undefined || labelText(jsonOf(service, valueCharactersMax)).startsWith("unknown_service"))
     return { now: listOf(first), earlier };
   return { now: ["service.name", ...namespace, ...(listOf(ofInstance.find(has)) ?? [])], earlier };
 }

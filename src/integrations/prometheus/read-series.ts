@@ -3,7 +3,7 @@ import type { Config } from "../../config/settings.ts";
 import { noPoints, type ReadPoints } from "../../metrics/point-batch.ts";
 import { found, type TenantSeries } from "../../metrics/series-memory.ts";
 import { refusalOf } from "../../wire/status.ts";
-import type { Call } from "../integration.ts";
+import type { OperationCall } from "../integration.ts";
 import { orUnreadable } from "./message-walk.ts";
 import { knownFacts } from "./metric-facts.ts";
 import { type SeriesNamer, type SeriesPlace, seriesNamer } from "./named-series.ts";
@@ -24,7 +24,7 @@ export interface ReadRequest {
 /** Reads requests, and remembers the series that they name. */
 export interface SeriesReader {
   /** @throws Unreadable; code 8 where a request holds too much */
-  read(bytes: Uint8Array, version: 1 | 2, call: Call): Promise<ReadRequest>;
+  read(bytes: Uint8Array, version: 1 | 2, call: OperationCall): Promise<ReadRequest>;
 }
 
 /** Memory of a sample until it is answered, and for how many of them it is reserved at once. */
@@ -72,7 +72,7 @@ export function seriesReader(
 }
 
 /** Counts samples, and reserves memory for them. @throws code 8 for too many, and when there is no room */
-function counter(itemsMax: number, reserve: Call["reserve"]): (more: number) => void {
+function counter(itemsMax: number, reserve: OperationCall["reserve"]): (more: number) => void {
   let [items, reserved] = [0, 0];
   return (more) => {
     items += more;

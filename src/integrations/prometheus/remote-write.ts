@@ -3,7 +3,7 @@ import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import type { Config } from "../../config/settings.ts";
 import type { PointKinds } from "../../receiver/points.ts";
 import { refusalOf } from "../../wire/status.ts";
-import type { Answer, Call, Integration } from "../integration.ts";
+import type { Answer, Integration, OperationCall } from "../integration.ts";
 import { sentAgain } from "../sent-again.ts";
 import { Unreadable } from "./message-walk.ts";
 import { type SeriesReader, seriesReader } from "./read-series.ts";
@@ -56,7 +56,7 @@ export function remoteWrite(parts: RemoteWriteParts): Integration {
 }
 
 /** The type that the headers name, and its version; undefined: there is none such. */
-function typeOf({ "content-type": given }: Call["headers"]): { type: string; version: Version | undefined } {
+function typeOf({ "content-type": given }: OperationCall["headers"]): { type: string; version: Version | undefined } {
   // Without a type it is what there was before there were two.
   const type = given || "application/x-protobuf";
   const [media = "", ...parameters] = type.split(";").map((part) => part.trim());
@@ -66,7 +66,7 @@ function typeOf({ "content-type": given }: Call["headers"]): { type: string; ver
 }
 
 /** The version that the headers name. @throws 415 for another type or compression */
-function versionOf({ headers }: Call): Version {
+function versionOf({ headers }: OperationCall): Version {
   const encoding = headers["content-encoding"] ?? "snappy";
   if (encoding.toLowerCase() !== "snappy")
     throw refusalOf(
@@ -84,7 +84,7 @@ function versionOf({ headers }: Call): Version {
   return version;
 }
 
-async function unpacked({ config }: RemoteWriteParts, call: Call, body: Buffer): Promise<Uint8Array> {
+async function unpacked({ config }: RemoteWriteParts, call: OperationCall, body: Buffer): Promise<Uint8Array> {
   const { length } = declaredLength(body);
   if (length > config.receiverBytesMax)
     throw refusalOf(
@@ -96,7 +96,12 @@ async function unpacked({ config }: RemoteWriteParts, call: Call, body: Buffer):
   return await unpackSnappy(body, call.pace);
 }
 
-async function write(parts: RemoteWriteParts, reader: SeriesReader, call: Call, body: Buffer): Promise<Answer> {
+async function write(
+  parts: RemoteWriteParts,
+  reader: SeriesReader,
+  call: OperationCall,
+  body: Buffer,
+): Promise<Answer> {
   const version = versionOf(call);
   const { points, outcome } = await unpacked(parts, call, body)
     .then((bytes) => reader.read(bytes, version, call))

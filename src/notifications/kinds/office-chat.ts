@@ -56,7 +56,7 @@ function factsOf({ destination, notification, texts }: Card): { title: string; v
 }
 
 /** The text of the destination is about one match: a summary names its members instead. One that renders to nothing is the rule's name. */
-const textOf = ({ notification: { summary, rule }, texts }: Card) =>
+const cardMessage = ({ notification: { summary, rule }, texts }: Card) =>
   summary === undefined ? (texts.text?.trim() ? texts.text : escapeCard(rule.name)) : escapeCard(summaryText(summary));
 
 const titleOf = ({ notification }: Card) => `${notification.clear ? "Resolved: " : ""}${headline(notification)}`;
@@ -82,7 +82,7 @@ function cardText(card: Card, publicUrl: string, charsMax: number): string {
     msteams: { width: "full" },
     body: [
       { ...title, wrap: true },
-      { type: "TextBlock", text: cut(textOf(card)), wrap: true },
+      { type: "TextBlock", text: cut(cardMessage(card)), wrap: true },
       { type: "FactSet", facts },
     ],
     ...(url !== "" && { actions: [{ type: "Action.OpenUrl", title: eventLinkText(notification), url }] }),
@@ -131,7 +131,7 @@ export const officeChat: DestinationKind<OfficeChatDestination> = {
 
   compose(card) {
     const lines = factsOf(card).map(({ title, value }) => `${title}: ${value}`);
-    return { subject: titleOf(card), body: [textOf(card), ...lines].join("\n") };
+    return { subject: titleOf(card), body: [cardMessage(card), ...lines].join("\n") };
   },
 
   send(sending, { outbound, publicUrl, nowMs }) {

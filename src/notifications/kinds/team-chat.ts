@@ -69,7 +69,7 @@ function details(notification: Notification, publicUrl: string): string[] {
 }
 
 /** One that renders to nothing would be refused: it is the rule's name. */
-function textOf({ notification, texts }: Rendered<TeamChatDestination>, publicUrl: string): string {
+function attachmentText({ notification, texts }: Rendered<TeamChatDestination>, publicUrl: string): string {
   const message = texts.message?.trim() ? texts.message : chat.double(notification.rule.name);
   return cutChat([message, ...details(notification, publicUrl)].join("\n"), textCharsMax);
 }
@@ -79,7 +79,7 @@ function messageOf(sending: Sending<TeamChatDestination>, publicUrl: string) {
   const occasion = occasionText(notification);
   const attachment = {
     color: colourOf(destination, notification),
-    text: textOf(sending, publicUrl),
+    text: attachmentText(sending, publicUrl),
     fallback: cutChat(chat.double(headline(notification)), fallbackCharsMax),
     mrkdwn_in: ["text"],
     ...(occasion !== "" && { footer: occasion }),
@@ -117,7 +117,7 @@ export const teamChat: DestinationKind<TeamChatDestination> = {
       : [{ path: "color", rule: "must be an HTML colour code such as #d7263d" }]),
   ],
 
-  compose: (rendered, { publicUrl }) => ({ subject: "", body: textOf(rendered, publicUrl) }),
+  compose: (rendered, { publicUrl }) => ({ subject: "", body: attachmentText(rendered, publicUrl) }),
 
   send: (sending, { outbound, teamChatUrl, publicUrl, nowMs }) =>
     tried("teamChat", sending.state, async () => {

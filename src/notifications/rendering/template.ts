@@ -128,7 +128,7 @@ function lookUp(scopes: readonly Value[], path: readonly string[]): Value | unde
 }
 
 /** A value as text; empty: there is nothing to show. */
-export function textOf(value: Value | undefined): string {
+export function variableText(value: Value | undefined): string {
   if (value instanceof Verbatim) return value.text;
   return value === undefined || value === null || typeof value === "object" ? "" : String(value);
 }
@@ -138,12 +138,12 @@ const shown = (
   value: Value | undefined,
   escape: Escaping["double"],
   { charsMax, before }: { charsMax: number; before: string },
-): string => (value instanceof Verbatim ? value.text : escape(textOf(value).slice(0, charsMax), before));
+): string => (value instanceof Verbatim ? value.text : escape(variableText(value).slice(0, charsMax), before));
 
 /** All names that a template may show, each with its value, in their order. */
 export function namedValues(variables: Variables, prefix = ""): { name: string; value: string }[] {
   return Object.entries(variables).flatMap(([key, value]) =>
-    isGroup(value) ? namedValues(value, `${prefix}${key}.`) : [{ name: prefix + key, value: textOf(value) }],
+    isGroup(value) ? namedValues(value, `${prefix}${key}.`) : [{ name: prefix + key, value: variableText(value) }],
   );
 }
 
@@ -173,7 +173,7 @@ export function render(
       }
       const found = lookUp(scopes, pathOf(value));
       if (kind === "name" || kind === "&") {
-        if (empty && textOf(found) === "") empty(value);
+        if (empty && variableText(found) === "") empty(value);
         text += shown(found, kind === "name" ? escaping.double : escaping.triple, { charsMax: left, before: text });
       } else if (kind === "#" && found) write(inner, [...scopes, found]);
       else if (kind === "^" && !found) write(inner, scopes);

@@ -26,7 +26,7 @@ import {
   type Troubles,
 } from "./source.ts";
 import { apart } from "./stale-trouble.ts";
-import { type Change, dropOthers, enrolAll } from "./stale-watches.ts";
+import { dropOthers, enrolAll, type StaleChange } from "./stale-watches.ts";
 
 /** The jobs that look for data that stay away: one a tenant that watches any. */
 const staleKind = "notifications.stale";
@@ -156,7 +156,7 @@ function staleJob(deciding: SourceOptions): JobKind {
     const startedMs = performance.now();
     const left = enrolled ? await enrolAll(tx, tenantId, stale, troubles, nowMs) : [];
     const tookMs = performance.now() - startedMs;
-    const changes: Change[] = [...dropped, ...left];
+    const changes: StaleChange[] = [...dropped, ...left];
     for (const trigger of stale) {
       const look = () => changesOf(tx, tenantId, trigger, nextMs, nowMs);
       changes.push(...(await apart(tx, trigger.name, troubles, look)));
@@ -187,7 +187,7 @@ async function changesOf(
   trigger: LoadedTrigger,
   nextMs: Record<string, number>,
   nowMs: number,
-): Promise<Change[]> {
+): Promise<StaleChange[]> {
   const { name } = trigger;
   const waitMs = Number(sourceOf(trigger).durationSec) * 1000 + heardMs;
   const bound = BigInt(nowMs - waitMs);
@@ -195,7 +195,7 @@ async function changesOf(
     update stale_watches set fired = false
     where tenant_id = ${tenantId} and trigger_name = ${name} and fired and last_ms > ${bound}
     returning entity_id as "entityId", last_ms::float8 as "lastMs"`;
-  const changes: Change[] = back.map((row) => ({ ...row, triggerName: name, trigger, fired: false }));
+  const changes: StaleChange[] = back.map((row) => ({ ...row, triggerName: name, trigger, fired: false }));
   if (nowMs < (nextMs[name] ?? 0)) return changes;
   // In the order of the key; then by the key.
   const due = await tx<{ id: Buffer }[]>`
@@ -218,7 +218,7 @@ async function changesOf(
 }
 
 /** What rules make of changes. */
-async function tell(tx: Db, tenantId: string, changes: readonly Change[], deciding: SourceOptions, nowMs: number) {
+async function tell(tx: Db, tenantId: string, changes: readonly StaleChange[], deciding: SourceOptions, nowMs: number) {
   const { users, silences } = await deciding.memory.now(tx, tenantId);
   const ids = new Map(changes.map(({ entityId }) => [keyText(entityId), entityId]));
   const entities = await readEntities(tx, tenantId, [...ids.values()]);

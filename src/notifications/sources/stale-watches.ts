@@ -17,7 +17,7 @@ import { apart } from "./stale-trouble.ts";
 const portion = 10_000;
 
 /** Data of an entity that stay away for a trigger, or do so no more. */
-export interface Change {
+export interface StaleChange {
   triggerName: string;
   /** Undefined: it waits for no data any more. */
   trigger: LoadedTrigger | undefined;
@@ -34,7 +34,7 @@ interface Left {
 }
 
 /** Ends the watches of triggers that wait for data no more, or that no rule uses. Skips from one trigger to the next by the key. */
-export async function dropOthers(tx: Db, tenantId: string, stale: readonly LoadedTrigger[]): Promise<Change[]> {
+export async function dropOthers(tx: Db, tenantId: string, stale: readonly LoadedTrigger[]): Promise<StaleChange[]> {
   const watched = await tx<{ name: string }[]>`
     with recursive watched (name) as (
       (select trigger_name from stale_watches where tenant_id = ${tenantId} order by trigger_name limit 1)
@@ -53,7 +53,7 @@ export async function dropOthers(tx: Db, tenantId: string, stale: readonly Loade
   return over(gone, undefined);
 }
 
-const over = (left: readonly Left[], trigger: LoadedTrigger | undefined): Change[] =>
+const over = (left: readonly Left[], trigger: LoadedTrigger | undefined): StaleChange[] =>
   left.filter(({ fired }) => fired).map((row) => ({ ...row, trigger, fired: false }));
 
 /** Takes in the entities that triggers mean by now; answers those that stayed away and are not meant any more. */
@@ -63,9 +63,9 @@ export async function enrolAll(
   stale: readonly LoadedTrigger[],
   troubles: Troubles,
   nowMs: number,
-): Promise<Change[]> {
+): Promise<StaleChange[]> {
   const resolver = entityResolver(tenantId, { tenantName: await tenantNameOf(tx, tenantId) });
-  const changes: Change[] = [];
+  const changes: StaleChange[] = [];
   for (const trigger of stale) {
     const clause = (trigger.type.source.value as StaleDataSource).entityQuery?.clause;
     const takeIn = async () => {

@@ -1,5 +1,5 @@
 import type { Problem, Route } from "./binding.ts";
-import { matcher } from "./match.ts";
+import { routeMatcher } from "./match.ts";
 import { MANY, ONE, type Segment } from "./template.ts";
 
 /**
@@ -20,7 +20,7 @@ export function findConflicts(routes: readonly Route[]): { errors: Problem[]; wa
     } else errors.push(problem(route, `the same route as ${named(other)}`, generic(route, 1, "any")));
   }
   const filler = fillerOf(distinct);
-  const match = matcher(distinct);
+  const match = routeMatcher(distinct);
   const longest = Math.max(0, ...distinct.map(({ segments }) => segments.length));
   for (const route of distinct) {
     const verb = verbOf(route);
@@ -84,7 +84,7 @@ function customText({ custom }: Route): string {
 
 /** Whether every path of `inner` is one of `outer`. */
 function holds(outer: Route, inner: Route, longest: number, filler: string): boolean {
-  const match = matcher([{ ...outer, verb: "*" }]);
+  const match = routeMatcher([{ ...outer, verb: "*" }]);
   return lengths(inner, longest).every((rest) => match.find("ANY", generic(inner, rest, filler)) !== undefined);
 }
 

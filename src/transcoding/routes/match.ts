@@ -2,7 +2,7 @@ import type { Route } from "./binding.ts";
 import { MANY, ONE, type Variable } from "./template.ts";
 
 /** Finds routes on raw URLs. One answer at a time: `captured` and `pathEnd` speak of the last `find`. */
-export interface Matcher {
+export interface RouteMatcher {
   /** The route of a request, HEAD going to GET; undefined when no route has both path and method. */
   find(verb: string, url: string): Route | undefined;
   /** The raw text that a variable of the found route took. */
@@ -28,7 +28,7 @@ interface Node {
 }
 
 /** Compiles routes into a trie; segment by segment a literal wins over `*`, that over `**`, then a verb over none. */
-export function matcher(routes: readonly Route[]): Matcher {
+export function routeMatcher(routes: readonly Route[]): RouteMatcher {
   const root = node();
   for (const route of routes) insert(root, route);
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { retryDelayMs } from "../../src/jobs/schedule.ts";
+import { retryDelayMs } from "../../src/jobs/worker.ts";
 
 test("a job that fails waits a second, then twice as long each time, up to a minute, never exactly as long as another", () => {
   for (const [failures, aboutMs] of [
