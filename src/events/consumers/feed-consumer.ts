@@ -264,8 +264,13 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
     const pace = paced(undefined, tenantId);
     const rows: Row[] = [];
     for (const { facts, changes, ...row } of await factsAfter(tx, tenantId, position)) {
-      const read = facts === null ? factsNow(tx, tenantId, changes) : decodeFacts(facts, pace);
-      rows.push({ ...row, facts: await read.catch((error) => unreadable(tenantId, row.position, error)) });
+      const readable = (read: Promise<Fact[]>) => read.catch((error) => unreadable(tenantId, row.position, error));
+      if (facts !== null) rows.push({ ...row, facts: await readable(decodeFacts(facts, pace)) });
+      else {
+        // Alone, and never kept: its facts hold under the locks of this transaction.
+        if (rows.length === 0) return [{ ...row, facts: await readable(factsNow(tx, tenantId, changes)) }];
+        break;
+      }
     }
     const last = rows.at(-1)?.position ?? position;
     tenant.rows = [...rows, ...tenant.rows.filter((row) => row.position > last)];

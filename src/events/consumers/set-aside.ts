@@ -3,10 +3,10 @@ import { paced } from "../../event-loop.ts";
 import { enqueue, firstOf, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import { decodeFacts, encodeFacts, type Fact } from "../facts.ts";
-import { lockEvents } from "../lock.ts";
-import { keyText, type OccurrenceKey, readOccurrences } from "../occurrences.ts";
+import { keyText, type OccurrenceKey } from "../occurrences.ts";
 import type { Consumer } from "./consumer.ts";
 import { changedBehindMs } from "./cursors.ts";
+import { occurrencesNow } from "./facts-now.ts";
 
 /** The jobs that try once more what a consumer could not consume: each fails, and runs again later, until it succeeds. */
 const asideKind = (name: string) => `${name}.aside`;
@@ -57,13 +57,8 @@ export function asideJob(consumer: Consumer): JobKind {
  */
 async function factsOfNow(tx: Db, tenantId: string, name: string, facts: readonly Fact[]): Promise<Fact[] | undefined> {
   const keys = facts.map(({ event, after }) => ({ eventId: event.id, number: after.number }));
-  await lockEvents(
-    tx,
-    tenantId,
-    keys.map(({ eventId }) => eventId),
-  );
+  const found = await occurrencesNow(tx, tenantId, keys);
   for (const key of keys) if ((await changedBehindMs(tx, tenantId, name, key)) !== undefined) return undefined;
-  const found = await readOccurrences(tx, tenantId, keys);
   return facts.flatMap((fact, i) => {
     const now = found.get(keyText(keys[i] as OccurrenceKey));
     return now === undefined ? [] : [{ ...fact, event: now.event, after: now.occurrence, news: false }];

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -22,6 +23,7 @@ import { rulesName } from "../../../src/notifications/deciding/deciding.ts";
 import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
 
 import { testDatabase } from "../../support/database.ts";
+import { lockWaits } from "../../support/lock-waits.ts";
 import { onOnePostgres } from "../../support/one-postgres.ts";
 import { equals, report, ruleTenant } from "../rule-tenant.ts";
 
@@ -479,18 +481,22 @@ test("rows in memory that came twice, out of order or with a gap are none of the
   }
 });
 
-test("what a server of 0.2 has left unmatched comes first; what it has matched by itself ends what was matched after it", async () => {
-  const tenant = await simple();
-  const { tenantId } = tenant;
-  /** Stores as 0.2 does: no facts; what is left is in a row of its own, with a job. */
-  async function older(leaves: boolean, nowMs: number, ...items: ReturnType<typeof report>[]) {
+describe("beside servers of 0.2", () => {
+  /** Stores as 0.2 does, without facts: it matches by itself, or leaves what it stores in a row of its own, with a job. */
+  async function older(
+    { tenantId, engine }: TestTenant,
+    way: "matched" | "left",
+    nowMs: number,
+    ...items: ReturnType<typeof report>[]
+  ) {
     const stored = storingChanges({});
     await ingestEvents(sql, tenantId, items, {
       nowMs,
       known: entityCache(),
       async store(tx, locked, changes, ...more) {
+        if (way === "matched") await engine.consumer.batch(tx, tenantId, factsOf(changes), { storedMs: nowMs, nowMs });
         await stored(tx, locked, changes, ...more);
-        if (!leaves) return;
+        if (way === "matched") return;
         const [text] = await encodeFacts(factsOf(changes), () => undefined);
         const row = JSON.parse(text?.text ?? "");
         for (const change of row.changes) change[1][2] = change[1][2] === null;
@@ -503,16 +509,78 @@ test("what a server of 0.2 has left unmatched comes first; what it has matched b
       },
     });
   }
-  const unmatched = tenant.engine.kinds.find(({ name }) => name === "notifications.match") as JobKind;
-  await older(true, t0, report(1));
-  await tenant.store(t0 + 1, report(2, { status: Status.CLOSED }));
-  expect(await tenant.consumer.consume(tenantId)).toBe("busy");
-  while ((await runOnce(tenant, unmatched, t0 + 10)) !== "none");
-  await tenant.match(t0 + 10);
-  expect(await occasions(tenant)).toEqual(["first", "clear"]);
+  const closed = { status: Status.CLOSED };
 
-  await tenant.store(t0 + 20, report(3));
-  await older(false, t0 + 21, report(4, { status: Status.CLOSED }));
-  await tenant.match(t0 + 30);
-  expect(await occasions(tenant)).toEqual(["first", "clear", "first", "clear"]);
+  test("what one has left unmatched comes first; what it has matched by itself ends what was matched after it", async () => {
+    const tenant = await simple();
+    const { tenantId } = tenant;
+    const unmatched = tenant.engine.kinds.find(({ name }) => name === "notifications.match") as JobKind;
+    await older(tenant, "left", t0, report(1));
+    await tenant.store(t0 + 1, report(2, closed));
+    expect(await tenant.consumer.consume(tenantId)).toBe("busy");
+    while ((await runOnce(tenant, unmatched, t0 + 10)) !== "none");
+    await tenant.match(t0 + 10);
+    expect(await occasions(tenant)).toEqual(["first", "clear"]);
+
+    await tenant.store(t0 + 20, report(3));
+    await older(tenant, "matched", t0 + 21, report(4, closed));
+    await tenant.match(t0 + 30);
+    expect(await occasions(tenant)).toEqual(["first", "clear", "first", "clear"]);
+  });
+
+  test("an opening whose next report one has matched before it is notified once", async () => {
+    const tenant = await simple();
+    await tenant.store(t0, report(1));
+    await older(tenant, "matched", t0 + 1, report(2));
+    expect(await occasions(tenant)).toEqual(["first"]);
+    await tenant.match(t0 + 10);
+    expect(await occasions(tenant)).toEqual(["first"]);
+  });
+
+  test("what one ends between two transactions is not begun again by what was read before", async () => {
+    const tenant = await simple();
+    const { consumer } = tenant.engine;
+    await tenant.put(t0, report(1, web("begun")));
+    const both = [web(1), web(2)];
+    await older(tenant, "matched", t0 + 1, ...both.map((each) => report(1, each)));
+    let calls = 0;
+    const oneByOne: Consumer = {
+      ...consumer,
+      async batch(tx, tenantId, facts, times) {
+        calls += 1;
+        return calls === 2 ? { taken: 0 } : await consumer.batch(tx, tenantId, facts.slice(0, 1), times);
+      },
+    };
+    const running = feedConsumer(sql, oneByOne, { nowMs: () => t0 + 10 });
+    expect(await running.consume(tenant.tenantId)).toBe("busy");
+    await older(tenant, "matched", t0 + 2, ...both.map((each) => report(2, { ...each, ...closed })));
+    while ((await running.consume(tenant.tenantId)) !== "end") await sleep(2);
+    expect((await occasions(tenant)).toSorted()).toEqual(["clear", "clear", "first", "first", "first"]);
+  });
+
+  test("what one is about to end is looked at before or after, and not begun again", async () => {
+    const tenant = await simple();
+    const { consumer } = tenant.engine;
+    await tenant.put(t0, report(1, web("begun")));
+    await older(tenant, "matched", t0 + 1, report(1));
+    let ending: Promise<void> | undefined;
+    const ofTest = AsyncLocalStorage.snapshot(); // the matching server's share of the database is not for others
+    const late: Consumer = {
+      ...consumer,
+      async batch(...all) {
+        if (ending === undefined) {
+          let over = false;
+          ending = ofTest(() => older(tenant, "matched", t0 + 2, report(2, closed))).finally(() => {
+            over = true;
+          });
+          while (!over && (await ofTest(() => lockWaits(sql, "%from events e%"))) === 0) await sleep(5);
+        }
+        return await consumer.batch(...all);
+      },
+    };
+    await feedConsumer(sql, late, { nowMs: () => t0 + 10 }).consume(tenant.tenantId);
+    await ending;
+    await tenant.match(t0 + 20);
+    expect((await occasions(tenant)).toSorted()).toEqual(["clear", "first", "first"]);
+  });
 });
