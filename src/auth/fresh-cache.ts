@@ -46,11 +46,17 @@ const namesMax = 10_000;
 const unknownMax = 2;
 const unknownWaitingMax = 1000;
 
-/** A cache of at most a second. Unknown names are looked up two at a time, in turns by address; one that is refused costs a look a second. */
+/**
+ * A cache of at most a second. Unknown names are looked up two at a time, in turns by address, however many names are tried out from others;
+ * one that is refused costs a look a second.
+ */
 export function freshCache<N>({ nameOf, read, refused, what }: Options<N>): FreshCache<N> {
   const entries = new LRUCache<string, Entry>({ max: namesMax });
   const misses = new LRUCache<string, true>({ max: namesMax, ttl: staleMs }); // apart, so that names tried out push out no good one
+  /** Reads under way, by name; one that `forget` took out of them counts for nothing. */
   const reads = new Map<string, Promise<Entry | undefined>>();
+  /** Who waits to read a name, by address and name. */
+  const waits = new Map<string, Promise<Entry | undefined>>();
   const unknown = limiter({ max: unknownMax, waitingMax: unknownWaitingMax, what: `unknown ${what} are looked up` });
 
   function miss(name: string, readMs: number) {
@@ -58,37 +64,40 @@ export function freshCache<N>({ nameOf, read, refused, what }: Options<N>): Fres
     misses.set(name, true, { start: readMs });
   }
 
-  async function readNow(named: N, before?: Principal): Promise<Entry | undefined> {
-    const name = nameOf(named);
-    const readMs = performance.now();
-    const found = await read(named, before);
-    if (found === undefined) {
-      miss(name, readMs);
-      return undefined;
-    }
-    const entry: Entry = { ...found, readMs, proven: undefined };
-    entries.set(name, entry);
-    return entry;
-  }
-
   /** One read a name at a time; calls that arrive meanwhile share it. */
-  function load(name: string, reading: () => Promise<Entry | undefined>): Promise<Entry | undefined> {
-    const running = reads.get(name);
-    if (running !== undefined) return running;
-    const begun = reading().finally(() => reads.delete(name));
-    reads.set(name, begun);
-    return begun;
+  function load(named: N, before?: Principal): Promise<Entry | undefined> {
+    const name = nameOf(named);
+    return shared(reads, name, async (isCurrent) => {
+      const readMs = performance.now();
+      const found = await read(named, before);
+      if (!isCurrent()) return undefined;
+      if (found === undefined) {
+        miss(name, readMs);
+        return undefined;
+      }
+      const entry: Entry = { ...found, readMs, proven: undefined };
+      entries.set(name, entry);
+      return entry;
+    });
   }
 
-  /** Who has an entry does not wait among those who try names out. */
-  const again = (named: N, { principal }: Entry) => load(nameOf(named), () => readNow(named, principal));
+  /** In the line of the caller's own address; once it is its turn, others may have read the name. */
+  function loadInTurn(named: N, address: string): Promise<Entry | undefined> {
+    const name = nameOf(named);
+    return shared(waits, `${address} ${name}`, () =>
+      unknown.run({ address }, async () => {
+        const entry = entries.get(name);
+        if (entry !== undefined && isFresh(entry)) return entry;
+        return misses.has(name) ? undefined : await load(named, entry?.principal);
+      }),
+    );
+  }
 
   function known(named: N, text: string): Principal | undefined {
     const entry = entries.get(nameOf(named));
     if (entry === undefined) return undefined;
-    const ageMs = performance.now() - entry.readMs;
-    if (ageMs > staleMs || !holds(entry, text)) return undefined;
-    if (ageMs > refreshMs) again(named, entry).catch(() => {}); // the next call reads it
+    if (!isFresh(entry) || !holds(entry, text)) return undefined;
+    if (performance.now() - entry.readMs > refreshMs) load(named, entry.principal).catch(() => {}); // the next call reads it
     return entry.principal;
   }
 
@@ -100,18 +109,37 @@ export function freshCache<N>({ nameOf, read, refused, what }: Options<N>): Fres
       const name = nameOf(named);
       const entry = entries.get(name);
       if (entry === undefined ? misses.has(name) : !holds(entry, text)) throw refused();
-      const reading = entry
-        ? again(named, entry)
-        : load(name, () => unknown.run({ address: networkOf(address) }, () => readNow(named)));
+      // Who has an entry does not wait among those who try names out.
+      const reading = entry ? load(named, entry.principal) : loadInTurn(named, networkOf(address));
       return reading.then((fresh) => {
         if (fresh === undefined || !holds(fresh, text)) throw refused();
         return fresh.principal;
       });
     },
     forget(named) {
-      miss(nameOf(named), performance.now());
+      const name = nameOf(named);
+      reads.delete(name);
+      miss(name, performance.now());
     },
   };
+}
+
+const isFresh = ({ readMs }: Entry) => performance.now() - readMs <= staleMs;
+
+/** Begins work under a key, or shares what is under way; `isCurrent`: whether it still is what others share. */
+function shared<T>(
+  all: Map<string, Promise<T>>,
+  key: string,
+  work: (isCurrent: () => boolean) => Promise<T>,
+): Promise<T> {
+  const running = all.get(key);
+  if (running !== undefined) return running;
+  const isCurrent = () => all.get(key) === begun;
+  const begun = work(isCurrent).finally(() => {
+    if (isCurrent()) all.delete(key);
+  });
+  all.set(key, begun);
+  return begun;
 }
 
 function holds(entry: Entry, text: string): boolean {

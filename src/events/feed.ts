@@ -125,6 +125,13 @@ const CHANGE_BYTES = 47;
 const NONE = 255;
 const kinds = ["created", "updated", "closed"] as const;
 
+/** Writes what the changes of an occurrence begin with, as the feed stores them. */
+export function changeKey(eventId: Buffer, number: number, into = Buffer.allocUnsafe(24), at = 0): Buffer {
+  eventId.copy(into, at);
+  into.writeUInt32BE(number, at + 20);
+  return into;
+}
+
 /** Changes as the feed stores them: docs/formats/feed.md. */
 export function encodeChanges(changes: readonly FeedChange[]): Buffer {
   const bytes = Buffer.allocUnsafe(1 + changes.length * CHANGE_BYTES);
@@ -136,8 +143,7 @@ export function encodeChanges(changes: readonly FeedChange[]): Buffer {
     bytes[place + 2] = of === undefined ? NONE : Number(of.acknowledged);
   };
   for (const { eventId, number, kind, before, after, lastSeenMs, instanceCount } of changes) {
-    eventId.copy(bytes, at);
-    bytes.writeUInt32BE(number, at + 20);
+    changeKey(eventId, number, bytes, at);
     bytes[at + 24] = kinds.indexOf(kind);
     state(before, at + 25);
     state(after, at + 28);

@@ -122,7 +122,7 @@ async function readCase(db: Db, tenantId: string, { name, about }: ExplainNotifi
   const key = found ? occurrenceSubject(found.event, found.occurrence.number).key : Buffer.from(text, "base64url");
   const [matches, unseenMs, aside, deliveries] = await Promise.all([
     readMatches(db, tenantId, [key]),
-    found && changedBehindMs(db, tenantId, rulesName, key),
+    occurrence && changedBehindMs(db, tenantId, rulesName, occurrence),
     occurrence && asideOf(db, tenantId, rulesName, occurrence),
     readDeliveries(db, {
       waiting: db`tenant_id = ${tenantId} and destination_name = any(${textArray(rule.destinationNames)}::text[])

@@ -81,6 +81,44 @@ test("who has a session does not wait among tokens that are tried out, and who c
   expect(new Set(codes)).toEqual(new Set([Code.Unauthenticated, Code.ResourceExhausted]));
 });
 
+test("who has a session does not wait in the line of an address that guesses its id", async () => {
+  const { verify } = verifier();
+  const mine = await session();
+  const guesses = Array.from({ length: 700 }, () => withProof(newToken("bs", tenant.id).text, newProof()));
+  statements.length = 0;
+  const tries = [...guesses, forged(mine.text)].map((text) => outcome(() => verify(text, stranger)));
+  await sleep(0);
+  expect(await verify(mine.text, "192.0.2.8")).toMatchObject({ sessionId: mine.id });
+  expect(statements.length).toBeLessThan(500); // of the 700 that wait
+  for (const error of await Promise.all(tries)) expect(error).toEqual(ended);
+});
+
+test("a session that ends here while it is read is refused, and stays refused", async () => {
+  for (const isKnown of [false, true]) {
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    let holds = !isKnown;
+    async function run<T>(fn: () => Promise<T>): Promise<T> {
+      const found = await fn();
+      if (holds) await held;
+      return found;
+    }
+    const { verify, forget } = sessionVerifier({ ...pool, gate: { run }, bounds });
+    const { id, text } = await session();
+    if (isKnown) {
+      await verify(text);
+      await sleep(readAgainMs);
+      holds = true;
+    }
+    statements.length = 0;
+    const reading = outcome(() => verify(text));
+    await expect.poll(() => statements.length).toBeGreaterThan(0);
+    forget(tenant.id, id);
+    release();
+    expect(await reading).toEqual(ended);
+    expect(await outcome(() => verify(text))).toEqual(ended);
+  }
+});
+
 test("a session that ended elsewhere is refused once it is read again", async () => {
   const { verify } = verifier();
   const { id, text } = await session();

@@ -23,8 +23,8 @@ export interface Consumer {
   /** Whether a tenant without a cursor needs one, by what is in memory; when that is not known it does. */
   wants(tenantId: string, rulesVersion: bigint): boolean;
   /**
-   * Consumes facts in their order, in the transaction that moves the cursor behind them; it holds the cursor's lock, and no other.
-   * A transaction that runs again calls it again.
+   * Consumes facts in their order, in the transaction that moves the cursor behind them; it holds the cursor's lock, and of facts that are
+   * read as they are now those of their events. A transaction that runs again calls it again.
    */
   batch(tx: Db, tenantId: string, facts: readonly Fact[], times: Times): Promise<Consumed>;
 }

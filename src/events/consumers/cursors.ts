@@ -1,5 +1,7 @@
 import type { Db } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
+import { changeKey } from "../feed.ts";
+import type { OccurrenceKey } from "../occurrences.ts";
 
 /** How far a consumer is. */
 export interface Cursor {
@@ -94,18 +96,22 @@ export async function behindSinceMs(db: Db, tenantId: string, name: string): Pro
   return oldest?.ms ?? Infinity;
 }
 
-/** When the oldest change of an occurrence was stored that a consumer has not consumed, ms; undefined: there is none. By its key in `changes`. */
+/**
+ * When the oldest change of an occurrence was stored that a consumer has not consumed, ms; undefined: there is none. A row without changes
+ * has the rest of an earlier one's facts, and counts for every occurrence.
+ */
 export async function changedBehindMs(
   db: Db,
   tenantId: string,
   name: string,
-  key: Buffer,
+  { eventId, number }: OccurrenceKey,
 ): Promise<number | undefined> {
   const [oldest] = await db<{ ms: number }[]>`
     select created_ms::float8 as ms from feed
     where tenant_id = ${tenantId} and position > (
       select position from feed_cursors where tenant_id = ${tenantId} and name = ${name}
-    ) and position(${key}::bytea in changes) > 0 order by position limit 1`;
+    ) and (octet_length(changes) = 1 or position(${changeKey(eventId, number)}::bytea in changes) > 0)
+    order by position limit 1`;
   return oldest?.ms;
 }
 

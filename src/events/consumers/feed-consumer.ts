@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ConnectError } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
 import type { Db, Sql } from "../../db/connect.ts";
 import { isConnectionLost } from "../../db/driver/connection-errors.ts";
@@ -208,7 +209,7 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
         await sleep(retryMs * 2 ** tries, undefined, { ref: false });
         return "more";
       }
-      await putAside(tenantId, place, { fact: first, cause: (error as Error).message, storedMs });
+      await putAside(tenantId, place, { fact: first, error: error as Error, storedMs });
       tenant.failing = undefined;
       return "more";
     }
@@ -263,8 +264,13 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
     const pace = paced(undefined, tenantId);
     const rows: Row[] = [];
     for (const { facts, changes, ...row } of await factsAfter(tx, tenantId, position)) {
-      const read = facts === null ? factsNow(tx, tenantId, changes) : decodeFacts(facts, pace);
-      rows.push({ ...row, facts: await read.catch((error) => unreadable(tenantId, row.position, error)) });
+      const readable = (read: Promise<Fact[]>) => read.catch((error) => unreadable(tenantId, row.position, error));
+      if (facts !== null) rows.push({ ...row, facts: await readable(decodeFacts(facts, pace)) });
+      else {
+        // Alone, and never kept: its facts hold under the locks of this transaction.
+        if (rows.length === 0) return [{ ...row, facts: await readable(factsNow(tx, tenantId, changes)) }];
+        break;
+      }
     }
     const last = rows.at(-1)?.position ?? position;
     tenant.rows = [...rows, ...tenant.rows.filter((row) => row.position > last)];
@@ -281,18 +287,20 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
   async function putAside(
     tenantId: string,
     place: Cursor,
-    failed: { fact: Fact; cause: string; storedMs: number },
+    { fact, error, storedMs }: { fact: Fact; error: Error; storedMs: number },
   ): Promise<void> {
+    // The words of PostgreSQL, or of a mistake in this program, are for the log alone.
+    const cause = error instanceof ConnectError ? error.rawMessage : "internal error; the log has its cause";
     await transaction(db, async (tx) => {
       const cursor = await lockCursor(tx, tenantId, name);
       if (cursor === undefined || placeText(cursor) !== placeText(place)) return;
-      await setAside(tx, tenantId, name, { ...failed, nowMs: nowMs() });
+      await setAside(tx, tenantId, name, { fact, cause, storedMs, nowMs: nowMs() });
       await moveCursor(tx, tenantId, name, { ...cursor, done: cursor.done + 1 });
       afterCommit(tx, () => {
         stats.setAside += 1;
-        const event = failed.fact.event.id.toString("base64url");
+        const event = fact.event.id.toString("base64url");
         log?.error(
-          { tenant: tenantId, consumer: name, event, cause: failed.cause },
+          { tenant: tenantId, consumer: name, event, cause: error.message },
           "a change of an event is set aside: consuming it failed again and again",
         );
       });

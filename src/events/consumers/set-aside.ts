@@ -5,6 +5,8 @@ import type { JobKind } from "../../jobs/worker.ts";
 import { decodeFacts, encodeFacts, type Fact } from "../facts.ts";
 import { keyText, type OccurrenceKey } from "../occurrences.ts";
 import type { Consumer } from "./consumer.ts";
+import { changedBehindMs } from "./cursors.ts";
+import { occurrencesNow } from "./facts-now.ts";
 
 /** The jobs that try once more what a consumer could not consume: each fails, and runs again later, until it succeeds. */
 const asideKind = (name: string) => `${name}.aside`;
@@ -15,6 +17,9 @@ interface Aside {
   storedMs: number;
   cause: string;
 }
+
+/** The consumer has not yet come to a later change of the occurrence: the job runs again after this time, ms. */
+const busyMs = 1000;
 
 const idOf = (key: OccurrenceKey) => Buffer.from(keyText(key), "latin1").toString("base64url");
 
@@ -37,10 +42,27 @@ export function asideJob(consumer: Consumer): JobKind {
     if (job === undefined) return [];
     const { facts: text, storedMs } = job.payload as Aside;
     const facts = await decodeFacts(text, paced(undefined, tenantId));
-    const { taken } = await consumer.batch(tx, tenantId, facts, { storedMs, nowMs });
-    return taken < facts.length ? [{ id: job.id, payload: job.payload, dueMs: nowMs + 1000 }] : [];
+    const now = await factsOfNow(tx, tenantId, consumer.name, facts);
+    if (now === undefined || (await consumer.batch(tx, tenantId, now, { storedMs, nowMs })).taken < now.length)
+      return [{ id: job.id, payload: job.payload, dueMs: nowMs + busyMs }];
+    return [];
   }
   return { name: asideKind(consumer.name), sizeMax: 1, run };
+}
+
+/**
+ * The facts with their occurrences as they are now, under the locks of their events: later changes have been consumed since, and what a
+ * fact carries would be decided after them. None of an occurrence that is deleted; undefined: later changes wait to be consumed, which
+ * come first.
+ */
+async function factsOfNow(tx: Db, tenantId: string, name: string, facts: readonly Fact[]): Promise<Fact[] | undefined> {
+  const keys = facts.map(({ event, after }) => ({ eventId: event.id, number: after.number }));
+  const found = await occurrencesNow(tx, tenantId, keys);
+  for (const key of keys) if ((await changedBehindMs(tx, tenantId, name, key)) !== undefined) return undefined;
+  return facts.flatMap((fact, i) => {
+    const now = found.get(keyText(keys[i] as OccurrenceKey));
+    return now === undefined ? [] : [{ ...fact, event: now.event, after: now.occurrence, news: false }];
+  });
 }
 
 /** Why facts of an occurrence are set aside, and when they are tried again; undefined: none is. By the key. */

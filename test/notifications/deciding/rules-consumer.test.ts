@@ -1,23 +1,28 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { describe, expect, test } from "vitest";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { transaction } from "../../../src/db/transaction.ts";
 import { entityCache } from "../../../src/entities/entity-cache.ts";
+import { eventIds } from "../../../src/entities/identity.ts";
 import { storingChanges } from "../../../src/events/changes.ts";
-import { feedKind } from "../../../src/events/consumers/consumer.ts";
+import { type Consumer, feedKind } from "../../../src/events/consumers/consumer.ts";
 import { behindSinceMs } from "../../../src/events/consumers/cursors.ts";
 import { feedConsumer } from "../../../src/events/consumers/feed-consumer.ts";
 import { asideOf } from "../../../src/events/consumers/set-aside.ts";
-import { encodeFacts, factsOf } from "../../../src/events/facts.ts";
+import { encodeFacts, type Fact, factsOf } from "../../../src/events/facts.ts";
 import { type FeedRow, feedMs, pruneFeed } from "../../../src/events/feed.ts";
 import { backlogs } from "../../../src/jobs/due-lanes.ts";
 import { claim, finishJobs, giveBackJobs } from "../../../src/jobs/queue.ts";
 import type { JobKind } from "../../../src/jobs/worker.ts";
+import type { Log } from "../../../src/log.ts";
 import { rulesName } from "../../../src/notifications/deciding/deciding.ts";
 import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
 import { ingestEvents } from "../../entities/stored.ts";
 import { testDatabase } from "../../support/database.ts";
+import { lockWaits } from "../../support/lock-waits.ts";
 import { onOnePostgres } from "../../support/one-postgres.ts";
 import { equals, report, ruleTenant } from "../rule-tenant.ts";
 
@@ -198,35 +203,135 @@ test("a row that cannot be read keeps nothing from being matched that follows it
   expect(entities).toEqual(breaks.map((_, i) => `web-whole-${i}`));
 });
 
+/** A server on which matching these facts fails. */
+function failing({ engine }: TestTenant, fails: (fact: Fact) => boolean, error: Error, log?: Pick<Log, "error">) {
+  async function batch(...[tx, tenantId, facts, times]: Parameters<Consumer["batch"]>) {
+    if (facts.some(fails)) throw error;
+    return await engine.consumer.batch(tx, tenantId, facts, times);
+  }
+  return feedConsumer(sql, { ...engine.consumer, batch }, { nowMs: () => t0, ...(log && { log }) });
+}
+const aside = `${rulesName}.aside`;
+
 test("a fact that always fails is set aside, what stands beside it is matched; it counts as failing, and runs again until it succeeds", async () => {
   const tenant = await simple();
   const items = Array.from({ length: 20 }, (_, i) => report(1, web(i)));
   await tenant.store(t0, ...items);
-  // No column of what is noted holds such a severity.
-  const [{ facts }] = await sql<[{ facts: string }]>`select facts from feed where tenant_id = ${tenant.tenantId}`;
-  const stored = JSON.parse(facts);
-  stored.changes[7][3][0] = 99_999;
-  await sql`update feed set facts = ${JSON.stringify(stored)} where tenant_id = ${tenant.tenantId}`;
-  await tenant.match(t0);
+  const { eventId } = eventIds(tenant.tenantId, web(7).dimensions, "disk full");
+  const consumer = failing(tenant, ({ event }) => event.id.equals(eventId), new Error("broken"));
+  expect(await consumer.consume(tenant.tenantId)).toBe("end");
   expect(await tenant.deliveries()).toHaveLength(19);
-  expect(tenant.consumer.stats().setAside).toBe(1);
+  expect(consumer.stats().setAside).toBe(1);
 
-  const aside = kindOf(tenant, `${rulesName}.aside`);
-  expect(await runOnce(tenant, aside, t0)).toBe("failed");
-  const failing = (await backlogs(pool, t0)).find(({ kind }) => kind === aside.name);
-  expect(failing).toMatchObject({ failing: 1 });
-  const told = new Set((await tenant.deliveries()).map(({ entity }) => entity));
-  const [left] = items.filter(({ dimensions }) => !told.has(dimensions.source ?? ""));
-  const [{ event_id: eventId }] = await sql<[{ event_id: Buffer }]>`
-    select e.id as event_id from events e join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
-    where e.tenant_id = ${tenant.tenantId} and n.dimensions ->> 'source' = ${left?.dimensions.source ?? ""}`;
-  expect(await asideOf(sql, tenant.tenantId, rulesName, { eventId, number: 1 })).toMatchObject({
-    cause: expect.stringContaining("99999"),
+  const broken = consumer.kinds.find(({ name }) => name === aside) as JobKind;
+  expect(await runOnce(tenant, broken, t0)).toBe("failed");
+  expect((await backlogs(pool, t0)).find(({ kind }) => kind === aside)).toMatchObject({ failing: 1 });
+  expect(await runOnce(tenant, kindOf(tenant, aside), t0 + 120_000)).toBe("done");
+  expect(await tenant.deliveries()).toHaveLength(20);
+  expect(await runOnce(tenant, kindOf(tenant, aside), t0 + 240_000)).toBe("none");
+});
+
+test("why a fact is set aside is told in the product's own words alone; the log has those of PostgreSQL", async () => {
+  for (const [error, cause] of [
+    [Object.assign(new Error("secret of PostgreSQL"), { code: "22003" }), "internal error; the log has its cause"],
+    [new ConnectError("the pattern is too complex", Code.ResourceExhausted), "the pattern is too complex"],
+  ] as const) {
+    const logged: object[] = [];
+    const log = { error: (fields: object) => void logged.push(fields) };
+    const tenant = await simple();
+    await tenant.store(t0, report(1));
+    await failing(tenant, () => true, error, log).consume(tenant.tenantId);
+    const key = { ...eventIds(tenant.tenantId, report(1).dimensions, "disk full"), number: 1 };
+    expect(await asideOf(sql, tenant.tenantId, rulesName, key)).toMatchObject({ cause });
+    expect(logged).toMatchObject([{ cause: error.message }]);
+  }
+});
+
+describe("what was set aside is matched as the occurrence is by then", () => {
+  const [opens, closes] = [report(1), report(2, { status: Status.CLOSED })];
+  const isOpening = ({ before }: Fact) => before === undefined;
+  const isClosing = ({ after }: Fact) => after.status === Status.CLOSED;
+
+  /** Stores items, one after the other, of which a server matches all but these; then a server looks again at what was set aside. */
+  async function replayed(fails: (fact: Fact) => boolean, items: ReturnType<typeof report>[], rule: object = {}) {
+    const tenant = await simple(rule);
+    for (const item of items) {
+      await tenant.store(t0, item);
+      await failing(tenant, fails, new Error("broken")).consume(tenant.tenantId);
+    }
+    const told = await occasions(tenant);
+    const kind = kindOf(tenant, aside);
+    expect(await runOnce(tenant, kind, t0 + 60_000)).toBe("done");
+    expect(await runOnce(tenant, kind, t0 + 120_000)).toBe("none");
+    return [told, (await occasions(tenant)).slice(told.length)];
+  }
+
+  test("an opening begins nothing once the occurrence is closed", async () => {
+    expect(await replayed(isOpening, [opens, closes])).toEqual([[], []]);
   });
 
-  await sql`update jobs set payload = replace(payload::text, '99999', '4')::jsonb where tenant_id = ${tenant.tenantId}`;
-  expect(await runOnce(tenant, aside, t0 + 120_000)).toBe("done");
-  expect(await tenant.deliveries()).toHaveLength(20);
+  test("an opening is not notified again where a later report was", async () => {
+    expect(await replayed(isOpening, [opens, report(2)])).toEqual([["first"], []]);
+    const repeats = { repeat: true, repeatIntervalSec: 0 };
+    expect(await replayed(isOpening, [opens, report(2)], repeats)).toEqual([["first"], []]);
+  });
+
+  test("an opening that nothing followed is notified", async () => {
+    expect(await replayed(isOpening, [opens])).toEqual([[], ["first"]]);
+  });
+
+  test("an end is not lost, also where the next occurrence has begun", async () => {
+    expect(await replayed(isClosing, [opens, closes])).toEqual([["first"], ["clear"]]);
+    expect(await replayed(isClosing, [opens, closes, report(3)])).toEqual([["first", "first"], ["clear"]]);
+  });
+
+  test("a severity that came and went is not reported after the one that followed", async () => {
+    const isWarning = ({ after }: Fact) => after.severity === 3;
+    const items = [opens, report(2, { severity: 3 }), report(3, { severity: 5 })];
+    expect(await replayed(isWarning, items)).toEqual([["first", "severity"], []]);
+  });
+
+  test("changes that wait in the feed come first, also with more text than a row of the feed holds", async () => {
+    const tenant = await simple();
+    const kind = kindOf(tenant, aside);
+    const body = "x".repeat(60_000);
+    const idOf = ({ dimensions, name }: typeof opens) => eventIds(tenant.tenantId, dimensions, name).eventId;
+    const many = Array.from({ length: 101 }, (_, i) => report(1, { ...web(i), body: `${i}${body}` }));
+    const [last = opens, ...others] = many.toSorted((a, b) => idOf(b).compare(idOf(a)));
+    await tenant.store(t0, last);
+    await failing(tenant, isOpening, new Error("broken")).consume(tenant.tenantId);
+    await tenant.store(t0, ...others, { ...closes, dimensions: last.dimensions, body });
+    const rows = await sql`select from feed where tenant_id = ${tenant.tenantId}`;
+    expect(rows.count).toBeGreaterThan(2);
+    const allButLast = feedConsumer(
+      sql,
+      {
+        ...tenant.engine.consumer,
+        async batch(tx, tenantId, facts, times) {
+          const front = facts.filter((fact) => !isClosing(fact));
+          return front.length > 0 ? await tenant.engine.consumer.batch(tx, tenantId, front, times) : { taken: 0 };
+        },
+      },
+      { nowMs: () => t0 },
+    );
+    while ((await allButLast.consume(tenant.tenantId)) !== "busy");
+    expect(await runOnce(tenant, kind, t0 + 60_000)).toBe("done");
+    expect(await tenant.deliveries()).toHaveLength(100);
+    await tenant.match(t0);
+    expect(await runOnce(tenant, kind, t0 + 120_000)).toBe("done");
+    expect(await runOnce(tenant, kind, t0 + 180_000)).toBe("none");
+    expect(await tenant.deliveries()).toHaveLength(100);
+  });
+
+  test("what is deleted meanwhile is forgotten", async () => {
+    const tenant = await simple();
+    await tenant.store(t0, opens);
+    await failing(tenant, isOpening, new Error("broken")).consume(tenant.tenantId);
+    await sql`delete from occurrences where tenant_id = ${tenant.tenantId}`;
+    expect(await runOnce(tenant, kindOf(tenant, aside), t0 + 60_000)).toBe("done");
+    expect(await runOnce(tenant, kindOf(tenant, aside), t0 + 120_000)).toBe("none");
+    expect(await tenant.deliveries()).toEqual([]);
+  });
 });
 
 onOnePostgres("triggers")("nothing is set aside for what no fact is to blame for, such as a full disk", async () => {
@@ -375,18 +480,22 @@ test("rows in memory that came twice, out of order or with a gap are none of the
   }
 });
 
-test("what a server of 0.2 has left unmatched comes first; what it has matched by itself ends what was matched after it", async () => {
-  const tenant = await simple();
-  const { tenantId } = tenant;
-  /** Stores as 0.2 does: no facts; what is left is in a row of its own, with a job. */
-  async function older(leaves: boolean, nowMs: number, ...items: ReturnType<typeof report>[]) {
+describe("beside servers of 0.2", () => {
+  /** Stores as 0.2 does, without facts: it matches by itself, or leaves what it stores in a row of its own, with a job. */
+  async function older(
+    { tenantId, engine }: TestTenant,
+    way: "matched" | "left",
+    nowMs: number,
+    ...items: ReturnType<typeof report>[]
+  ) {
     const stored = storingChanges({});
     await ingestEvents(sql, tenantId, items, {
       nowMs,
       known: entityCache(),
       async store(tx, locked, changes, ...more) {
+        if (way === "matched") await engine.consumer.batch(tx, tenantId, factsOf(changes), { storedMs: nowMs, nowMs });
         await stored(tx, locked, changes, ...more);
-        if (!leaves) return;
+        if (way === "matched") return;
         const [text] = await encodeFacts(factsOf(changes), () => undefined);
         const row = JSON.parse(text?.text ?? "");
         for (const change of row.changes) change[1][2] = change[1][2] === null;
@@ -399,16 +508,78 @@ test("what a server of 0.2 has left unmatched comes first; what it has matched b
       },
     });
   }
-  const unmatched = tenant.engine.kinds.find(({ name }) => name === "notifications.match") as JobKind;
-  await older(true, t0, report(1));
-  await tenant.store(t0 + 1, report(2, { status: Status.CLOSED }));
-  expect(await tenant.consumer.consume(tenantId)).toBe("busy");
-  while ((await runOnce(tenant, unmatched, t0 + 10)) !== "none");
-  await tenant.match(t0 + 10);
-  expect(await occasions(tenant)).toEqual(["first", "clear"]);
+  const closed = { status: Status.CLOSED };
 
-  await tenant.store(t0 + 20, report(3));
-  await older(false, t0 + 21, report(4, { status: Status.CLOSED }));
-  await tenant.match(t0 + 30);
-  expect(await occasions(tenant)).toEqual(["first", "clear", "first", "clear"]);
+  test("what one has left unmatched comes first; what it has matched by itself ends what was matched after it", async () => {
+    const tenant = await simple();
+    const { tenantId } = tenant;
+    const unmatched = tenant.engine.kinds.find(({ name }) => name === "notifications.match") as JobKind;
+    await older(tenant, "left", t0, report(1));
+    await tenant.store(t0 + 1, report(2, closed));
+    expect(await tenant.consumer.consume(tenantId)).toBe("busy");
+    while ((await runOnce(tenant, unmatched, t0 + 10)) !== "none");
+    await tenant.match(t0 + 10);
+    expect(await occasions(tenant)).toEqual(["first", "clear"]);
+
+    await tenant.store(t0 + 20, report(3));
+    await older(tenant, "matched", t0 + 21, report(4, closed));
+    await tenant.match(t0 + 30);
+    expect(await occasions(tenant)).toEqual(["first", "clear", "first", "clear"]);
+  });
+
+  test("an opening whose next report one has matched before it is notified once", async () => {
+    const tenant = await simple();
+    await tenant.store(t0, report(1));
+    await older(tenant, "matched", t0 + 1, report(2));
+    expect(await occasions(tenant)).toEqual(["first"]);
+    await tenant.match(t0 + 10);
+    expect(await occasions(tenant)).toEqual(["first"]);
+  });
+
+  test("what one ends between two transactions is not begun again by what was read before", async () => {
+    const tenant = await simple();
+    const { consumer } = tenant.engine;
+    await tenant.put(t0, report(1, web("begun")));
+    const both = [web(1), web(2)];
+    await older(tenant, "matched", t0 + 1, ...both.map((each) => report(1, each)));
+    let calls = 0;
+    const oneByOne: Consumer = {
+      ...consumer,
+      async batch(tx, tenantId, facts, times) {
+        calls += 1;
+        return calls === 2 ? { taken: 0 } : await consumer.batch(tx, tenantId, facts.slice(0, 1), times);
+      },
+    };
+    const running = feedConsumer(sql, oneByOne, { nowMs: () => t0 + 10 });
+    expect(await running.consume(tenant.tenantId)).toBe("busy");
+    await older(tenant, "matched", t0 + 2, ...both.map((each) => report(2, { ...each, ...closed })));
+    while ((await running.consume(tenant.tenantId)) !== "end") await sleep(2);
+    expect((await occasions(tenant)).toSorted()).toEqual(["clear", "clear", "first", "first", "first"]);
+  });
+
+  test("what one is about to end is looked at before or after, and not begun again", async () => {
+    const tenant = await simple();
+    const { consumer } = tenant.engine;
+    await tenant.put(t0, report(1, web("begun")));
+    await older(tenant, "matched", t0 + 1, report(1));
+    let ending: Promise<void> | undefined;
+    const ofTest = AsyncLocalStorage.snapshot(); // the matching server's share of the database is not for others
+    const late: Consumer = {
+      ...consumer,
+      async batch(...all) {
+        if (ending === undefined) {
+          let over = false;
+          ending = ofTest(() => older(tenant, "matched", t0 + 2, report(2, closed))).finally(() => {
+            over = true;
+          });
+          while (!over && (await ofTest(() => lockWaits(sql, "%from events e%"))) === 0) await sleep(5);
+        }
+        return await consumer.batch(...all);
+      },
+    };
+    await feedConsumer(sql, late, { nowMs: () => t0 + 10 }).consume(tenant.tenantId);
+    await ending;
+    await tenant.match(t0 + 20);
+    expect((await occasions(tenant)).toSorted()).toEqual(["clear", "first", "first"]);
+  });
 });
