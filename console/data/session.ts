@@ -50,6 +50,20 @@ export function startSession(): void {
   void findSession();
 }
 
+/** A question to the person: whether a link may replace the session that there is. Undefined: nothing is asked. */
+export const replacing = signal<{ readonly question: string; answer(yes: boolean): void } | undefined>(undefined);
+
+function askToReplace({ tenant, client }: Session): Promise<boolean> {
+  const question = `You are logged in to the tenant "${tenant}" with a key of "${client}". Log in by this link instead?`;
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const answer = (yes: boolean) => {
+    replacing.value = undefined;
+    resolve(yes);
+  };
+  replacing.value = { question, answer };
+  return promise;
+}
+
 /**
  * Reads the session. A link with `#first=<token>` makes one; its token leaves the address before anything else happens. Where
  * there is a session the person is asked: another person may have sent the link, to see what is done here.
@@ -64,8 +78,12 @@ export async function findSession(): Promise<void> {
   let found: Session | null = null;
   try {
     found = (await sessions.getSession({})).session ?? null;
-    if (found !== null && firstToken !== undefined && !confirm(replaces(found))) firstToken = undefined;
-    if (firstToken === undefined) session.value = found;
+    if (found !== null || firstToken === undefined) session.value = found;
+    if (found !== null && firstToken !== undefined) {
+      // It is asked once, by the call that came first, of the link that was opened last.
+      if (replacing.peek() !== undefined) return;
+      if (!(await askToReplace(found))) firstToken = undefined;
+    }
   } catch (error) {
     if (isAway(error)) return void setTimeout(() => void findSession(), 2000);
     // Whether there is a session is not known: the link holds on, and can be opened again.
@@ -80,9 +98,6 @@ export async function findSession(): Promise<void> {
   firstToken = undefined;
   await logIn(proof, found);
 }
-
-const replaces = ({ tenant, client }: Session) =>
-  `You are logged in to the tenant "${tenant}" with a key of "${client}". Log in by this link instead?`;
 
 /** Makes a session. One that there is already ends only when another one was made. */
 export async function logIn(

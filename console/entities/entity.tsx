@@ -14,6 +14,7 @@ import { SeverityMark, statusWord } from "../events/words.tsx";
 import { Facts } from "../ui/facts.tsx";
 import { Plot } from "../ui/plot.tsx";
 import { Problem } from "../ui/problem.tsx";
+import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
 import { CustomProperties } from "./custom-properties.tsx";
 import { stateText } from "./states.ts";
@@ -31,20 +32,18 @@ export function OneEntity({ id }: { id: string }) {
   const { value, failure, again } = answer.value;
   return (
     <div class="screen">
-      <div class="screen-head">
-        <div>
-          <p class="hint">
-            <a href={linkTo(["entities"])}>Entities</a>
-          </p>
-          <h1>{value?.name ?? "Entity"}</h1>
-        </div>
-        {value && (
-          <div class="tools">
-            <a href={linkTo(["metrics"], { entity: id })}>All metrics</a>
-            <a href={linkTo(["events"], { status: "any", where: eventsOf(id) })}>All events</a>
-          </div>
-        )}
-      </div>
+      <ScreenHead
+        title={value?.name ?? "Entity"}
+        above={["Entities", linkTo(["entities"])]}
+        tools={
+          value && (
+            <>
+              <a href={linkTo(["metrics"], { entity: id })}>All metrics</a>
+              <a href={linkTo(["events"], { status: "any", where: eventsOf(id) })}>All events</a>
+            </>
+          )
+        }
+      />
       <Problem failure={failure} again={again} />
       {value === null && <p class="pad">There is no such entity. It may have been deleted; its events stay.</p>}
       {value && (

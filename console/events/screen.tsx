@@ -9,6 +9,7 @@ import { serverAway } from "../data/calls.ts";
 import { onNews } from "../data/live.ts";
 import { narrow } from "../ui/narrow.ts";
 import { Empty, Problem } from "../ui/problem.tsx";
+import { ScreenHead } from "../ui/screen-head.tsx";
 import { Table } from "../ui/table.tsx";
 import { TimeRangeChoice } from "../ui/time-range.tsx";
 import { Actions } from "./actions.tsx";
@@ -109,31 +110,31 @@ export function EventsScreen() {
   const count = unknown ? "" : `${total.toLocaleString("en")} ${total === 1 ? "occurrence" : "occurrences"}`;
   return (
     <div class="screen events">
-      <div class="screen-head">
-        <h1>Events</h1>
-        <p class="count" role="status">
-          {list.loading.value ? "Searching…" : count}
-        </p>
-        <div class="tools">
-          <TimeRangeChoice
-            any="Any time"
-            value={address.value.parameters.get("range") ?? ""}
-            change={(range) => setParameters({ range })}
-          />
-          <SavedFilters />
-          <button
-            type="button"
-            aria-expanded={editing}
-            onClick={() => {
-              opened.value = !editing;
-            }}
-          >
-            Conditions{conditions > 0 ? ` (${conditions})` : ""}
-          </button>
-          <ColumnChoice columns={columns} change={(next) => setParameters({ columns: listText(next) })} />
-          <Export query={queryOf} sort={() => sort.value} columns={columns} />
-        </div>
-      </div>
+      <ScreenHead
+        title="Events"
+        count={list.loading.value ? "Searching…" : count}
+        tools={
+          <>
+            <TimeRangeChoice
+              any="Any time"
+              value={address.value.parameters.get("range") ?? ""}
+              change={(range) => setParameters({ range })}
+            />
+            <SavedFilters />
+            <button
+              type="button"
+              aria-expanded={editing}
+              onClick={() => {
+                opened.value = !editing;
+              }}
+            >
+              Conditions{conditions > 0 ? ` (${conditions})` : ""}
+            </button>
+            <ColumnChoice columns={columns} change={(next) => setParameters({ columns: listText(next) })} />
+            <Export query={queryOf} sort={() => sort.value} columns={columns} />
+          </>
+        }
+      />
       {editing && (
         <ClauseEditor
           of="event"

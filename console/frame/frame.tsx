@@ -9,6 +9,7 @@ import { zoneName } from "../ui/time.tsx";
 import { type FinderOf, Keys, openFinder, openKeys } from "./keys.tsx";
 import { LogIn } from "./log-in.tsx";
 import { NoticePlace } from "./notice.tsx";
+import { ReplaceSession } from "./replace-session.tsx";
 import type { Screen } from "./screen.ts";
 
 interface FrameProps {
@@ -30,6 +31,7 @@ export function Frame({ screens, loadFinder }: FrameProps) {
       <Navigation screens={screens} open={screen?.below ?? screen?.name} />
       <Main>{screen ? <Opened key={screen.name} screen={screen} /> : <NoScreen />}</Main>
       <NoticePlace />
+      <ReplaceSession />
       <Keys screens={screens} loadFinder={loadFinder} />
     </div>
   );

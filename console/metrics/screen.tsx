@@ -8,6 +8,7 @@ import { linkTo, listOf, listText, setParameters } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clauseOf, clauseText } from "../events/query.ts";
 import { Empty, Problem } from "../ui/problem.tsx";
+import { ScreenHead } from "../ui/screen-head.tsx";
 import { TimeRangeChoice } from "../ui/time-range.tsx";
 import { Drawn } from "./drawn.tsx";
 import { EntityChoice } from "./entity-choice.tsx";
@@ -33,34 +34,32 @@ export function MetricsScreen() {
     .map(({ field, description }) => ({ field: field.slice(prefix.length), description }));
   return (
     <div class="screen">
-      <div class="screen-head">
-        <div>
-          <h1>Metrics</h1>
-          <p class="hint" role="status">
-            {loading ? "Searching…" : value && <Whose {...value} name={matched.value?.entities[0]?.name ?? ""} />}
-          </p>
-        </div>
-        <div class="tools">
-          <EntityChoice
-            name={entity === "" ? "" : (matched.value?.entities[0]?.name ?? "")}
-            choose={(id) => setParameters({ entity: id, where: undefined, metric: undefined, hidden: undefined })}
-          />
-          <button
-            type="button"
-            aria-expanded={editing}
-            onClick={() => {
-              opened.value = !editing;
-            }}
-          >
-            Conditions{own ? ` (${conditionCount(searchClauses, own)})` : ""}
-          </button>
-          <MetricChoice names={value?.series.map(({ metric }) => metric) ?? []} />
-          <How period={value?.period} />
-          <button type="button" onClick={again}>
-            Refresh
-          </button>
-        </div>
-      </div>
+      <ScreenHead
+        title="Metrics"
+        count={loading ? "Searching…" : value && <Whose {...value} name={matched.value?.entities[0]?.name ?? ""} />}
+        tools={
+          <>
+            <EntityChoice
+              name={entity === "" ? "" : (matched.value?.entities[0]?.name ?? "")}
+              choose={(id) => setParameters({ entity: id, where: undefined, metric: undefined, hidden: undefined })}
+            />
+            <button
+              type="button"
+              aria-expanded={editing}
+              onClick={() => {
+                opened.value = !editing;
+              }}
+            >
+              Conditions{own ? ` (${conditionCount(searchClauses, own)})` : ""}
+            </button>
+            <MetricChoice names={value?.series.map(({ metric }) => metric) ?? []} />
+            <How period={value?.period} />
+            <button type="button" onClick={again}>
+              Refresh
+            </button>
+          </>
+        }
+      />
       {editing && (
         <ClauseEditor
           of="entity"

@@ -10,6 +10,7 @@ import { Actions } from "../events/actions.tsx";
 import { SeverityMark, statusWord } from "../events/words.tsx";
 import { Facts } from "../ui/facts.tsx";
 import { Problem } from "../ui/problem.tsx";
+import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
 import { OccurrenceDeliveries } from "./deliveries.tsx";
 import { EntityMetrics } from "./entity-metrics.tsx";
@@ -40,10 +41,7 @@ export function OccurrenceScreen() {
       {value?.event && value.occurrence ? (
         <Found key={value.occurrence.id} event={value.event} occurrence={value.occurrence} again={again} />
       ) : (
-        <div class="screen-head">
-          <h1>Occurrence</h1>
-          {loading && <p class="count">Loading…</p>}
-        </div>
+        <ScreenHead title="Occurrence" count={loading && "Loading…"} />
       )}
       <Problem failure={failure} again={again} />
       {value?.event && !value.occurrence && (
@@ -58,18 +56,15 @@ export function OccurrenceScreen() {
 function Found({ event, occurrence, again }: { event: Event; occurrence: Occurrence; again(): void }) {
   return (
     <>
-      <div class="screen-head">
-        <div>
-          <p class="hint">
-            <a href={linkTo(["events"])}>Events</a> / occurrence {occurrence.id.split(":").at(-1)} of{" "}
-            {String(event.count ?? 1n)}
-          </p>
-          <h1>{event.name}</h1>
-        </div>
-        <div class="tools">
-          <Actions rows={[{ event, occurrence }]} reread={again} />
-        </div>
-      </div>
+      <ScreenHead
+        title={event.name ?? ""}
+        above={[
+          "Events",
+          linkTo(["events"]),
+          `/ occurrence ${occurrence.id.split(":").at(-1)} of ${event.count ?? 1n}`,
+        ]}
+        tools={<Actions rows={[{ event, occurrence }]} reread={again} />}
+      />
       <div class="scroll">
         <div class="two-wide">
           <section class="card" aria-labelledby="about">

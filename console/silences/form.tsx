@@ -7,6 +7,7 @@ import { say } from "../data/notice.ts";
 import { matchersIn } from "../form/matchers-field.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem } from "../ui/problem.tsx";
+import { ScreenHead } from "../ui/screen-head.tsx";
 import { equalityText } from "./matcher-text.ts";
 import { SilencePreview, usePreview } from "./preview.tsx";
 
@@ -81,9 +82,7 @@ export function NewSilence() {
   const found = preview.value.value;
   return (
     <div class="screen">
-      <div class="screen-head">
-        <h1>New silence</h1>
-      </div>
+      <ScreenHead title="New silence" />
       <div class="scroll">
         <form
           class="card form"

@@ -2,8 +2,8 @@ import type { ComponentChildren } from "preact";
 
 interface ScreenHeadProps {
   readonly title: string;
-  /** The way back, above the title: the list that the thing is of, with its address. */
-  readonly above?: readonly [label: string, href: string];
+  /** The way back, above the title: the list that the thing is of, with its address, and what else there is to say. */
+  readonly above?: readonly [label: string, href: string, more?: string];
   /** Beside the title, read out as it changes. */
   readonly count?: ComponentChildren;
   readonly tools?: ComponentChildren;
@@ -16,7 +16,7 @@ export function ScreenHead({ title, above, count, tools }: ScreenHeadProps) {
       <div>
         {above && (
           <p class="hint">
-            <a href={above[1]}>{above[0]}</a>
+            <a href={above[1]}>{above[0]}</a> {above[2]}
           </p>
         )}
         <h1>{title}</h1>

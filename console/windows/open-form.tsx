@@ -3,6 +3,7 @@ import { MaintenanceWindowSchema } from "#gen/belfry/maintenance/v1/maintenance_
 import { goTo, linkTo } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { Problem } from "../ui/problem.tsx";
+import { ScreenHead } from "../ui/screen-head.tsx";
 import { zoneName } from "../ui/time.tsx";
 import { WindowForm } from "./form.tsx";
 import { createWindow, readWindow, replaceWindow } from "./one.ts";
@@ -60,14 +61,7 @@ export function ChangedWindow({ id }: { id: string }) {
 function FormScreen({ title, children }: { title: string; children: preact.ComponentChildren }) {
   return (
     <div class="screen">
-      <div class="screen-head">
-        <div>
-          <p class="hint">
-            <a href={linkTo(["windows"])}>Windows</a>
-          </p>
-          <h1>{title}</h1>
-        </div>
-      </div>
+      <ScreenHead title={title} above={["Windows", linkTo(["windows"])]} />
       <div class="scroll">{children}</div>
     </div>
   );

@@ -18,6 +18,7 @@ import { may } from "../data/session.ts";
 import { stateText } from "../entities/states.ts";
 import { AskFirst } from "../ui/ask-first.tsx";
 import { Problem } from "../ui/problem.tsx";
+import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { ClockChangeCard, RunTable } from "./clock-change.tsx";
@@ -45,15 +46,11 @@ export function OneWindow({ id }: { id: string }) {
   const { value, failure, again } = answer.value;
   return (
     <div class="screen">
-      <div class="screen-head">
-        <div>
-          <p class="hint">
-            <a href={linkTo(["windows"])}>Windows</a>
-          </p>
-          <h1>{value?.window.name ?? "Window"}</h1>
-        </div>
-        {value && <Tools window={value.window} held={value.preview.heldCount} changed={again} />}
-      </div>
+      <ScreenHead
+        title={value?.window.name ?? "Window"}
+        above={["Windows", linkTo(["windows"])]}
+        tools={value && <Tools window={value.window} held={value.preview.heldCount} changed={again} />}
+      />
       <Problem failure={failure} again={again} />
       {value === null && <p class="pad">There is no such window. It may have been deleted.</p>}
       <Trouble text={value?.window.trouble ?? ""} />
@@ -98,7 +95,7 @@ function Tools({ window, held, changed }: ToolsProps) {
     }
   };
   return (
-    <div class="tools">
+    <>
       {running && may(stopMaintenanceWindow) && (
         <button type="button" onClick={() => void run(endNow)}>
           End now
@@ -131,7 +128,7 @@ function Tools({ window, held, changed }: ToolsProps) {
         </AskFirst>
       )}
       <Problem failure={failure.value} />
-    </div>
+    </>
   );
 }
 

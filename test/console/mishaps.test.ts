@@ -1,7 +1,7 @@
 import { describe, expect } from "vitest";
 import { createLink } from "../../src/auth/console-links.ts";
 import { transaction } from "../../src/db/transaction.ts";
-import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
+import { type DomPage, domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { sendEvents } from "./console-page.ts";
@@ -68,15 +68,16 @@ describe("a link that logs in, in a browser that is logged in", () => {
     await page.logIn(mine);
     await page.getByText(mine.name).waitFor();
     const { token } = await transaction(sql, (tx) => createLink(tx, theirs.id, undefined));
-    const open = async (answer: boolean) => {
-      page.answer = answer;
+    const open = async (answer: string) => {
       await page.goto(`#first=${token}`);
-      return await eventually(() => page.questions.at(-1)).toContain(mine.name);
+      const question = page.getByRole("dialog", { name: "Log in by this link?" });
+      await question.getByText(mine.name).waitFor();
+      await question.getByRole("button", { name: answer }).click();
     };
-    await open(false);
+    await open("Stay logged in");
     await page.getByText(mine.name).waitFor();
     expect(page.hash()).not.toContain(token);
-    await open(true);
+    await open("Log in by the link");
     await page.getByText(theirs.name).waitFor();
   });
 });
@@ -91,6 +92,7 @@ describe("a link that logs in, where the page is open already", () => {
     await page.getByText("Nothing is open.").waitFor();
     expect(page.hash()).not.toContain(token);
     await open();
+    await page.getByRole("button", { name: "Log in by the link" }).click();
     await page.getByText(/^The link did not log in: /).waitFor();
     await page.getByText("Nothing is open.").waitFor();
     expect(await page.getByLabel("API key").count()).toBe(0);

@@ -33,9 +33,6 @@ export interface DomPage extends Place {
   forget(name: string): void;
   /** Stores a text there, as another tab does. */
   keep(name: string, text: string): void;
-  /** Questions that `confirm` asked, all answered by `answer`. */
-  readonly questions: readonly string[];
-  answer: boolean;
   hash(): string;
   goto(hash: string): Promise<void>;
   waitForHash(wanted: RegExp): Promise<void>;
@@ -93,8 +90,6 @@ const url = "https://console.test/console/";
 /** The document of this process: libraries that are loaded once keep it. */
 let browser: Window | undefined;
 let loaded: Promise<Console> | undefined;
-let asked: string[] = [];
-let answer = true;
 const downloads: Download[] = [];
 
 function openBrowser(): Window {
@@ -140,10 +135,6 @@ function install(pageUrl: () => string): () => void {
       arc() {}
       closePath() {}
       bezierCurveTo() {}
-    },
-    confirm: (question: string) => {
-      asked.push(question);
-      return answer;
     },
     fetch: (input: string, init?: RequestInit) =>
       nodeFetch(/^[./]/.test(input) ? new URL(input, pageUrl()) : input, init),
@@ -262,8 +253,6 @@ async function openPage(server: Answering, started: Console) {
     await started.findSession();
   };
 
-  asked = [];
-  answer = true;
   downloads.length = 0;
   await begin();
   let clear = started.drawPage();
@@ -288,15 +277,6 @@ async function openPage(server: Answering, started: Console) {
     forget: (name: string) => window.localStorage.removeItem(name),
     keep: (name: string, text: string) => window.localStorage.setItem(name, text),
     sessionStored: () => JSON.stringify({ ...window.sessionStorage }),
-    get questions() {
-      return asked;
-    },
-    get answer() {
-      return answer;
-    },
-    set answer(next: boolean) {
-      answer = next;
-    },
     keyboard: {
       async press(key: string) {
         await drawn(document);

@@ -11,6 +11,7 @@ import { forgetDraft } from "../../form/kept-draft.ts";
 import { holdsSecret } from "../../form/secrets.ts";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
+import { ScreenHead } from "../../ui/screen-head.tsx";
 import { Trouble } from "../../ui/trouble.tsx";
 import { RuleLinks } from "../rule-links.tsx";
 import { DestinationForm, draftOf } from "./form.tsx";
@@ -28,20 +29,18 @@ export function OneDestination({ name }: { name: string }) {
   const { value, failure, again } = answer.value;
   return (
     <>
-      <div class="screen-head">
-        <div>
-          <p class="hint">
-            <a href={linkTo(["rules", "destinations"])}>Destinations</a>
-          </p>
-          <h1>{name}</h1>
-        </div>
-        {value && (
-          <div class="tools">
-            <a href={linkTo(["deliveries"], { destination: name })}>Deliveries</a>
-            {may(deleteDestination) && <Delete destination={value} look={again} />}
-          </div>
-        )}
-      </div>
+      <ScreenHead
+        title={name}
+        above={["Destinations", linkTo(["rules", "destinations"])]}
+        tools={
+          value && (
+            <>
+              <a href={linkTo(["deliveries"], { destination: name })}>Deliveries</a>
+              {may(deleteDestination) && <Delete destination={value} look={again} />}
+            </>
+          )
+        }
+      />
       <Problem failure={failure} again={again} />
       {value === null && <p class="pad">There is no destination of this name. It may have been deleted.</p>}
       {value && (

@@ -8,6 +8,7 @@ import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
 import { oneOrNull } from "../../data/one-or-null.ts";
 import { may } from "../../data/session.ts";
+import { ScreenHead } from "../../ui/screen-head.tsx";
 import { DestinationForm } from "../destinations/form.tsx";
 import { RuleForm } from "../rules/form.tsx";
 import { blankRule } from "../rules/new.tsx";
@@ -31,14 +32,7 @@ export function Guide() {
   const at = trigger === "" ? 1 : destination === "" ? 2 : rule === "" ? 3 : 4;
   return (
     <>
-      <div class="screen-head">
-        <div>
-          <p class="hint">
-            <a href={linkTo(["rules", "rules"])}>Rules</a>
-          </p>
-          <h1>Your first rule, in four steps</h1>
-        </div>
-      </div>
+      <ScreenHead title="Your first rule, in four steps" above={["Rules", linkTo(["rules", "rules"])]} />
       <ol class="guide scroll">
         <Step number={1} at={at} title="Condition" of="triggers" chosen={trigger} clear={["trigger", "rule"]}>
           <TriggerStep />

@@ -7,6 +7,7 @@ import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
 import { blank } from "../../form/form.ts";
 import { Problem } from "../../ui/problem.tsx";
+import { ScreenHead } from "../../ui/screen-head.tsx";
 import { RuleForm } from "./form.tsx";
 
 const rules = clientOf(RuleService);
@@ -27,14 +28,10 @@ export function NewRule({ copied }: { copied: string }) {
   const first = useMemo(() => value, [value !== undefined]);
   return (
     <>
-      <div class="screen-head">
-        <div>
-          <p class="hint">
-            <a href={linkTo(["rules", "rules"])}>Rules</a>
-          </p>
-          <h1>{copied === "" ? "New rule" : `Copy of ${copied}`}</h1>
-        </div>
-      </div>
+      <ScreenHead
+        title={copied === "" ? "New rule" : `Copy of ${copied}`}
+        above={["Rules", linkTo(["rules", "rules"])]}
+      />
       <Problem failure={failure} again={again} />
       {first && (
         <RuleForm

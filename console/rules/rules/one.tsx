@@ -6,6 +6,7 @@ import { oneOrNull } from "../../data/one-or-null.ts";
 import { may } from "../../data/session.ts";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
+import { ScreenHead } from "../../ui/screen-head.tsx";
 import { deleteRule, draftOf } from "./changes.ts";
 import { RuleForm } from "./form.tsx";
 
@@ -20,32 +21,31 @@ export function OneRule({ name }: { name: string }) {
   const { value, failure, again } = answer.value;
   return (
     <>
-      <div class="screen-head">
-        <div>
-          <p class="hint">
-            <a href={linkTo(["rules", "rules"])}>Rules</a>
-          </p>
-          <h1>{name}</h1>
-        </div>
-        {value && (
-          <div class="tools">
-            <a href={linkTo(["deliveries"], { rule: name })}>
-              Deliveries <span class="quiet">({value.recentNotificationCount.toLocaleString("en")} sent in 24 h)</span>
-            </a>
-            {may(RuleService.method.createRule) && (
-              <a class="button" href={linkTo(["rules", "rules"], { copy: name })}>
-                Duplicate
+      <ScreenHead
+        title={name}
+        above={["Rules", linkTo(["rules", "rules"])]}
+        tools={
+          value && (
+            <>
+              <a href={linkTo(["deliveries"], { rule: name })}>
+                Deliveries{" "}
+                <span class="quiet">({value.recentNotificationCount.toLocaleString("en")} sent in 24 h)</span>
               </a>
-            )}
-            {may(RuleService.method.deleteRule) && (
-              <AskFirst action="Delete" question={`Delete the rule "${name}"?`} act={() => deleteRule(name)}>
-                <p>Nothing else uses a rule. What waits to be sent by it is cancelled; its deliveries stay listed.</p>
-                <p>Its triggers and destinations stay.</p>
-              </AskFirst>
-            )}
-          </div>
-        )}
-      </div>
+              {may(RuleService.method.createRule) && (
+                <a class="button" href={linkTo(["rules", "rules"], { copy: name })}>
+                  Duplicate
+                </a>
+              )}
+              {may(RuleService.method.deleteRule) && (
+                <AskFirst action="Delete" question={`Delete the rule "${name}"?`} act={() => deleteRule(name)}>
+                  <p>Nothing else uses a rule. What waits to be sent by it is cancelled; its deliveries stay listed.</p>
+                  <p>Its triggers and destinations stay.</p>
+                </AskFirst>
+              )}
+            </>
+          )
+        }
+      />
       <Problem failure={failure} again={again} />
       {value === null && <p class="pad">There is no rule of this name. It may have been deleted.</p>}
       {value && <RuleForm draft={draftOf(name)} stored={value} onSaved={again} />}

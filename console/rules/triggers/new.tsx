@@ -7,6 +7,7 @@ import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
 import { blank } from "../../form/form.ts";
 import { Problem } from "../../ui/problem.tsx";
+import { ScreenHead } from "../../ui/screen-head.tsx";
 import { TriggerForm } from "./form.tsx";
 
 const triggers = clientOf(TriggerService);
@@ -26,14 +27,10 @@ export function NewTrigger({ copied }: { copied: string }) {
   const stored = useMemo(() => value, [value !== undefined]);
   return (
     <>
-      <div class="screen-head">
-        <div>
-          <p class="hint">
-            <a href={linkTo(["rules", "triggers"])}>Triggers</a>
-          </p>
-          <h1>{copied === "" ? "New trigger" : `Copy of ${copied}`}</h1>
-        </div>
-      </div>
+      <ScreenHead
+        title={copied === "" ? "New trigger" : `Copy of ${copied}`}
+        above={["Triggers", linkTo(["rules", "triggers"])]}
+      />
       <Problem failure={failure} again={again} />
       {stored && (
         <TriggerForm

@@ -9,6 +9,7 @@ import { may } from "../../data/session.ts";
 import { forgetDraft } from "../../form/kept-draft.ts";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
+import { ScreenHead } from "../../ui/screen-head.tsx";
 import { Trouble } from "../../ui/trouble.tsx";
 import { RuleLinks } from "../rule-links.tsx";
 import { TriggerForm } from "./form.tsx";
@@ -26,24 +27,22 @@ export function OneTrigger({ name }: { name: string }) {
   const { value, failure, again } = answer.value;
   return (
     <>
-      <div class="screen-head">
-        <div>
-          <p class="hint">
-            <a href={linkTo(["rules", "triggers"])}>Triggers</a>
-          </p>
-          <h1>{name}</h1>
-        </div>
-        {value && (
-          <div class="tools">
-            {may(TriggerService.method.createTrigger) && (
-              <a class="button" href={linkTo(["rules", "triggers"], { new: "1", copy: name })}>
-                Duplicate
-              </a>
-            )}
-            {may(TriggerService.method.deleteTrigger) && <Delete trigger={value} again={again} />}
-          </div>
-        )}
-      </div>
+      <ScreenHead
+        title={name}
+        above={["Triggers", linkTo(["rules", "triggers"])]}
+        tools={
+          value && (
+            <>
+              {may(TriggerService.method.createTrigger) && (
+                <a class="button" href={linkTo(["rules", "triggers"], { new: "1", copy: name })}>
+                  Duplicate
+                </a>
+              )}
+              {may(TriggerService.method.deleteTrigger) && <Delete trigger={value} again={again} />}
+            </>
+          )
+        }
+      />
       <Problem failure={failure} again={again} />
       {value === null && <p class="pad">There is no trigger of this name. It may have been deleted.</p>}
       {value && (

@@ -1,4 +1,5 @@
 import { goTo, linkTo } from "../../data/address.ts";
+import { ScreenHead } from "../../ui/screen-head.tsx";
 import { credentialTypes } from "./credential-types.ts";
 import { CredentialForm } from "./form.tsx";
 
@@ -6,14 +7,7 @@ import { CredentialForm } from "./form.tsx";
 export function NewCredential({ type }: { type: string }) {
   return (
     <>
-      <div class="screen-head">
-        <div>
-          <p class="hint">
-            <a href={linkTo(["settings", "credentials"])}>Credentials</a>
-          </p>
-          <h1>New credential</h1>
-        </div>
-      </div>
+      <ScreenHead title="New credential" above={["Credentials", linkTo(["settings", "credentials"])]} />
       <div class="scroll">
         <CredentialForm
           type={Object.hasOwn(credentialTypes, type) ? type : "usernamePassword"}

@@ -7,6 +7,7 @@ import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
+import { ScreenHead } from "../../ui/screen-head.tsx";
 import { typeWord } from "./credential-types.ts";
 import { CredentialForm } from "./form.tsx";
 
@@ -31,32 +32,32 @@ export function OneCredential({ id }: { id: string }) {
   const info = value?.info;
   return (
     <>
-      <div class="screen-head">
-        <div>
-          <p class="hint">
-            <a href={linkTo(["settings", "credentials"])}>Credentials</a>
-          </p>
-          <h1>{info?.name ?? "Credential"}</h1>
-        </div>
-        {value && info && may(CredentialService.method.deleteCredential) && (
-          <div class="tools">
-            <AskFirst
-              action="Delete"
-              question={`Delete the credential "${info.name}"?`}
-              look={again}
-              act={async () => {
-                await credentials.deleteCredential({ id });
-                goTo(linkTo(["settings", "credentials"]));
-                say(`Credential "${info.name}" was deleted.`);
-              }}
-            >
-              {isUsed(info) && <p>What uses it has to give it up first:</p>}
-              <Users info={info} />
-              <p>Its secrets go with it, so this cannot be taken back.</p>
-            </AskFirst>
-          </div>
-        )}
-      </div>
+      <ScreenHead
+        title={info?.name ?? "Credential"}
+        above={["Credentials", linkTo(["settings", "credentials"])]}
+        tools={
+          value &&
+          info &&
+          may(CredentialService.method.deleteCredential) && (
+            <>
+              <AskFirst
+                action="Delete"
+                question={`Delete the credential "${info.name}"?`}
+                look={again}
+                act={async () => {
+                  await credentials.deleteCredential({ id });
+                  goTo(linkTo(["settings", "credentials"]));
+                  say(`Credential "${info.name}" was deleted.`);
+                }}
+              >
+                {isUsed(info) && <p>What uses it has to give it up first:</p>}
+                <Users info={info} />
+                <p>Its secrets go with it, so this cannot be taken back.</p>
+              </AskFirst>
+            </>
+          )
+        }
+      />
       <Problem failure={failure} again={again} />
       {value === null && <p class="pad">There is no such credential. It may have been deleted.</p>}
       {value && info && (

@@ -4,6 +4,7 @@ import { useAnswer } from "../../data/answer.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { Lines } from "../../ui/lines.tsx";
 import { Problem } from "../../ui/problem.tsx";
+import { ScreenHead } from "../../ui/screen-head.tsx";
 import { Arrivals } from "./arrivals.tsx";
 import { IngestKey } from "./ingest-key.tsx";
 import { authorityLine, keyFile, keyLine, placeOf, programs } from "./lines.ts";
@@ -26,10 +27,7 @@ export function SendData() {
   const program = programs[name] ?? programs.curl;
   return (
     <>
-      <div class="screen-head">
-        <h1>Send data</h1>
-        <p class="count">to {location.host}</p>
-      </div>
+      <ScreenHead title="Send data" count={`to ${location.host}`} />
       <div class="scroll">
         <section class="card" aria-labelledby="the-key">
           <h2 id="the-key">1. The address and a key</h2>
