@@ -92,8 +92,8 @@ async function place(type: object, maxPerMinute = 1) {
       const rule = { name, enabled: true, sendUpdates, triggerNames: [name], destinationNames: ["d"] };
       await ok("POST", "/v1/notification/rules", rule);
     },
-    /** Reports alerts in one request; resolves when deliveries of them wait, `waiting` in all. */
-    async alerts(names: readonly string[], state: "firing" | "ended", waiting: number) {
+    /** Reports alerts in one request; resolves when rules have seen them and, where given, `waiting` deliveries wait in all. */
+    async alerts(names: readonly string[], state: "firing" | "ended", waiting?: number) {
       const time = (ms: number) => new Date(Date.now() + ms).toISOString();
       const sent = names.map((alertname) => ({
         labels: { alertname, instance: "web-1", severity: "critical" },
@@ -102,7 +102,7 @@ async function place(type: object, maxPerMinute = 1) {
       }));
       await ok("POST", "/api/v2/alerts", sent);
       await consumed(sql, tenant.id);
-      await expect.poll(() => count(), poll).toBe(waiting);
+      if (waiting !== undefined) await expect.poll(() => count(), poll).toBe(waiting);
     },
     /** Begins the destination's next minute. */
     async nextMinute() {
@@ -499,7 +499,8 @@ test.each(Object.entries(kinds))(
     await site.alerts(many(4), "firing", 3);
     await sent(0);
     expect(seen()).toMatchObject({ begun: 1, ended: 0 });
-    await site.alerts(many(2), "ended", 2);
+    // Their ends are done without a try: they may be gone before they are counted.
+    await site.alerts(many(2), "ended");
     await sent(1);
     expect(seen()).toMatchObject({ begun: 1, ended: 0 });
     await site.ok(

@@ -147,8 +147,14 @@ function asSent(memberships: Memberships, lost: readonly Membership[]): Membersh
 
 /** What cannot be judged yet is looked at again after this. */
 const backMs = 1000;
-/** An end that waits until other rules' matches end is hastened by them; and is looked at after this, since rules change. */
+/** A held end is looked at after this although nothing has hastened it. */
 const heldMs = 300_000;
+
+/**
+ * Returns when a held end is looked at again. What it waits for hastens it; but a change that commits while the end is judged for the
+ * first time finds nothing to hasten, so the second look comes soon.
+ */
+const heldUntilMs = ({ createdMs, dueMs }: DueDelivery, nowMs: number) => nowMs + (dueMs > createdMs ? heldMs : backMs);
 
 /** Returns what is still needed of what was claimed at a destination; what it is about may have been deleted. */
 function judgeShare({ rows, allowed, places }: Share, judging: Judging): Judged {
@@ -196,7 +202,8 @@ function judge(row: DueDelivery, judging: Judging): { row: DueDelivery } | { end
     return { ended: { row, status: "CANCELLED", error: "nothing was sent that could be cleared" } };
   }
   if (verdict.send === "later") return { ended: { row, status: "PENDING", error: row.error, dueMs: nowMs + backMs } };
-  if (verdict.send === "held") return { ended: { row, status: "PENDING", error: row.error, dueMs: nowMs + heldMs } };
+  if (verdict.send === "held")
+    return { ended: { row, status: "PENDING", error: row.error, dueMs: heldUntilMs(row, nowMs) } };
   if (verdict.send === "silenced") {
     const { silenceId, untilMs } = verdict;
     const ended = { row, status: "PENDING" as const, error: row.error, dueMs: untilMs, silenceId };
@@ -240,7 +247,7 @@ function heldEnd(
 ): Ended | undefined {
   if (standing.length === 0 || row.tries > 0 || !keepsJoint(destinations.get(row.destinationName))) return undefined;
   if (standing.includes(row.ruleId)) return { row, status: "CANCELLED", error: "the rule matches again" };
-  return { row, status: "PENDING", error: row.error, dueMs: nowMs + heldMs };
+  return { row, status: "PENDING", error: row.error, dueMs: heldUntilMs(row, nowMs) };
 }
 
 /** Why a delivery is not to be made any more; undefined: it is. */
