@@ -330,7 +330,7 @@ test("unknown fields are skipped, checked for form alone, by a server that ignor
   const own = await startLibrary({ unknownFields: "ignore" });
   expect((await own.json("POST", "/v1/echo", '{"nope":{"a":[1,"x"]},"fInt32":3}')).body.fInt32).toBe(3);
   expect((await own.json("POST", "/v1/echo", '{"nope":{"a":[1,}}')).status).toBe(400);
-  expect((await own.json("POST", "/v1/echo", '{"nope":{"a":1,"a":1}}')).status).toBe(400);
+  expect((await own.json("POST", "/v1/echo", '{"nope":{"a":1,"a":1}}')).status).toBe(200); // nothing is kept of it, its keys neither
   await own.close();
 });
 

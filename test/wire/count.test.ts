@@ -4,12 +4,14 @@ import { describe, expect, test } from "vitest";
 import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { UpdateEntityFieldRequestSchema } from "#gen/belfry/dictionary/v1/entity_field_service_pb.ts";
 import { SearchEventsRequestSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { PutEventsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { DataReceiverService, PutEventsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { messageReader } from "../../src/protocols/message-reader.ts";
 import { jsonReader } from "../../src/transcoding/json/read-json.ts";
 import { next, scanOf } from "../../src/transcoding/json/scan.ts";
 import { jsonWriter } from "../../src/transcoding/json/write-json.ts";
 import { countBinary } from "../../src/wire/count-binary.ts";
 import { cases } from "../support/cases.ts";
+import { turnMsMax } from "../support/loop-turns.ts";
 
 const MiB = 1024 * 1024;
 const limits = { itemsMax: 50, memoryBytesMax: 128 * MiB };
@@ -184,4 +186,30 @@ test("a text and the bytes of the same message count about the same", () => {
   const inBytes = countBinary(PutEventsRequestSchema, toBinary(PutEventsRequestSchema, message), limits);
   expect(inText / inBytes).toBeGreaterThan(0.5);
   expect(inText / inBytes).toBeLessThan(2);
+});
+
+describe("what no field has is passed over in JSON, and nothing is kept of it", () => {
+  const unknown = `{${Array.from({ length: 400_000 }, (_, i) => `"${i.toString(36)}":0`).join(",")}}`;
+  async function read(text: string, pace: () => undefined) {
+    const message = messageReader(DataReceiverService.method.putEvents, { bytesMax: 16 * MiB, itemsMax: 50 });
+    return await message.read(Buffer.from(text), false, { reserve: () => undefined, pace });
+  }
+
+  test("others get their turn while a long one is", async () => {
+    let turns = 0;
+    await read(`{"unknown":${unknown},"events":[]}`, () => void ++turns);
+    expect(turns).toBeGreaterThan(30);
+  });
+
+  test("wherever it lies it takes the processor no longer than a turn may", async () => {
+    const begun = process.threadCpuUsage();
+    await read(`{"events":[{"name":"a","unknown":${unknown}}]}`, () => undefined);
+    const { user, system } = process.threadCpuUsage(begun);
+    expect((user + system) / 1000).toBeLessThan(turnMsMax);
+  });
+
+  test("its form is checked", async () => {
+    for (const broken of ['{"a":1', "[1,]", '{"a" 1}', '"\\x"', "01", "nul"])
+      await expect(read(`{"unknown":${broken},"events":[]}`, () => undefined)).rejects.toMatchObject({ code: 3 });
+  });
 });

@@ -2,11 +2,11 @@ import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf
 import { bodyText } from "../../transcoding/body.ts";
 import { keyFinder } from "../../transcoding/json/key-finder.ts";
 import type { ReadingCall } from "../../transcoding/json/parse.ts";
+import { skip } from "../../transcoding/json/pass-value.ts";
 import { byteOffset, pathAt } from "../../transcoding/json/path.ts";
 import { twice } from "../../transcoding/json/read-json.ts";
 import { enumReader, scalarReader } from "../../transcoding/json/read-scalar.ts";
 import { string } from "../../transcoding/json/read-string.ts";
-import { skip } from "../../transcoding/json/read-structure.ts";
 import {
   colon,
   endOf,

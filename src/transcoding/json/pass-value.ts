@@ -34,6 +34,11 @@ export function* passValue(s: Scan): Generator<undefined, void> {
   }
 }
 
+/** Passes over any value at once. */
+export function skip(s: Scan): void {
+  for (const stop of passValue(s)) void stop;
+}
+
 /** After a value: leaves the lists and objects that end here, and goes on to the next value; true when there is none. */
 function closed(s: Scan, around: number[]): boolean {
   for (;;) {

@@ -1,8 +1,8 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { fieldsByKey } from "./key-finder.ts";
+import { skip } from "./pass-value.ts";
 import { string } from "./read-string.ts";
-import { skip } from "./read-structure.ts";
 import { colon, endOf, enter, next, quotedKey, scanOf, shortened } from "./scan.ts";
 
 /**

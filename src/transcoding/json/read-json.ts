@@ -15,10 +15,10 @@ import {
 } from "../../wire/message-limits.ts";
 import { keyHint, objectHint } from "./hints.ts";
 import { fieldsByKey, keyFinder, mapKey } from "./key-finder.ts";
+import { skip } from "./pass-value.ts";
 import { jsonObject, wellKnownReader } from "./read-known.ts";
 import { enumReader, type Read, scalarReader } from "./read-scalar.ts";
 import { key as readKey, string } from "./read-string.ts";
-import { skip } from "./read-structure.ts";
 import { colon, endOf, enter, fail, next, quotedKey, type Scan, takeNull, unexpected } from "./scan.ts";
 import { holdsPlainJson, type MessageValues, setOwn, takesNull, zeroMaker } from "./values.ts";
 
@@ -115,7 +115,8 @@ export function jsonReader(options: ReaderOptions): JsonReader {
         const entry = find(s);
         colon(s);
         if (entry === undefined) {
-          passUnknown(s, keyAt, desc);
+          checkUnknown(s, keyAt, desc);
+          skip(s);
           continue;
         }
         const { index } = entry;
@@ -310,14 +311,13 @@ export function twice(s: Scan, keyAt: number): never {
   fail(keyAt, `${quotedKey(string(s))} occurs twice`);
 }
 
-/** Passes over the value of a key that no field has, or fails. */
-export function passUnknown(s: Scan, keyAt: number, desc: DescMessage): void {
+/** Fails where a key that no field has is refused; else its value is to be passed over. */
+export function checkUnknown(s: Scan, keyAt: number, desc: DescMessage): void {
   const valueAt = s.at;
   s.at = keyAt;
   const key = string(s);
   if (s.ignoreUnknown || (key === "@type" && s.depth === s.typedDepth)) {
     s.at = valueAt;
-    skip(s);
     return;
   }
   fail(keyAt, `unknown field ${quotedKey(key)}${keyHint(desc, key)}`);

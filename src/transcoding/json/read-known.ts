@@ -9,10 +9,11 @@ import {
   stringBytes,
 } from "../../wire/message-limits.ts";
 import { durationOf, fieldMaskOf, type Instant, timestampOf } from "./known-text.ts";
+import { skip } from "./pass-value.ts";
 import type { JsonReader, ReadMessage } from "./read-json.ts";
 import { readDouble, scalarReader } from "./read-scalar.ts";
 import { key, string } from "./read-string.ts";
-import { elements, members, skip } from "./read-structure.ts";
+import { elements, members } from "./read-structure.ts";
 import { colon, endOf, enter, fail, next, quotedKey, type Scan, unexpected, word } from "./scan.ts";
 import { type MessageValues, setOwn } from "./values.ts";
 
@@ -39,7 +40,12 @@ export function wellKnownReader(desc: DescMessage, registry: Registry, reader: J
   const field = desc.fields[0];
   if (!isWrapperDesc(desc) || field?.fieldKind !== "scalar") return undefined;
   const read = scalarReader(field.scalar, field.longAsString);
-  return (s, into) => Object.assign(into ?? { $typeName }, { value: read(s) });
+  return (s, into) => {
+    const from = s.at;
+    const value = read(s);
+    addBytes(s.tally, bytes + s.at - from);
+    return Object.assign(into ?? { $typeName }, { value });
+  };
 }
 
 function instant(

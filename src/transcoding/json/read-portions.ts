@@ -3,7 +3,8 @@ import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { addBytes, type FieldBounds, messageBoundsOf } from "../../wire/message-limits.ts";
 import { fieldsByKey, keyFinder } from "./key-finder.ts";
-import { type JsonReader, passUnknown, twice } from "./read-json.ts";
+import { passValue } from "./pass-value.ts";
+import { checkUnknown, type JsonReader, twice } from "./read-json.ts";
 import { colon, endOf, enter, next, type Scan, unexpected } from "./scan.ts";
 import { type MessageValues, takesNull, zeroMaker } from "./values.ts";
 
@@ -43,7 +44,8 @@ export function portionReader(
       const entry = find(s);
       colon(s);
       if (entry === undefined) {
-        passUnknown(s, keyAt, desc);
+        checkUnknown(s, keyAt, desc);
+        yield* passValue(s);
         continue;
       }
       if (seen.has(entry.field)) twice(s, keyAt);

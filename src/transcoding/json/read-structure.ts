@@ -1,18 +1,5 @@
-import { key, string } from "./read-string.ts";
-import { colon, endOf, enter, fail, next, numberText, quotedKey, type Scan, unexpected, word } from "./scan.ts";
-
-/** Reads past any value, checking its form: nesting, escapes, numbers, and that no object has a key twice. */
-export function skip(s: Scan): void {
-  const c = next(s);
-  if (c === 34) string(s);
-  else if (c === 123) members(s, () => skip(s));
-  else if (c === 91) elements(s, () => skip(s));
-  else if (c === 116) word(s, "true");
-  else if (c === 102) word(s, "false");
-  else if (c === 110) word(s, "null");
-  else if (c === 45 || (c >= 48 && c <= 57)) numberText(s);
-  else unexpected(s, "a value");
-}
+import { key } from "./read-string.ts";
+import { colon, endOf, enter, fail, next, quotedKey, type Scan, unexpected } from "./scan.ts";
 
 /** Reads an object, calling `value` at each value with its key; a key that occurs twice fails. */
 export function members(s: Scan, value: (key: string, keyAt: number) => void): void {
