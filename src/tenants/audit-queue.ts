@@ -4,12 +4,12 @@ import { ConnectError } from "@connectrpc/connect";
 import type { Db, Pool } from "../db/connect.ts";
 import { isConnectionLost } from "../db/driver/connection-errors.ts";
 import type { Rounds } from "../every.ts";
-import { everyAsLeader } from "../jobs/leader.ts";
-import { inTurns } from "../jobs/round-robin.ts";
+import { tenantRounds } from "../jobs/tenant-rounds.ts";
 import { type Hold, limiter } from "../limiter.ts";
 import type { Log } from "../log.ts";
 import type { RecordAudit } from "../rpc/audit.ts";
 import { insertAuditRows, type TimedAuditRow } from "./audit.ts";
+import { tenantIds } from "./tenant.ts";
 
 /** Writes the rows of calls that were refused or have failed, after their answer is known. */
 export interface AuditQueue {
@@ -162,18 +162,19 @@ export async function dropAuditRows(db: Db, tenantId: string, beforeMs: number):
 }
 
 /**
- * Removes what is older than `keepSec` from the audit log of all tenants, in turns and once an hour, where this process leads;
+ * Removes what is older than `keepSec` from the audit log of all tenants once an hour, where this process leads;
  * 0 keeps it for ever.
  */
 export function auditRetention(db: Db, keepSec: number, nowMs: () => number, log: Pick<Log, "warn">): Rounds {
   if (keepSec === 0) return { stop: () => Promise.resolve() };
-  return everyAsLeader({ db, name: "audit.retention", ms: lookMs, firstMs: 5000 }, async (going) => {
-    const ids = (await db<{ id: string }[]>`select id from tenants`).map(({ id }) => id);
-    await inTurns(
-      ids,
-      going,
-      async (id) => (await dropAuditRows(db, id, nowMs() - keepSec * 1000)) === portion,
-      (failed) => log.warn(failed, "old rows of the audit log were not removed"),
-    );
+  return tenantRounds({
+    db,
+    name: "audit.retention",
+    ms: lookMs,
+    firstMs: 5000,
+    tenantIds: () => tenantIds(db),
+    portion: async (id) => (await dropAuditRows(db, id, nowMs() - keepSec * 1000)) === portion,
+    log,
+    failed: "old rows of the audit log were not removed",
   });
 }
