@@ -1,34 +1,55 @@
 import type { Config } from "./config/settings.ts";
 import type { Pool } from "./db/connect.ts";
+import { transaction } from "./db/transaction.ts";
 import type { EntityCache } from "./entities/entity-cache.ts";
-import { entityRetentionKind } from "./entities/retention.ts";
+import { retainEntities } from "./entities/retention.ts";
 import { entitiesWithEvents } from "./events/retention.ts";
-import { daily } from "./jobs/daily.ts";
-import type { JobKind } from "./jobs/worker.ts";
+import type { Rounds } from "./every.ts";
+import { cancel } from "./jobs/queue.ts";
+import { tenantRounds } from "./jobs/tenant-rounds.ts";
 import type { Log } from "./log.ts";
 import { entitiesWithSeries } from "./metrics/retention.ts";
 import { tenantIds } from "./tenants/tenant.ts";
 
-/** What goes after its time and needs to know of several domains, as jobs for the worker. */
-export interface Retention {
-  readonly kinds: readonly JobKind[];
-  stop(): Promise<void>;
-}
+const lookMs = 3_600_000;
 
-/** Begins to look after what tenants have, once a day each. */
+/** Begins to look through the entities of all tenants once an hour, where this process leads. */
 export function startRetention(
-  pool: Pick<Pool, "system" | "background">,
+  { system, background }: Pick<Pool, "system" | "background">,
   config: Pick<Config, "idleEntityRetentionSec" | "deletedEntityRetentionSec" | "modelAgeSecMax">,
   { known, nowMs, log }: { known: EntityCache; nowMs(): number; log: Log },
-): Retention {
-  const entities = entityRetentionKind({
+): Rounds {
+  const retention = {
     idleSec: config.idleEntityRetentionSec,
     // A model from before a deletion may come as late as this, and must not bring the entity back.
     deletedSec: Math.max(config.deletedEntityRetentionSec, config.modelAgeSecMax),
     inUse: [entitiesWithSeries, entitiesWithEvents],
     known,
+  };
+  /** How far each tenant's entities have been looked through. */
+  const looked = new Map<string, Buffer>();
+
+  async function portion(tenantId: string): Promise<boolean> {
+    const after = looked.get(tenantId) ?? Buffer.alloc(0);
+    const last = await transaction(background, async (tx) => {
+      const reached = await retainEntities(tx, tenantId, after, retention, nowMs());
+      // Servers up to 0.2.x do the same as a job, which no worker knows any more.
+      await cancel(tx, { tenantId, kind: "entities.retention" }, "daily");
+      return reached;
+    });
+    if (last === undefined) looked.delete(tenantId);
+    else looked.set(tenantId, last);
+    return last !== undefined;
+  }
+
+  return tenantRounds({
+    db: system,
+    name: "entities.retention",
+    ms: lookMs,
+    firstMs: 1000,
+    tenantIds: () => tenantIds(background),
+    portion,
+    log,
+    failed: "entities were not looked through",
   });
-  const kinds = [entities];
-  const days = daily(pool, { kinds: kinds.map(({ name }) => name), tenantIds, nowMs, log });
-  return { kinds, stop: days.stop };
 }

@@ -190,7 +190,7 @@ export async function startServer(
   starting.defer(() => retention.stop());
   const windows = [...windowKinds(rules.windows, wakeJobs), expiryJobs(storeChanges)];
   const onRules = [...rules.kinds, ...matching.kinds];
-  const kinds = [...updaterKinds(bounds.fieldsMax), ...onRules, ...windows, ...metrics.kinds, ...retention.kinds];
+  const kinds = [...updaterKinds(bounds.fieldsMax), ...onRules, ...windows, ...metrics.kinds];
   const working = { kinds, nowMs: clock.nowMs, log, leaseMs: config.jobLeaseMs };
   const jobs = startJobs(pool, replicas, working);
   starting.defer(() => jobs.stop());

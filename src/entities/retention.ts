@@ -1,7 +1,6 @@
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { afterCommit } from "../db/transaction.ts";
-import type { JobKind } from "../jobs/worker.ts";
 import { addToCount } from "../tenants/usage-counters.ts";
 import type { EntityCache } from "./entity-cache.ts";
 
@@ -18,7 +17,6 @@ export interface EntityRetention {
   known: EntityCache;
 }
 
-const dayMs = 24 * 3_600_000;
 /** Entities that one run looks at. */
 const portion = 1000;
 
@@ -79,23 +77,4 @@ async function remove(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise
   const { count } = await tx`
     delete from entities where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[])`;
   await addToCount(tx, tenantId, "entities", -count);
-}
-
-/** The job that looks after a tenant's entities once a day, for the worker and `daily`. */
-export function entityRetentionKind(retention: EntityRetention): JobKind {
-  return {
-    name: "entities.retention",
-    sizeMax: 1,
-    alone: true,
-    async run(tx, tenantId, jobs, nowMs) {
-      const again = [];
-      for (const { id, payload } of jobs) {
-        const { after = "" } = payload as { after?: string };
-        const last = await retainEntities(tx, tenantId, Buffer.from(after, "base64"), retention, nowMs);
-        const next = last === undefined ? {} : { after: last.toString("base64") };
-        again.push({ id, payload: next, dueMs: last === undefined ? nowMs + dayMs : nowMs });
-      }
-      return again;
-    },
-  };
 }

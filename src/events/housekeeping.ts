@@ -2,8 +2,7 @@ import type { Config } from "../config/settings.ts";
 import type { Pool } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import type { Rounds } from "../every.ts";
-import { everyAsLeader } from "../jobs/leader.ts";
-import { inTurns } from "../jobs/round-robin.ts";
+import { tenantRounds } from "../jobs/tenant-rounds.ts";
 import type { Log } from "../log.ts";
 import { tenantIds } from "../tenants/tenant.ts";
 import { type Ageing, ageOccurrences } from "./age.ts";
@@ -18,7 +17,7 @@ interface Options {
 }
 
 /**
- * Ages and deletes events of all tenants, in turns, where this process leads: in portions, each in a transaction of
+ * Ages and deletes events of all tenants where this process leads: in portions, each in a transaction of
  * its own which may be repeated, so that a process that is no longer the leader does no harm.
  */
 export function eventHousekeeping(
@@ -38,7 +37,13 @@ export function eventHousekeeping(
     const beforeMs = BigInt(nowMs() - retentionMs);
     return (await transaction(sql, (tx) => deleteOld(tx, tenantId, beforeMs, onDeleted))) || age;
   }
-  return everyAsLeader({ db: system, name: "events.housekeeping", ms: housekeepingMs }, async (going) =>
-    inTurns(await tenantIds(sql), going, portion, (failed) => log.warn(failed, "events were not aged or deleted")),
-  );
+  return tenantRounds({
+    db: system,
+    name: "events.housekeeping",
+    ms: housekeepingMs,
+    tenantIds: () => tenantIds(sql),
+    portion,
+    log,
+    failed: "events were not aged or deleted",
+  });
 }

@@ -103,12 +103,6 @@ export async function hasten(tx: Db, { tenantId, kind }: Lane, id: string, dueMs
   if (moved.count > 0) await announce(tx, { tenantId, kind }, due);
 }
 
-/** Whether a job of this id is still to be done. */
-export async function isEnqueued(tx: Db, { tenantId, kind }: Lane, id: string): Promise<boolean> {
-  const rows = await tx`select from jobs where tenant_id = ${tenantId} and kind = ${kind} and id = ${id}`;
-  return rows.count > 0;
-}
-
 /** Takes a job back, in the caller's transaction; a run of it has no effect any more. May be repeated. */
 export async function cancel(tx: Db, { tenantId, kind }: Lane, id: string): Promise<void> {
   await tx`delete from jobs where tenant_id = ${tenantId} and kind = ${kind} and id = ${id}`;

@@ -50,8 +50,6 @@ export interface Options {
 }
 
 const metricsMs = 2000;
-const retryMs = 1000;
-const retryMsMax = 10_000;
 
 /** A fleet, and what happens in it. */
 interface State extends Options {
@@ -65,7 +63,6 @@ interface State extends Options {
   stopping: boolean;
   machineReady: boolean;
   died: number;
-  failedStarts: number;
   questions: number;
 }
 
@@ -82,7 +79,6 @@ export function startFleet(options: Options): Fleet {
     stopping: false,
     machineReady: false,
     died: 0,
-    failedStarts: 0,
     questions: 0,
   };
   for (let number = 1; number <= fleet.processes; number++) start(fleet, number);
@@ -162,7 +158,6 @@ function hear(fleet: State, member: Member, message: Report): void {
     const pair = fleet.certificate();
     if (pair !== undefined) send(member, { order: "certificate", pair });
     member.reportedMs = performance.now();
-    fleet.failedStarts = 0;
     reportMachine(fleet, true);
     if (servingOf(fleet).length < fleet.processes) return;
     fleet.begun = true;
@@ -207,13 +202,13 @@ function ended(fleet: State, member: Member, by: string): void {
   setTimeout(start, waitMs, fleet, number);
 }
 
-/** What keeps it from starting, such as a database that is away, may pass; the first start waits for nothing. */
+/** What keeps it from starting, such as a database that is away, may pass: it counts as a death. The first start waits for nothing. */
 function cannotStart(fleet: State, number: number, cause: string): void {
   if (!fleet.begun) {
     fleet.started.reject(new StartError(cause));
     return;
   }
-  const waitMs = Math.min(retryMs * 2 ** fleet.failedStarts++, retryMsMax);
+  const { waitMs } = fleet.deaths.note(performance.now());
   fleet.log.warn({ member: number, cause, waitMs }, "a serving process cannot start; it is tried again");
   setTimeout(start, waitMs, fleet, number);
 }
@@ -259,8 +254,9 @@ const pauseMs = 1000;
 const pauseMsMax = 60_000;
 
 /**
- * Counts the deaths of processes that had served. The first is followed by a start at once, the next ones after a pause that doubles; from the
- * fifth within ten minutes on a start comes a minute after the death, without end: an unattended server must come back.
+ * Counts the deaths of processes that had served, and their starts that failed. The first is followed by a start at once, the next
+ * ones after a pause that doubles; from the fifth within ten minutes on a start comes a minute after it, without end: an unattended
+ * server must come back.
  */
 export function recentDeaths() {
   const timesMs: number[] = [];

@@ -18,8 +18,8 @@ export interface AuditEvent {
   readonly requestId: string;
 }
 
-/** Keeps a row of a call that did not succeed. Resolves when it is kept, or when the answer should wait no longer; never rejects. */
-export type RecordAudit = (event: AuditEvent) => Promise<void>;
+/** Keeps a row of a call that did not succeed; never throws. No answer waits for it. */
+export type RecordAudit = (event: AuditEvent) => void;
 
 const nameCharsMax = 512;
 

@@ -30,11 +30,11 @@ export function authenticatedPassage(options: Options): Passage & {
 } {
   const { enter, streams, gate, log, fail, recordAudit, room } = options;
 
-  async function auditFailure(method: DescMethod, record: RequestRecord, request: unknown, code: number) {
+  function auditFailure(method: DescMethod, record: RequestRecord, request: unknown, code: number) {
     const { principal, requestId, rpc = "" } = record;
     if (recordAudit === undefined || principal === undefined || !isAudited(method)) return;
     record.auditPending = undefined;
-    await recordAudit({ principal, rpc, resource: requestedResource(method, request), code, requestId });
+    recordAudit({ principal, rpc, resource: requestedResource(method, request), code, requestId });
   }
 
   return {
@@ -47,7 +47,7 @@ export function authenticatedPassage(options: Options): Passage & {
         if (isAudited(method)) record.auditPending = method;
       } catch (error) {
         const answer = fail(error, record);
-        await auditFailure(method, record, undefined, answer.code);
+        auditFailure(method, record, undefined, answer.code);
         throw answer;
       }
     },
@@ -60,15 +60,15 @@ export function authenticatedPassage(options: Options): Passage & {
       if (record.auditPending !== undefined) log.error({ rpc: record.rpc }, "a write has left no audit row");
       record.auditPending = undefined;
     },
-    async failed(method, record, request, code) {
+    failed(method, record, request, code) {
       // A call that was answered before (a deadline, a client that left) has its row.
-      if (!record.over) await auditFailure(method, record, request, code);
+      if (!record.over) auditFailure(method, record, request, code);
     },
     ended(record) {
       record.over = true;
       // A call that ended without an answer was given up by its client: code 1.
       if (record.auditPending !== undefined)
-        void auditFailure(record.auditPending, record, undefined, record.code || Code.Canceled);
+        auditFailure(record.auditPending, record, undefined, record.code || Code.Canceled);
     },
   };
 }

@@ -28,7 +28,7 @@ export interface Passage {
   /** A unary call has succeeded. */
   succeeded(record: RequestRecord): void;
   /** A unary call has failed with this code. */
-  failed(method: DescMethod, record: RequestRecord, request: unknown, code: number): Promise<void>;
+  failed(method: DescMethod, record: RequestRecord, request: unknown, code: number): void;
   /** The error to answer; notes it in the record. */
   fail(error: unknown, record: RequestRecord, signal?: AbortSignal): ConnectError;
 }
@@ -59,7 +59,7 @@ function unary(method: DescMethod, handler: Handler, passage: Passage): Handler 
       return answer;
     } catch (error) {
       const answer = passage.fail(error, record, context.signal);
-      await passage.failed(method, record, request, answer.code);
+      passage.failed(method, record, request, answer.code);
       if (context.protocolName === "grpc") throw briefError(answer);
       throw bodyField === "" || context.protocolName !== "http" ? answer : pathsWithin(bodyField, answer);
     }
@@ -164,7 +164,7 @@ export function unauthenticatedPassage(
     },
     run: (work) => work(),
     succeeded() {},
-    async failed() {},
+    failed() {},
     begin(_method, context) {
       const place = places.take({ address: networks.get(callRecord(context)) ?? "" });
       const ending = new AbortController();

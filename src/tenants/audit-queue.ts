@@ -3,14 +3,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ConnectError } from "@connectrpc/connect";
 import type { Db, Pool } from "../db/connect.ts";
 import { isConnectionLost } from "../db/driver/connection-errors.ts";
-import { isContent } from "../db/refused-content.ts";
 import type { Rounds } from "../every.ts";
-import { everyAsLeader } from "../jobs/leader.ts";
-import { inTurns } from "../jobs/round-robin.ts";
+import { tenantRounds } from "../jobs/tenant-rounds.ts";
 import { type Hold, limiter } from "../limiter.ts";
 import type { Log } from "../log.ts";
 import type { RecordAudit } from "../rpc/audit.ts";
 import { insertAuditRows, type TimedAuditRow } from "./audit.ts";
+import { tenantIds } from "./tenant.ts";
 
 /** Writes the rows of calls that were refused or have failed, after their answer is known. */
 export interface AuditQueue {
@@ -37,7 +36,6 @@ interface Lane {
 const rowsMax = 10_000;
 const rowsAtOnceMax = 500;
 const writesMax = 2;
-const answerWaitMs = 50;
 const settleWaitMs = 500;
 const stopWaitMs = 1000;
 const retryMs = 250;
@@ -82,20 +80,16 @@ export function auditQueue(
     lanes.delete(tenantId);
   }
 
-  function laneOf(tenantId: string, first: Waiting): Lane {
+  function queue(tenantId: string, waiting: Waiting): void {
     const known = lanes.get(tenantId);
-    if (known !== undefined) {
-      known.rows.push(first);
-      return known;
-    }
-    const lane: Lane = { rows: [first], writing: Promise.resolve() };
+    if (known !== undefined) return void known.rows.push(waiting);
+    const lane: Lane = { rows: [waiting], writing: Promise.resolve() };
     lanes.set(tenantId, lane);
     lane.writing = flush(tenantId, lane);
-    return lane;
   }
 
   return {
-    async record({ principal: { tenantId, keyId, clientId, clientName, keyPrefix, sessionId }, ...event }) {
+    record({ principal: { tenantId, keyId, clientId, clientName, keyPrefix, sessionId }, ...event }) {
       const actor = { id: clientId, name: clientName };
       const row = { ...event, actor, keyPrefix, sessionId, id: randomUUIDv7(), timeMs: nowMs() };
       let place: Hold;
@@ -105,11 +99,10 @@ export function auditQueue(
       } catch {
         return lose(tenantId, [row]);
       }
-      const { writing } = laneOf(tenantId, { row, place });
-      if (gate.open) await within(writing, answerWaitMs);
+      queue(tenantId, { row, place });
     },
     stats: () => ({ waiting: places.used, lost: lost() }),
-    settled: (tenantId) => within(lanes.get(tenantId)?.writing, settleWaitMs),
+    settled: async (tenantId) => await within(lanes.get(tenantId)?.writing ?? Promise.resolve(), settleWaitMs),
     async stop() {
       await retention.stop();
       await within(Promise.all([...lanes.values()].map(({ writing }) => writing)), stopWaitMs);
@@ -134,24 +127,20 @@ function auditWriter({ sql, gate }: Pick<Pool, "sql" | "gate">, log: Log) {
     for (const row of rows) log.error({ audit: { tenantId, ...row }, ...reason }, "an audit row was not written");
   }
 
-  /** Rows that the database refuses for what is in them go to the log, without the others. */
+  /** Rows that the database refuses go to the log; texts of calls are made storable where rows are made. */
   async function write(tenantId: string, rows: readonly TimedAuditRow[]): Promise<void> {
     try {
       await gate.run(() => insertAuditRows(sql, tenantId, rows));
     } catch (error) {
       if (error instanceof ConnectError || isConnectionLost(error)) throw error;
-      if (!isContent(error) || rows.length === 1) return lose(tenantId, rows, error);
-      const middle = rows.length >> 1;
-      await write(tenantId, rows.slice(0, middle));
-      await write(tenantId, rows.slice(middle));
+      lose(tenantId, rows, error);
     }
   }
 
   return { write, lose, lost: () => lost };
 }
 
-async function within(done: Promise<unknown> | undefined, ms: number): Promise<void> {
-  if (done === undefined) return;
+async function within(done: Promise<unknown>, ms: number): Promise<void> {
   const end = new AbortController();
   await Promise.race([done, sleep(ms, undefined, { signal: end.signal }).catch(() => {})]);
   end.abort();
@@ -173,18 +162,19 @@ export async function dropAuditRows(db: Db, tenantId: string, beforeMs: number):
 }
 
 /**
- * Removes what is older than `keepSec` from the audit log of all tenants, in turns and once an hour, where this process leads;
+ * Removes what is older than `keepSec` from the audit log of all tenants once an hour, where this process leads;
  * 0 keeps it for ever.
  */
 export function auditRetention(db: Db, keepSec: number, nowMs: () => number, log: Pick<Log, "warn">): Rounds {
   if (keepSec === 0) return { stop: () => Promise.resolve() };
-  return everyAsLeader({ db, name: "audit.retention", ms: lookMs, firstMs: 5000 }, async (going) => {
-    const ids = (await db<{ id: string }[]>`select id from tenants`).map(({ id }) => id);
-    await inTurns(
-      ids,
-      going,
-      async (id) => (await dropAuditRows(db, id, nowMs() - keepSec * 1000)) === portion,
-      (failed) => log.warn(failed, "old rows of the audit log were not removed"),
-    );
+  return tenantRounds({
+    db,
+    name: "audit.retention",
+    ms: lookMs,
+    firstMs: 5000,
+    tenantIds: () => tenantIds(db),
+    portion: async (id) => (await dropAuditRows(db, id, nowMs() - keepSec * 1000)) === portion,
+    log,
+    failed: "old rows of the audit log were not removed",
   });
 }

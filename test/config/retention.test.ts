@@ -26,6 +26,9 @@ await sql`
     (${tenant.id}, 'young', ${BigInt(nowMs)}, '', '', '', '', '', 'OK', '')`;
 const idleMs = nowMs - 2 * dayMs;
 await putModels(sql, tenant.id, [{ timestampMs: BigInt(idleMs), dimensions: { host: "idle" }, metadata: {} }], idleMs);
+await sql`
+  insert into jobs (tenant_id, kind, id, payload, size, due_ms, created_ms, fence, lease_until_ms, failures)
+  values (${tenant.id}, 'entities.retention', 'daily', '{}', 1, 0, 0, 0, 0, 0)`;
 const days = historyPartitions({ deliveryRetentionSec: (20 * dayMs) / 1000, deliveryWaitSecMax: 0 });
 await keepPartitions(sql, days, nowMs - 18 * dayMs);
 const partitions = async () =>
@@ -94,4 +97,6 @@ test("BELFRY_AUDIT_RETENTION removes rows of the audit log, BELFRY_IDLE_ENTITY_R
     (await sql`select from entities where tenant_id = ${tenant.id} and dimensions->>'host' = 'idle'`).count;
   while ((await audit()).includes("old") || (await idle()) > 0) await sleep(50);
   expect(await audit()).toContain("young");
+  // The job that a server of 0.2.x has left for the same work is gone as well.
+  expect(await sql`select from jobs where tenant_id = ${tenant.id} and kind = 'entities.retention'`).toHaveLength(0);
 });

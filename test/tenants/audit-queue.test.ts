@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Principal } from "../../src/auth/principal.ts";
 import { transaction } from "../../src/db/transaction.ts";
@@ -31,23 +32,23 @@ async function locked(whileLocked: () => Promise<void>) {
 }
 
 describe("a row of a call that failed", () => {
-  test("is written when its answer goes out", async () => {
+  test("is waited for by who lists the log", async () => {
     const queue = auditQueue(pool, Date.now, log);
-    await queue.record(event("first"));
-    expect(await stored()).toEqual(["first"]);
+    queue.record(event("first"));
     await queue.settled(principal.tenantId);
+    expect(await stored()).toEqual(["first"]);
     expect(queue.stats()).toEqual({ waiting: 0, lost: 0 });
     await queue.stop();
   });
 
-  test("holds up its answer for some 50 ms at most, and is written later", async () => {
+  test("is written once the database is there again", async () => {
     const queue = auditQueue(pool, Date.now, log);
     await locked(async () => {
-      const clock = ownClock();
-      await Promise.all(Array.from({ length: 500 }, (_, i) => queue.record(event(`slow ${i}`))));
-      expect(clock()).toBeLessThan(500);
+      for (let i = 0; i < 500; i++) queue.record(event(`slow ${i}`));
+      await queue.settled(principal.tenantId);
+      expect(queue.stats().waiting).toBe(500);
     });
-    await queue.settled(principal.tenantId);
+    await expect.poll(() => queue.stats().waiting).toBe(0);
     expect((await stored()).filter((id) => id.startsWith("slow"))).toHaveLength(500);
     await queue.stop();
   });
@@ -55,8 +56,9 @@ describe("a row of a call that failed", () => {
   test("goes to the log whole when it cannot be written before the end", async () => {
     const queue = auditQueue(pool, Date.now, log);
     await locked(async () => {
-      await queue.record(event("under way"));
-      await queue.record(event("left behind"));
+      queue.record(event("under way"));
+      await nextTurn();
+      queue.record(event("left behind"));
       const clock = ownClock();
       await queue.stop();
       expect(clock()).toBeLessThan(2000);
@@ -64,19 +66,16 @@ describe("a row of a call that failed", () => {
     expect(lines.some((line) => line.includes("left behind") && line.includes("not written"))).toBe(true);
   });
 
-  test("that the database does not take goes to the log, and takes none of its tenant's or another's along", async () => {
+  test("that the database does not take goes to the log, and takes none of another tenant's along", async () => {
     const queue = auditQueue(pool, Date.now, log);
     const other = { ...principal, tenantId: (await testTenant(sql)).id };
     await locked(async () => {
-      // Together in one statement, after the first.
-      for (const id of ["before", "good 1", "ba\0d", "good 2"]) void queue.record(event(id));
-      void queue.record({ ...event("neighbour"), principal: other });
-      void queue.record({ ...event("poi\0son"), principal: other });
+      queue.record(event("before"));
+      queue.record({ ...event("poi\0son"), principal: other });
     });
-    await Promise.all([queue.settled(principal.tenantId), queue.settled(other.tenantId)]);
-    expect(await stored()).toEqual(expect.arrayContaining(["before", "good 1", "good 2", "neighbour"]));
-    const lost = lines.filter((line) => line.includes("not written") && line.includes("\\u0000"));
-    expect(lost).toHaveLength(2);
+    await expect.poll(() => queue.stats()).toEqual({ waiting: 0, lost: 1 });
+    expect(await stored()).toContain("before");
+    expect(lines.filter((line) => line.includes("not written") && line.includes("\\u0000"))).toHaveLength(1);
     await queue.stop();
   });
 });
@@ -88,13 +87,12 @@ describe("a tenant with very many rows", () => {
     const lost = () => lines.filter((line) => line.includes("not written") && line.includes(tenantId)).length;
     await locked(async () => {
       for (let i = 0; i < 10_000; i++)
-        void queue.record({ ...event("many"), principal: { ...principal, tenantId, keyId: `${i % 10}` } });
+        queue.record({ ...event("many"), principal: { ...principal, tenantId, keyId: `${i % 10}` } });
       expect(lost()).toBeGreaterThan(1000);
       expect(lost()).toBeLessThan(1200);
-      void queue.record(event("one"));
+      queue.record(event("one"));
     });
-    await queue.settled(principal.tenantId);
-    expect(await stored()).toContain("one");
+    await expect.poll(stored).toContain("one");
     await queue.stop();
   });
 });

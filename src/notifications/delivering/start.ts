@@ -1,9 +1,8 @@
 import type { Config } from "../../config/settings.ts";
 import type { Pool } from "../../db/connect.ts";
 import type { NotifyListener } from "../../db/listen.ts";
-import { everyAsLeader } from "../../jobs/leader.ts";
 import { partitionUpkeep } from "../../jobs/partition-upkeep.ts";
-import { inTurns } from "../../jobs/round-robin.ts";
+import { tenantRounds } from "../../jobs/tenant-rounds.ts";
 import { otherServers } from "../../jobs/wake-ups.ts";
 import { tenantIds } from "../../tenants/tenant.ts";
 import { forgetOldMatches } from "../deciding/match-store.ts";
@@ -30,12 +29,15 @@ export async function startSending(
 
   /** How far the rows of each tenant's matches have been looked through. */
   const looked = new Map<string, Buffer>();
-  const house = { db: pool.system, name: "deliveries.housekeeping", ms: housekeepingMs };
-  const housekeeping = everyAsLeader(house, async (going) =>
-    inTurns(await tenantIds(pool.background), going, keepHouse, (failed) =>
-      log.warn(failed, "notes on deliveries were not deleted"),
-    ),
-  );
+  const housekeeping = tenantRounds({
+    db: pool.system,
+    name: "deliveries.housekeeping",
+    ms: housekeepingMs,
+    tenantIds: () => tenantIds(pool.background),
+    portion: keepHouse,
+    log,
+    failed: "notes on deliveries were not deleted",
+  });
 
   async function keepHouse(tenantId: string): Promise<boolean> {
     const bounds = { nowMs: nowMs(), retentionMs: deliveryRetentionSec * 1000 };
