@@ -1,4 +1,5 @@
-import { invalidField, invalidFields } from "../errors.ts";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
+import { type BrokenRule, invalidField, invalidFields } from "../errors.ts";
 import { codePoints, type LabelPattern, labelPattern } from "./label-pattern.ts";
 
 export type MatcherOperator = "=" | "!=" | "=~" | "!~";
@@ -136,17 +137,17 @@ export const mistakeText = ({ column, reason }: MatcherMistake) => `column ${col
  * @throws code 3 with the column of each mistake
  */
 export function readMatchers(texts: readonly string[], path: string): LabelMatcher[] {
-  const broken: { path: string; rule: string }[] = [];
+  const broken: BrokenRule[] = [];
   const matchers = texts.flatMap((text, i) => {
     const read = readMatcher(text);
     if (!("column" in read)) return [read];
-    broken.push({ path: `${path}[${i}]`, rule: mistakeText(read) });
+    broken.push({ path: `${path}[${i}]`, rule: mistakeText(read), id: FieldRule.CONDITION });
     return [];
   });
   if (broken.length > 0) throw invalidFields(broken);
   // All are asked of one thing in one go.
   if (matchers.reduce((sum, { instructions }) => sum + instructions, 0) > instructionsMax)
-    throw invalidField(path, "the expressions are too complex together");
+    throw invalidField(path, "the expressions are too complex together", FieldRule.SIZE);
   return matchers;
 }
 

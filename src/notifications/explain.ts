@@ -99,7 +99,12 @@ export function explanations(
       const muting = known.rule.muteDuringMaintenance && entityId !== undefined;
       const windows = muting ? await openWindows(db, tenantId, entityId) : [];
       const silence = await silenceOf(db, tenantId, known, matches, nowMs());
-      steps.push(...triggers, ...matchSteps(known, matches), ...windowSteps(known, windows), ...silenceSteps(silence));
+      steps.push(
+        ...triggers,
+        ...matchSteps(known, matches),
+        ...windowSteps(known, windows),
+        ...silenceSteps(silence, known),
+      );
       steps.push(...delaySteps(known, nowMs()), ...repeatSteps(known, nowMs()), ...deliverySteps(known));
       return create(ExplainNotificationResponseSchema, {
         outcome: outcomeOf(known, matches, silence !== undefined),
@@ -216,12 +221,15 @@ async function silenceOf(
   return active.find((each) => each.id === id);
 }
 
-function silenceSteps(silence: Awaited<ReturnType<typeof silenceOf>>): ExplanationStep[] {
+function silenceSteps(silence: Awaited<ReturnType<typeof silenceOf>>, { deliveries }: Case): ExplanationStep[] {
   if (silence === undefined) return [];
   const { id: silenceId, createdBy, clientName, comment, endsMs } = silence;
   const author = createdBy === "" ? clientName : createdBy;
   const untilMs = endsMs === null ? undefined : Number(endsMs);
-  return [step("silence", "stopped", "a silence holds it", { silenceId, author, comment, untilMs })];
+  const waits = deliveries.some(({ status, occasion }) => status === "PENDING" && occasion !== "clear");
+  const more = { silenceId, author, comment, untilMs };
+  if (!waits) return [step("silence", "stopped", "a silence holds it", more)];
+  return [step("silence", "stopped", "a silence holds it: what waits becomes HELD when it would be tried next", more)];
 }
 
 function delaySteps({ match, rule }: Case, nowMs: number): ExplanationStep[] {

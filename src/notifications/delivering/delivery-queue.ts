@@ -258,7 +258,7 @@ export async function settleDeliveries(db: Db, tenantId: string, nowMs: number):
                   select from due_deliveries e
                   where e.tenant_id = ${tenantId} and e.destination_name = l.destination_name and e.subject = l.subject
                     and e.created_ms >= 0 and (e.created_ms, e.id) < (l.created_ms, l.id)
-                    and (e.due_ms <= ${now} or e.tries > 0)))
+                    and (e.due_ms <= ${now} or (e.tries > 0 and e.silence_id is null))))
             then ${now} else (
               select min(l.lease_until_ms) from due_deliveries l
               where l.tenant_id = ${tenantId} and l.destination_name = first.name

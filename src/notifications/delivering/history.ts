@@ -1,7 +1,10 @@
 import type { Config } from "../../config/settings.ts";
+import { uuidArray } from "../../db/batch.ts";
 import type { Sql } from "../../db/connect.ts";
 import type { PartitionedTable } from "../../db/partitions.ts";
+import { transaction } from "../../db/transaction.ts";
 import { forgetOldChains } from "../deciding/chain-counts.ts";
+import { deliveryId } from "../deciding/enqueue.ts";
 import { forgetOldSilences } from "../silences/silences.ts";
 import { forgetOldSummaries, summaryIdOf } from "./summaries.ts";
 
@@ -27,6 +30,33 @@ export function historyPartitions({
 }
 
 const portion = 1000;
+/** The shortest time for which deliveries are kept. */
+const heldMs = 7 * dayMs;
+
+/**
+ * Gives deliveries that a silence has held for a week new ids, whose day the history keeps: by its first id a delivery would find no
+ * partition when it is done. The new time is that of the oldest partition there always is, so that what was decided later for the same
+ * match still comes after it. Returns whether there may be more. May be repeated.
+ */
+export async function renewHeld(sql: Sql, tenantId: string, nowMs: number): Promise<boolean> {
+  return await transaction(sql, async (tx) => {
+    // By the key: an id begins with its time.
+    const old = await tx<{ id: string }[]>`
+      select id from due_deliveries
+      where tenant_id = ${tenantId} and id < ${deliveryId(nowMs - heldMs)} and silence_id is not null
+        and due_ms > ${BigInt(nowMs)} and lease_until_ms <= ${BigInt(nowMs)}
+      order by id limit ${portion} for update skip locked`;
+    const createdMs = nowMs - historyBackMs;
+    const ids = Object.fromEntries(old.map(({ id }) => [id, deliveryId(createdMs)]));
+    if (old.length > 0)
+      await tx`
+        update due_deliveries set id = (by_id ->> id::text)::uuid, created_ms = ${BigInt(createdMs)}
+        from (select ${JSON.stringify(ids)}::jsonb as by_id) as renewed
+        where tenant_id = ${tenantId} and id = any(${uuidArray(old.map(({ id }) => id))}::uuid[])`;
+    return old.length === portion;
+  });
+}
+
 /**
  * Removes what is not needed any more beside the history: counts of more than 24 hours ago, counts of chains that have ended, and, of what
  * was last sent before the time of retention and is over, what destinations keep of subjects and what summaries stood for. Returns whether there may be more. May be repeated.

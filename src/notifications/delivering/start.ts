@@ -7,7 +7,7 @@ import { otherServers } from "../../jobs/wake-ups.ts";
 import { tenantIds } from "../../tenants/tenant.ts";
 import { forgetOldMatches } from "../deciding/match-store.ts";
 import { type Dispatcher, type DispatcherOptions, dispatcher } from "./dispatcher.ts";
-import { deleteOldNotes, historyPartitions } from "./history.ts";
+import { deleteOldNotes, historyPartitions, renewHeld } from "./history.ts";
 
 const channel = "belfry_deliveries";
 
@@ -41,6 +41,7 @@ export async function startSending(
 
   async function keepHouse(tenantId: string): Promise<boolean> {
     const bounds = { nowMs: nowMs(), retentionMs: deliveryRetentionSec * 1000 };
+    if (await renewHeld(pool.background, tenantId, bounds.nowMs)) return true;
     if (await deleteOldNotes(pool.background, tenantId, bounds)) return true;
     const beforeMs = bounds.nowMs - bounds.retentionMs;
     const last = await forgetOldMatches(pool.background, tenantId, looked.get(tenantId) ?? Buffer.alloc(0), beforeMs);

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { desc, sql } from "drizzle-orm";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { type Silence, Silence_State, SilenceSchema } from "#gen/belfry/notifications/v1/silence_pb.ts";
 import {
   CreateSilenceResponseSchema,
@@ -71,6 +72,7 @@ function wantedOf(sent: Silence): WantedSilence {
     throw invalidField(
       `${at}endsAt`,
       untilResolved ? "must be left out beside untilResolved" : "is required, or untilResolved",
+      untilResolved ? FieldRule.EXCLUDED : FieldRule.REQUIRED,
     );
   return {
     matchers: sent.matchers,

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { and, eq, gt, lte, or, sql } from "drizzle-orm";
+import { ErrorReason, FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { matcherText, readMatchers } from "../../clause/label-matcher.ts";
 import { type QuotaBounds, tooLarge } from "../../db/admission-quota.ts";
 import { textArray } from "../../db/batch.ts";
@@ -47,20 +48,20 @@ export function stateOf({ startsMs, endsMs }: Pick<StoredSilence, "startsMs" | "
 /** The matchers of a silence, read. @param path their place in the request, for errors @throws code 3 */
 export function readSilenceMatchers(texts: readonly string[], path: string) {
   const matchers = readMatchers(texts, path);
-  if (matchers.length === 0) throw invalidField(path, "must hold at least one matcher");
+  if (matchers.length === 0) throw invalidField(path, "must hold at least one matcher", FieldRule.REQUIRED);
   // Else it would match what has none of its labels, and so nearly everything.
   if (matchers.every((matcher) => matcher.matches("")))
-    throw invalidField(path, "must hold at least one matcher that does not match the empty text");
+    throw invalidField(path, "must hold at least one matcher that does not match the empty text", FieldRule.CONDITION);
   return matchers;
 }
 
 /** Checks what the proto cannot express. `at` names the silence in the request, for errors. */
 function checkWanted(wanted: WantedSilence, nowMs: number, at: string) {
   const matchers = readSilenceMatchers(wanted.matchers, `${at}matchers`);
-  if (wanted.comment === "") throw invalidField(`${at}comment`, "is required");
+  if (wanted.comment === "") throw invalidField(`${at}comment`, "is required", FieldRule.REQUIRED);
   const { endsMs, startsMs } = wanted;
   if (endsMs !== undefined && endsMs <= Math.max(nowMs, startsMs ?? 0))
-    throw invalidField(`${at}endsAt`, "must be after startsAt, and after now");
+    throw invalidField(`${at}endsAt`, "must be after startsAt, and after now", FieldRule.RANGE);
   const canonical = matchers.map(matcherText);
   return {
     matchers: [...wanted.matchers],
@@ -251,7 +252,13 @@ async function checkScope(
     names.flatMap((name, i) =>
       there.includes(name)
         ? []
-        : [{ path: `${at}${path}[${i}]`, rule: `there is no ${kind} named ${JSON.stringify(name)}` }],
+        : [
+            {
+              path: `${at}${path}[${i}]`,
+              rule: `there is no ${kind} named ${JSON.stringify(name)}`,
+              id: FieldRule.UNKNOWN_NAME,
+            },
+          ],
     );
   const broken = [
     ...missing(ruleNames, [...known.rules, ...before.ruleNames], "rule", "ruleNames"),
@@ -271,7 +278,11 @@ async function checkBounds(tx: Db, tenantId: string, nowMs: number, bounds: Quot
     select count(*)::int4 as count, coalesce(sum(pg_column_size(matchers) + pg_column_size(parts)), 0)::float8 as bytes
     from silences where tenant_id = ${tenantId} and (ends_ms is null or ends_ms > ${BigInt(nowMs)})`;
   if (held.count > silencesMax)
-    throw exhausted(`the tenant has ${silencesMax} silences that have not expired already; end one first`);
+    throw exhausted(
+      `the tenant has ${silencesMax} silences that have not expired already; end one first`,
+      undefined,
+      ErrorReason.QUOTA_REACHED,
+    );
   if (held.bytes > bounds.resourceBytesMax) throw tooLarge("silences", held.bytes, bounds);
 }
 

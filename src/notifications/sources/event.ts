@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type TriggerClause, TriggerClauseSchema } from "#gen/belfry/clause/v1/trigger_clause_pb.ts";
+import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { EventSource, TriggerQuery } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { foldedRow } from "../../clause/folded-row.ts";
 import { readMatchers } from "../../clause/label-matcher.ts";
@@ -26,9 +27,11 @@ function clauseOf(query: TriggerQuery | undefined): TriggerClause | undefined {
 export const event: TriggerSource<EventSource> = {
   check({ query }, at) {
     const { clause, matchers = [] } = query ?? {};
-    if (matchers.length === 0 && clause === undefined) throw invalidField(`${at}.query.clause`, "is required");
+    if (matchers.length === 0 && clause === undefined)
+      throw invalidField(`${at}.query.clause`, "is required", FieldRule.REQUIRED);
     if (matchers.length === 0) return void checkTrigger(clause, `${at}.query.clause`, events);
-    if (clause !== undefined) throw invalidField(`${at}.query.matchers`, "must be left out beside clause");
+    if (clause !== undefined)
+      throw invalidField(`${at}.query.matchers`, "must be left out beside clause", FieldRule.EXCLUDED);
     readMatchers(matchers, `${at}.query.matchers`);
   },
 

@@ -1,7 +1,7 @@
 import { DiagLogLevel, diag } from "@opentelemetry/api";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { testServer } from "../../support/server.ts";
 import { testTenant } from "../../support/tenant.ts";
 
@@ -9,9 +9,11 @@ const server = await testServer();
 const { headers } = await testTenant(server.database.sql);
 
 test("an SDK that is set up by the variables of docs/opentelemetry.md logs how to stop sending traces", async () => {
-  vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", server.url);
-  vi.stubEnv("OTEL_EXPORTER_OTLP_HEADERS", `authorization=Bearer ${headers["service-api-key"]}`);
-  vi.stubEnv("OTEL_BSP_SCHEDULE_DELAY", "10");
+  Object.assign(process.env, {
+    OTEL_EXPORTER_OTLP_ENDPOINT: server.url,
+    OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer ${headers["service-api-key"]}`,
+    OTEL_BSP_SCHEDULE_DELAY: "10",
+  });
   const lines: string[] = [];
   const keep = (line: string) => lines.push(line);
   diag.setLogger({ error: keep, warn: keep, info: keep, debug: keep, verbose: keep }, DiagLogLevel.WARN);

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { renewHeld } from "../../../src/notifications/delivering/history.ts";
 import { silencePlace } from "./place.ts";
 
 const closed = { status: "STATUS_CLOSED" };
@@ -15,6 +16,27 @@ test("a first notification is held, and sent once when the silence ends by itsel
   expect(arrived()).toEqual([]);
   await until("first SENT");
   expect(arrived()).toHaveLength(1);
+});
+
+test("what is held for longer than deliveries are kept is sent and recorded when the silence ends", async () => {
+  const { rule, silence, report, until, arrived, ok, server, tenant } = await silencePlace();
+  const { sql } = server.database;
+  await rule("r");
+  const { id } = await silence();
+  await report("disk");
+  const [held] = await until("first HELD");
+  // As a match and a delivery of 40 days ago, whose day the history no longer has.
+  const createdMs = Date.now() - 40 * 86_400_000;
+  const time = createdMs.toString(16).padStart(12, "0");
+  const old = `${time.slice(0, 8)}-${time.slice(8)}${String(held?.id).slice(13)}`;
+  await sql`
+    update due_deliveries set id = ${old}, created_ms = ${createdMs} where tenant_id = ${tenant.id} and id = ${String(held?.id)}`;
+  await sql`update rule_matches set matched_ms = ${createdMs} where tenant_id = ${tenant.id}`;
+  expect(await renewHeld(sql, tenant.id, Date.now())).toBe(false);
+  await ok("POST", `/v1/notification/silences/${id}:expire`, {});
+  const [sent] = await until("first SENT");
+  expect(arrived()).toHaveLength(1);
+  expect(await ok("GET", `/v1/notification/deliveries/${sent?.id}`)).toMatchObject({ delivery: { status: "SENT" } });
 });
 
 test("what is held is sent as it is then, when the silence is ended early", async () => {
@@ -99,7 +121,7 @@ test("several silences hold until the last of them ends, and only in their scope
 });
 
 test("what waits for another try when a silence begins is held by it", async () => {
-  const { rule, silence, report, until, arrived, receiver, ok, server, tenant } = await silencePlace();
+  const { rule, silence, report, until, arrived, receiver, ok, server, tenant, deliveries } = await silencePlace();
   await rule("r");
   receiver.answer((_request, response) => response.writeHead(503).end());
   await report("disk");
@@ -108,6 +130,16 @@ test("what waits for another try when a silence begins is held by it", async () 
   const waits = () => server.database.sql`select from due_deliveries where tenant_id = ${tenant.id} and tries > 0`;
   while ((await waits()).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
   receiver.answer((_request, response) => response.writeHead(200).end());
+  const [waiting] = await deliveries("?status=PENDING");
+  const { outcome, steps } = await ok("POST", "/v1/notification/rules/r:explain", { subject: waiting?.subject });
+  expect(outcome).toBe("SILENCED");
+  expect(steps).toContainEqual(
+    expect.objectContaining({
+      step: "silence",
+      silenceId: id,
+      reason: "a silence holds it: what waits becomes HELD when it would be tried next",
+    }),
+  );
   await server.database.sql`update due_deliveries set due_ms = 0 where tenant_id = ${tenant.id}`;
   await server.database.sql`update due_work set due_ms = 0 where tenant_id = ${tenant.id}`;
   await until("first HELD");

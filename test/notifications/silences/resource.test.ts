@@ -76,19 +76,25 @@ test("a change keeps the identifier where the silence stays the same one, and a 
 });
 
 test.each([
-  [{ matchers: [] }, "matchers"],
-  [{ matchers: ['a=""', "b!=x"] }, "matchers: must hold at least one matcher that does not match the empty text"],
-  [{ matchers: ["a=b", "a b"] }, "matchers[1]: column 3: =, !=, =~ or !~ follows the name"],
-  [{ comment: "" }, "comment: is required"],
-  [{ comment: "x".repeat(1025) }, "comment"],
-  [{ endsAt: "1" }, "endsAt: must be after startsAt, and after now"],
-  [{ endsAt: undefined }, "endsAt: is required, or untilResolved"],
-  [{ ruleNames: ["none"] }, 'ruleNames[0]: there is no rule named "none"'],
-  [{ destinationNames: ["none"] }, 'destinationNames[0]: there is no destination named "none"'],
-])("%j is refused with its place", async (more, message) => {
+  [{ matchers: [] }, "REQUIRED", "matchers"],
+  [
+    { matchers: ['a=""', "b!=x"] },
+    "CONDITION",
+    "matchers: must hold at least one matcher that does not match the empty text",
+  ],
+  [{ matchers: ["a=b", "a b"] }, "CONDITION", "matchers[1]: column 3: =, !=, =~ or !~ follows the name"],
+  [{ comment: "" }, "REQUIRED", "comment: is required"],
+  [{ comment: "x".repeat(1025) }, "STRING_MAX_LEN", "comment"],
+  [{ endsAt: "1" }, "RANGE", "endsAt: must be after startsAt, and after now"],
+  [{ endsAt: undefined }, "REQUIRED", "endsAt: is required, or untilResolved"],
+  [{ untilResolved: true }, "EXCLUDED", "endsAt: must be left out beside untilResolved"],
+  [{ ruleNames: ["none"] }, "UNKNOWN_NAME", 'ruleNames[0]: there is no rule named "none"'],
+  [{ destinationNames: ["none"] }, "UNKNOWN_NAME", 'destinationNames[0]: there is no destination named "none"'],
+])("%j is refused with its place and the rule it breaks: %s", async (more, rule, message) => {
   const { call, inMs } = await silencePlace();
   const answer = await call("POST", path, { matchers: ["a=b"], endsAt: inMs(1000), comment: "c", ...more });
   expect(answer).toMatchObject({ status: 400, body: { code: 3, message: expect.stringContaining(message) } });
+  expect(answer.body.details[0].fieldViolations).toMatchObject([{ reason: `FIELD_RULE_${rule}` }]);
 });
 
 test("one negative matcher of the empty text is enough", async () => {
