@@ -6,6 +6,8 @@ import { clientOf, type Failure, failureOf } from "../data/calls.ts";
 import { may } from "../data/session.ts";
 import { Problem } from "../ui/problem.tsx";
 import { Time } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
+import deliveriesLook from "./deliveries.module.css";
 
 const deliveries = clientOf(DeliveryService);
 
@@ -22,7 +24,7 @@ export const statusWords: Readonly<Record<number, { word: string; sign: string; 
 export function DeliveryState({ status }: { status: DeliveryStatus }) {
   const { word, sign, tone } = statusWords[status] ?? { word: String(status), sign: "", tone: "" };
   return (
-    <span class={`state ${tone}`}>
+    <span class={ui.state} data-tone={tone}>
       <span aria-hidden="true">{sign}</span> {word}
     </span>
   );
@@ -58,21 +60,21 @@ export function DeliveryCard({
     }
   };
   return (
-    <article class="delivery">
-      <p class="delivery-head">
+    <article class={deliveriesLook.delivery}>
+      <p class={deliveriesLook.deliveryHead}>
         <DeliveryState status={delivery.status} />
         <strong>{delivery.destination}</strong>
-        <span class="quiet">
+        <span class={ui.quiet}>
           {occasions[delivery.occasion] ?? delivery.occasion} by rule {delivery.rule}, trigger {delivery.trigger}
         </span>
-        <span class="push">
+        <span class={ui.push}>
           <Time at={delivery.createTime} short />
         </span>
       </p>
       {subject && <Subject delivery={delivery} />}
-      {delivery.error && <p class="answer">{delivery.error}</p>}
+      {delivery.error && <p class={ui.answer}>{delivery.error}</p>}
       {delivery.nextTryTime && (
-        <p class="hint">
+        <p class={ui.hint}>
           Next attempt <Time at={delivery.nextTryTime} />
         </p>
       )}
@@ -81,10 +83,10 @@ export function DeliveryCard({
           <summary>
             {delivery.attempts} {delivery.attempts === 1 ? "attempt" : "attempts"}
           </summary>
-          <ol class="tries">
+          <ol class={deliveriesLook.tries}>
             {delivery.tries.map(({ time, reason, answer }) => (
               <li key={`${time ? timestampMs(time) : ""} ${reason}`}>
-                <Time at={time} /> <strong>{reason}</strong> <span class="answer">{answer}</span>
+                <Time at={time} /> <strong>{reason}</strong> <span class={ui.answer}>{answer}</span>
               </li>
             ))}
           </ol>

@@ -7,6 +7,8 @@ import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { Problem } from "../ui/problem.tsx";
 import { Time } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
+import deliveriesLook from "./deliveries.module.css";
 
 const deliveries = clientOf(DeliveryService);
 
@@ -35,18 +37,18 @@ export function Explanation({ rule, about }: { rule: string; about: About }) {
   const answer = useAnswer((signal) => deliveries.explainNotification({ name: rule, about }, { signal }));
   const { value, loading, failure, again } = answer.value;
   return (
-    <div class="explanation" aria-live="polite" aria-busy={loading}>
+    <div class={deliveriesLook.explanation} aria-live="polite" aria-busy={loading}>
       <Problem failure={failure} again={again} />
       {value && (
         <>
-          <p class="outcome">{outcomes[value.outcome]}</p>
-          <ol class="steps">
+          <p class={deliveriesLook.outcome}>{outcomes[value.outcome]}</p>
+          <ol class={ui.steps}>
             {value.steps.map((step, at) => {
               const { sign, tone } = signs[step.result] ?? { sign: "·", tone: "" };
               return (
                 <li key={`${at} ${step.step}`}>
                   <p>
-                    <span class={`state ${tone}`}>
+                    <span class={ui.state} data-tone={tone}>
                       <span aria-hidden="true">{sign}</span> {step.step}
                     </span>{" "}
                     {step.result}
@@ -64,7 +66,7 @@ export function Explanation({ rule, about }: { rule: string; about: About }) {
                     </p>
                   )}
                   {(step.time || step.untilTime) && (
-                    <p class="hint">
+                    <p class={ui.hint}>
                       {step.time && <Time at={step.time} />}
                       {step.untilTime && (
                         <>

@@ -4,6 +4,8 @@ import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { DeliveryCard } from "../deliveries/card.tsx";
 import { Problem } from "../ui/problem.tsx";
+import ui from "../ui/ui.module.css";
+import occurrenceLook from "./occurrence.module.css";
 
 const deliveries = clientOf(DeliveryService);
 
@@ -13,11 +15,11 @@ export function OccurrenceDeliveries({ occurrence }: { occurrence: Occurrence })
   const answer = useAnswer((signal) => deliveries.listDeliveries({ eventId, pageSize: 50 }, { signal }), occurrence);
   const { value, failure, again } = answer.value;
   return (
-    <section class="card" aria-labelledby="sent">
+    <section class={ui.card} aria-labelledby="sent">
       <h2 id="sent">Deliveries</h2>
       <Problem failure={failure} again={again} />
-      {value?.deliveries.length === 0 && <p class="quiet">Nothing was sent for it. The section below says why.</p>}
-      <ul class="cards">
+      {value?.deliveries.length === 0 && <p class={ui.quiet}>Nothing was sent for it. The section below says why.</p>}
+      <ul class={occurrenceLook.cards}>
         {value?.deliveries.map((delivery) => (
           <li key={delivery.id}>
             <DeliveryCard delivery={delivery} changed={again} />

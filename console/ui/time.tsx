@@ -1,6 +1,7 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { computed, signal } from "@preact/signals";
 import { zone } from "../data/preferences.ts";
+import ui from "./ui.module.css";
 
 /** The present, which moves every ten seconds while the page is in sight. */
 export const nowMs = signal(Date.now());
@@ -64,7 +65,7 @@ export function durationText(ms: number): string {
 
 /** A moment: absolute, with how long ago it was. `short` shows the latter alone and keeps the former for the pointer. */
 export function Time({ at, short }: { at: bigint | number | Timestamp | undefined; short?: boolean }) {
-  if (at === undefined) return <span class="quiet">–</span>;
+  if (at === undefined) return <span class={ui.quiet}>–</span>;
   const ms = typeof at === "object" ? timestampMs(at) : Number(at);
   if (Number.isNaN(new Date(ms).getTime())) return <span>{String(ms)}</span>;
   const iso = new Date(ms).toISOString();
@@ -77,7 +78,7 @@ export function Time({ at, short }: { at: bigint | number | Timestamp | undefine
   }
   return (
     <time dateTime={iso} title={withZone.value.format(ms)}>
-      {timeText(ms)} <span class="quiet">{agoText(ms)}</span>
+      {timeText(ms)} <span class={ui.quiet}>{agoText(ms)}</span>
     </time>
   );
 }
