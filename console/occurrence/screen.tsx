@@ -95,7 +95,7 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
                 <>
                   <dt>Expires</dt>
                   <dd>
-                    <Time at={occurrence.expiresAt} />
+                    <Time at={occurrence.expiresAt} due />
                   </dd>
                 </>
               )}

@@ -146,7 +146,7 @@ function Fate({ row: { time, fate }, window }: { row: Muted; window: string }) {
       {fate.window !== "" && fate.window !== window && ` (the window "${fate.window}")`}
       {fate.until && (
         <>
-          , until <Time at={fate.until} />
+          , until <Time at={fate.until} due />
         </>
       )}
     </>
