@@ -14,10 +14,21 @@ const order = importOrder.map((name, index) => {
   };
 });
 
+/** The console's folders that others build on: each imports those before it alone, and no screen. */
+const consoleFolders = ["data", "ui", "form", "clause"];
+const consoleOrder = consoleFolders.map((name, index) => ({
+  name: `console-order-${name}`,
+  comment: `console/${name} may import ${consoleFolders.slice(0, index).join(", ") || "nothing of the console"}`,
+  severity: "error",
+  from: { path: `^console/${name}/` },
+  to: { path: "^console/", pathNot: consoleFolders.slice(0, index + 1).map((each) => `^console/${each}/`) },
+}));
+
 /** @type {import("dependency-cruiser").IConfiguration} */
 export default {
   forbidden: [
     ...order,
+    ...consoleOrder,
     {
       name: "tables-are-private",
       comment: "tables.ts is imported inside its own folder, and by a tables.ts to its right for a foreign key",
@@ -36,7 +47,7 @@ export default {
       name: "no-cycle",
       comment: "two files of a folder that need each other to run are one file, or need a third",
       severity: "error",
-      from: { path: "^(src|scripts|test|bench)/" },
+      from: { path: "^(src|scripts|test|bench|console)/" },
       to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } },
     },
     {
@@ -68,7 +79,7 @@ export default {
     enhancedResolveOptions: {
       exportsFields: ["exports"],
       conditionNames: ["import", "node", "default", "types"],
-      extensions: [".ts", ".js", ".mjs", ".json"],
+      extensions: [".ts", ".tsx", ".js", ".mjs", ".json"],
     },
   },
 };

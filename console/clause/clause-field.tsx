@@ -1,7 +1,9 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId } from "preact/hooks";
+import formLook from "../form/form.module.css";
 import type { Form } from "../form/form.ts";
+import clauseLook from "./clause.module.css";
 import { type ClauseErrors, Conditions, useDraft } from "./conditions.tsx";
 import { clauseOfDraft, type Language } from "./draft.ts";
 import type { FieldsOf } from "./fields.ts";
@@ -33,16 +35,16 @@ export function ClauseField<F extends DescMessage, S extends DescMessage>(props:
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset would be drawn as a group of conditions
     <div
-      class="field clause-field"
+      class={`${formLook.field} ${clauseLook.clauseField}`}
       role="group"
       aria-labelledby={id}
       aria-describedby={help === undefined ? undefined : `${id}-help`}
     >
-      <span class="label" id={id}>
+      <span class={clauseLook.label} id={id}>
         {label}
       </span>
       {help !== undefined && (
-        <p class="help" id={`${id}-help`}>
+        <p class={formLook.help} id={`${id}-help`}>
           {help}
         </p>
       )}

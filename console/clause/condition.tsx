@@ -1,4 +1,6 @@
 import { useId } from "preact/hooks";
+import ui from "../ui/ui.module.css";
+import clauseLook from "./clause.module.css";
 import { type Comparison, type Condition, comparisons, type ValueKind, withoutValue } from "./draft.ts";
 import { fixedKind, fixedValues, valueName } from "./fields.ts";
 
@@ -32,9 +34,9 @@ export function ConditionRow({ condition, error, has, fields, placeholder, chang
     change({ ...condition, field: name, valueKind: nextKind, operation: fits ? operation : "equals", value });
   };
   return (
-    <div class={error ? "condition wrong" : "condition"}>
+    <div class={error ? `${clauseLook.condition} ${clauseLook.faulty}` : clauseLook.condition} data-condition>
       <input
-        class="condition-field"
+        class={clauseLook.conditionField}
         aria-label="Field"
         list={fields}
         value={field}
@@ -81,11 +83,11 @@ export function ConditionRow({ condition, error, has, fields, placeholder, chang
           <option value="boolean">yes or no</option>
         </select>
       )}
-      <button type="button" class="plain" onClick={remove} aria-label="Remove the condition">
+      <button type="button" class={ui.plain} onClick={remove} aria-label="Remove the condition">
         ×
       </button>
       {error && (
-        <p class="field-error" id={id} role="alert">
+        <p class={ui.fieldError} id={id} role="alert">
           {error}
         </p>
       )}

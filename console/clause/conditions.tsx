@@ -2,6 +2,7 @@ import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { toJsonString } from "@bufbuild/protobuf";
 import { type Signal, useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
+import ui from "../ui/ui.module.css";
 import { clauseOfDraft, draftOf, type Group, type Language, newGroup, type Places } from "./draft.ts";
 import { type FieldsOf, knownFields } from "./fields.ts";
 import { GroupEditor } from "./group.tsx";
@@ -61,7 +62,7 @@ export function Conditions<S extends DescMessage>({ language, of, draft, errors,
         change={(group) => change(withARow(group))}
       />
       {elsewhere.map((each) => (
-        <p key={each} class="field-error" role="alert">
+        <p key={each} class={ui.fieldError} role="alert">
           {each}
         </p>
       ))}

@@ -1,5 +1,7 @@
 import { toJsonString } from "@bufbuild/protobuf";
 import { type Clause, ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
+import ui from "../ui/ui.module.css";
+import clauseLook from "./clause.module.css";
 import { type ClauseErrors, Conditions, useDraft, withARow } from "./conditions.tsx";
 import { clauseOfDraft, draftOf } from "./draft.ts";
 import { searchClauses } from "./search-clause.ts";
@@ -22,7 +24,7 @@ export function ClauseEditor({ clause, of, errors = [], apply }: EditorProps) {
   };
   return (
     <form
-      class="clause"
+      class={clauseLook.clause}
       aria-label="Conditions"
       onSubmit={(event) => {
         event.preventDefault();
@@ -38,8 +40,8 @@ export function ClauseEditor({ clause, of, errors = [], apply }: EditorProps) {
           draft.value = group;
         }}
       />
-      <div class="buttons">
-        <button type="submit" class="primary">
+      <div class={ui.buttons}>
+        <button type="submit" class={ui.primary}>
           Apply
         </button>
         {clause && (
@@ -54,7 +56,7 @@ export function ClauseEditor({ clause, of, errors = [], apply }: EditorProps) {
           </button>
         )}
         {now && (
-          <details class="as-json">
+          <details class={clauseLook.asJson}>
             <summary>For the API</summary>
             <pre>{JSON.stringify(JSON.parse(toJsonString(ClauseSchema, now)), null, 2)}</pre>
           </details>

@@ -1,5 +1,7 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { useEffect, useId, useRef } from "preact/hooks";
+import ui from "../ui/ui.module.css";
+import clauseLook from "./clause.module.css";
 import { ConditionRow } from "./condition.tsx";
 import { type Draft, type Group, type Language, newCondition, newGroup, type Other, unreadable } from "./draft.ts";
 
@@ -23,7 +25,7 @@ export function GroupEditor<S extends DescMessage>(props: GroupProps<S>) {
   const replace = (id: number, part: Draft) => put(group.parts.map((each) => (each.id === id ? part : each)));
   const drop = (id: number) => put(group.parts.filter((each) => each.id !== id));
   return (
-    <fieldset class={remove ? "group inner" : "group"}>
+    <fieldset class={remove ? `${clauseLook.group} ${clauseLook.inner}` : clauseLook.group}>
       <legend>
         <select
           aria-label="How the conditions combine"
@@ -35,7 +37,7 @@ export function GroupEditor<S extends DescMessage>(props: GroupProps<S>) {
           <option value="none">None of these holds</option>
         </select>
         {remove && (
-          <button type="button" class="plain" onClick={remove} aria-label="Remove the group">
+          <button type="button" class={ui.plain} onClick={remove} aria-label="Remove the group">
             ×
           </button>
         )}
@@ -60,11 +62,11 @@ export function GroupEditor<S extends DescMessage>(props: GroupProps<S>) {
           />
         );
       })}
-      <div class="buttons">
-        <button type="button" class="plain" onClick={() => put([...group.parts, newCondition()])}>
+      <div class={ui.buttons}>
+        <button type="button" class={ui.plain} onClick={() => put([...group.parts, newCondition()])}>
           + Condition
         </button>
-        <button type="button" class="plain" onClick={() => put([...group.parts, newGroup(undefined, "any")])}>
+        <button type="button" class={ui.plain} onClick={() => put([...group.parts, newGroup(undefined, "any")])}>
           + Group
         </button>
       </div>
@@ -88,10 +90,10 @@ function JsonRow<S extends DescMessage>({ part, language, error, change, remove 
   useEffect(() => element.current?.setCustomValidity(problem === undefined ? "" : `The JSON ${problem}`), [problem]);
   const shown = problem ?? error;
   return (
-    <div class={shown ? "condition wrong" : "condition"}>
+    <div class={shown ? `${clauseLook.condition} ${clauseLook.faulty}` : clauseLook.condition} data-condition>
       <textarea
         ref={element}
-        class="condition-json"
+        class={clauseLook.conditionJson}
         aria-label="Condition as JSON"
         rows={Math.min(16, part.text.split("\n").length)}
         spellcheck={false}
@@ -103,11 +105,11 @@ function JsonRow<S extends DescMessage>({ part, language, error, change, remove 
           change({ ...part, text, json: unreadable(language, text) === undefined ? text : part.json });
         }}
       />
-      <button type="button" class="plain" aria-label="Remove the condition" onClick={remove}>
+      <button type="button" class={ui.plain} aria-label="Remove the condition" onClick={remove}>
         ×
       </button>
       {shown && (
-        <p class="field-error" id={id} role="alert">
+        <p class={ui.fieldError} id={id} role="alert">
           {shown}
         </p>
       )}

@@ -1,6 +1,6 @@
 import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { type Failure, failureOf, isCancelled, serverAway } from "./calls.ts";
+import { type Failure, failureOfReading, isCancelled, serverAway } from "./calls.ts";
 
 /** The answer to a question that a screen asks, as it stands. The last answer stays in sight while the next is awaited. */
 export interface Answer<T> {
@@ -41,7 +41,7 @@ export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, of?: unkn
       },
       (error) => {
         if (ended.signal.aborted || isCancelled(error)) return;
-        state.value = { ...(value !== undefined && { value }), loading: false, failure: failureOf(error) };
+        state.value = { ...(value !== undefined && { value }), loading: false, failure: failureOfReading(error) };
       },
     );
     return () => ended.abort();

@@ -98,9 +98,19 @@ export interface Failure {
   readonly fields: readonly { field: string; description: string }[];
 }
 
+/** What a failed question says: it is asked again by itself when the server is back. */
+export function failureOfReading(error: unknown): Failure {
+  if (isAway(error)) return { message: "The server does not answer. The page tries again by itself.", fields: [] };
+  return failureOf(error);
+}
+
+/** What a failed change says: nothing repeats it. */
 export function failureOf(error: unknown): Failure {
   const failure = ConnectError.from(error);
-  if (isAway(error)) return { message: "The server does not answer. The page tries again by itself.", fields: [] };
+  if (isAway(error)) {
+    const message = "The server did not answer, so this may not have been done. Try it again once the server is back.";
+    return { message, fields: [] };
+  }
   const fields = failure.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
   return { message: failure.rawMessage, fields: fields.map(({ field, description }) => ({ field, description })) };
 }

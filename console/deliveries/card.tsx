@@ -1,13 +1,19 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import { type Delivery, DeliveryService, DeliveryStatus } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import { BreakerState } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { linkTo } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
 import { clientOf, type Failure, failureOf } from "../data/calls.ts";
 import { may } from "../data/session.ts";
 import { Problem } from "../ui/problem.tsx";
-import { Time } from "../ui/time.tsx";
+import { nowMs, Time } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
+import deliveriesLook from "./deliveries.module.css";
 
 const deliveries = clientOf(DeliveryService);
+const destinations = clientOf(DestinationService);
 
 export const statusWords: Readonly<Record<number, { word: string; sign: string; tone: string }>> = {
   [DeliveryStatus.DELIVERY_STATUS_UNSPECIFIED]: { word: "Any", sign: "", tone: "" },
@@ -22,7 +28,7 @@ export const statusWords: Readonly<Record<number, { word: string; sign: string; 
 export function DeliveryState({ status }: { status: DeliveryStatus }) {
   const { word, sign, tone } = statusWords[status] ?? { word: String(status), sign: "", tone: "" };
   return (
-    <span class={`state ${tone}`}>
+    <span class={ui.state} data-tone={tone}>
       <span aria-hidden="true">{sign}</span> {word}
     </span>
   );
@@ -58,33 +64,29 @@ export function DeliveryCard({
     }
   };
   return (
-    <article class="delivery">
-      <p class="delivery-head">
+    <article class={deliveriesLook.delivery}>
+      <p class={deliveriesLook.deliveryHead}>
         <DeliveryState status={delivery.status} />
         <strong>{delivery.destination}</strong>
-        <span class="quiet">
+        <span class={ui.quiet}>
           {occasions[delivery.occasion] ?? delivery.occasion} by rule {delivery.rule}, trigger {delivery.trigger}
         </span>
-        <span class="push">
+        <span class={ui.push}>
           <Time at={delivery.createTime} short />
         </span>
       </p>
       {subject && <Subject delivery={delivery} />}
-      {delivery.error && <p class="answer">{delivery.error}</p>}
-      {delivery.nextTryTime && (
-        <p class="hint">
-          Next attempt <Time at={delivery.nextTryTime} />
-        </p>
-      )}
+      {delivery.error && <p class={ui.answer}>{delivery.error}</p>}
+      {delivery.nextTryTime && <NextAttempt destination={delivery.destination} at={delivery.nextTryTime} />}
       {delivery.tries.length > 0 && (
         <details open={delivery.status === DeliveryStatus.FAILED}>
           <summary>
             {delivery.attempts} {delivery.attempts === 1 ? "attempt" : "attempts"}
           </summary>
-          <ol class="tries">
+          <ol class={deliveriesLook.tries}>
             {delivery.tries.map(({ time, reason, answer }) => (
               <li key={`${time ? timestampMs(time) : ""} ${reason}`}>
-                <Time at={time} /> <strong>{reason}</strong> <span class="answer">{answer}</span>
+                <Time at={time} /> <strong>{reason}</strong> <span class={ui.answer}>{answer}</span>
               </li>
             ))}
           </ol>
@@ -97,6 +99,34 @@ export function DeliveryCard({
       )}
       <Problem failure={failure.value} />
     </article>
+  );
+}
+
+/** Says when the next attempt is due, and what holds it back beyond that. */
+function NextAttempt({ destination, at }: { destination: string; at: Timestamp }) {
+  const answer = useAnswer((signal) => {
+    // As long as it waits it is asked again.
+    nowMs.value;
+    return destinations.getDestination({ name: destination }, { signal });
+  });
+  const known = answer.value.value?.destination;
+  const overdue = timestampMs(at) < nowMs.value;
+  if (known?.breakerState !== BreakerState.OPEN) {
+    return (
+      <p class={ui.hint}>
+        {overdue ? "Waits for its turn since " : "Next attempt "}
+        <Time at={at} due />
+      </p>
+    );
+  }
+  return (
+    <p>
+      <span class={ui.state} data-tone="critical">
+        <span aria-hidden="true">▲</span> Held back
+      </span>{" "}
+      because the destination <a href={linkTo(["rules", "destinations", destination])}>{destination}</a> is paused: it
+      failed again and again. What waits is sent when it answers.
+    </p>
   );
 }
 

@@ -1,5 +1,6 @@
 import {
   DeliveryService,
+  DeliveryStatus,
   ExplainNotificationResponse_Outcome as Outcome,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { linkTo } from "../data/address.ts";
@@ -7,6 +8,9 @@ import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { Problem } from "../ui/problem.tsx";
 import { Time } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
+import { statusWords } from "./card.tsx";
+import deliveriesLook from "./deliveries.module.css";
 
 const deliveries = clientOf(DeliveryService);
 
@@ -22,11 +26,18 @@ const outcomes: Readonly<Record<Outcome, string>> = {
   [Outcome.RULE_DISABLED]: "The rule is disabled, or names no destination.",
 };
 
-const signs: Readonly<Record<string, { sign: string; tone: string }>> = {
-  passed: { sign: "✓", tone: "good" },
-  stopped: { sign: "■", tone: "critical" },
-  waiting: { sign: "○", tone: "info" },
-};
+/** How the result of a step is called and drawn: red where something is wrong, as when a delivery failed; a rule that stops is in order. */
+function resultWords(result: string) {
+  const words = {
+    passed: ["passed", "✓", "good"],
+    stopped: ["stopped", "–", "quiet"],
+    waiting: ["waiting", "○", "info"],
+  };
+  const [word, sign, tone] = words[result as keyof typeof words] ?? [];
+  if (word !== undefined) return { word, sign, tone };
+  const delivered = statusWords[DeliveryStatus[result as keyof typeof DeliveryStatus]];
+  return delivered === undefined ? { word: result, sign: "·" } : { ...delivered, word: delivered.word.toLowerCase() };
+}
 
 type About = { case: "occurrenceId" | "subject"; value: string };
 
@@ -35,21 +46,20 @@ export function Explanation({ rule, about }: { rule: string; about: About }) {
   const answer = useAnswer((signal) => deliveries.explainNotification({ name: rule, about }, { signal }));
   const { value, loading, failure, again } = answer.value;
   return (
-    <div class="explanation" aria-live="polite" aria-busy={loading}>
+    <div class={deliveriesLook.explanation} aria-live="polite" aria-busy={loading}>
       <Problem failure={failure} again={again} />
       {value && (
         <>
-          <p class="outcome">{outcomes[value.outcome]}</p>
-          <ol class="steps">
+          <p class={deliveriesLook.outcome}>{outcomes[value.outcome]}</p>
+          <ol class={ui.steps}>
             {value.steps.map((step, at) => {
-              const { sign, tone } = signs[step.result] ?? { sign: "·", tone: "" };
+              const { word, sign, tone } = resultWords(step.result);
               return (
                 <li key={`${at} ${step.step}`}>
                   <p>
-                    <span class={`state ${tone}`}>
-                      <span aria-hidden="true">{sign}</span> {step.step}
-                    </span>{" "}
-                    {step.result}
+                    <span class={ui.state} data-tone={tone}>
+                      <span aria-hidden="true">{sign}</span> {step.step} {word}
+                    </span>
                   </p>
                   <p>{step.reason}</p>
                   {step.path && <code>{step.path}</code>}
@@ -64,12 +74,12 @@ export function Explanation({ rule, about }: { rule: string; about: About }) {
                     </p>
                   )}
                   {(step.time || step.untilTime) && (
-                    <p class="hint">
+                    <p class={ui.hint}>
                       {step.time && <Time at={step.time} />}
                       {step.untilTime && (
                         <>
                           {" "}
-                          until <Time at={step.untilTime} />
+                          until <Time at={step.untilTime} due />
                         </>
                       )}
                     </p>

@@ -6,8 +6,10 @@ import { clientOf, type Failure, failureOf } from "../data/calls.ts";
 import { say } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import { typedValue } from "../data/typed-value.ts";
+import { AskFirst } from "../ui/ask-first.tsx";
 import { valueText } from "../ui/facts.tsx";
 import { Problem } from "../ui/problem.tsx";
+import ui from "../ui/ui.module.css";
 
 const properties = clientOf(CustomPropertyService);
 
@@ -42,27 +44,22 @@ export function CustomProperties({ entity, changed }: { entity: Entity; changed(
     return () => (before === undefined ? remove(name) : set(name, before));
   };
   return (
-    <section class="card" aria-labelledby="custom">
+    <section class={ui.card} aria-labelledby="custom">
       <h2 id="custom">Custom properties</h2>
-      {keys.length === 0 && <p class="quiet">None.</p>}
-      <dl class="facts">
+      {keys.length === 0 && <p class={ui.quiet}>None.</p>}
+      <dl class={ui.facts}>
         {keys.map((key) => (
-          <div key={key} class="fact">
+          <div key={key} class={ui.fact}>
             <dt>{key}</dt>
             <dd>
               {valueText(values[key])}
               {may(CustomPropertyService.method.deleteCustomProperties) && (
-                <button
-                  type="button"
-                  class="plain"
-                  aria-label={`Delete the property ${key}`}
-                  onClick={() => {
-                    if (!confirm(`Delete the property "${key}" of this entity?`)) return;
-                    void attempt(remove(key), `The property "${key}" was deleted.`, restore(key));
-                  }}
-                >
-                  ×
-                </button>
+                <AskFirst
+                  action="Delete"
+                  label={`Delete the property ${key}`}
+                  question={`Delete the property "${key}" of this entity?`}
+                  act={() => attempt(remove(key), `The property "${key}" was deleted.`, restore(key))}
+                />
               )}
             </dd>
           </div>
@@ -88,9 +85,9 @@ function SetProperty({ set }: { set(name: string, value: JsonValue): Promise<boo
     value.value = "";
   };
   return (
-    <form class="inline" onSubmit={submit} aria-label="Set a property">
+    <form class={ui.inline} onSubmit={submit} aria-label="Set a property">
       <input
-        class="short"
+        class={ui.short}
         aria-label="Name"
         placeholder="name"
         required

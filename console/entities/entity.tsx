@@ -16,6 +16,7 @@ import { Plot } from "../ui/plot.tsx";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
 import { CustomProperties } from "./custom-properties.tsx";
 import { stateText } from "./states.ts";
 
@@ -31,7 +32,7 @@ export function OneEntity({ id }: { id: string }) {
   });
   const { value, failure, again } = answer.value;
   return (
-    <div class="screen">
+    <div class={ui.screen}>
       <ScreenHead
         title={value?.name ?? "Entity"}
         above={["Entities", linkTo(["entities"])]}
@@ -45,10 +46,10 @@ export function OneEntity({ id }: { id: string }) {
         }
       />
       <Problem failure={failure} again={again} />
-      {value === null && <p class="pad">There is no such entity. It may have been deleted; its events stay.</p>}
+      {value === null && <p class={ui.pad}>There is no such entity. It may have been deleted; its events stay.</p>}
       {value && (
-        <div class="scroll">
-          <div class="two-wide">
+        <div class={ui.scroll}>
+          <div class={ui.twoWide}>
             <About entity={value} />
             <CustomProperties entity={value} changed={again} />
             <Family entity={value} />
@@ -66,9 +67,9 @@ const eventsOf = (id: string) => JSON.stringify({ filter: { field: "entity", ope
 
 function About({ entity }: { entity: Entity }) {
   return (
-    <section class="card" aria-labelledby="about">
+    <section class={ui.card} aria-labelledby="about">
       <h2 id="about">About</h2>
-      <dl class="facts">
+      <dl class={ui.facts}>
         <dt>State</dt>
         <dd>{stateText(entity.productionState)}</dd>
         <dt>Priority</dt>
@@ -121,23 +122,23 @@ function Family({ entity }: { entity: Entity }) {
     found.length > 0 && (
       <>
         <h3>{title}</h3>
-        <ul class="links">
+        <ul class={ui.links}>
           {found.map(({ id, name }) => (
             <li key={id}>
               <a href={linkTo(["entities", id])}>{name}</a>
             </li>
           ))}
-          {found.length === familyMax && <li class="quiet">and perhaps more</li>}
+          {found.length === familyMax && <li class={ui.quiet}>and perhaps more</li>}
         </ul>
       </>
     );
   return (
-    <section class="card" aria-labelledby="family">
+    <section class={ui.card} aria-labelledby="family">
       <h2 id="family">Parent and children</h2>
       <Problem failure={failure} again={again} />
       {value && list("Parent", value.above)}
       {value && list("Children", value.below)}
-      {value && value.above.length + value.below.length === 0 && <p class="quiet">None is known.</p>}
+      {value && value.above.length + value.below.length === 0 && <p class={ui.quiet}>None is known.</p>}
     </section>
   );
 }
@@ -161,17 +162,17 @@ function OpenEvents({ id }: { id: string }) {
   const { value, failure, again } = answer.value;
   const rows = value?.results.flatMap((event) => event.occurrences.map((occurrence) => ({ event, occurrence }))) ?? [];
   return (
-    <section class="card" aria-labelledby="its-events">
+    <section class={ui.card} aria-labelledby="its-events">
       <h2 id="its-events">Events</h2>
       <Problem failure={failure} again={again} />
-      {value && rows.length === 0 && <p class="quiet">Nothing has happened to it.</p>}
-      <ul class="lines">
+      {value && rows.length === 0 && <p class={ui.quiet}>Nothing has happened to it.</p>}
+      <ul class={ui.lines}>
         {rows.slice(0, 20).map(({ event, occurrence }) => (
           <li key={occurrence.id}>
             <SeverityMark value={occurrence.severity} />
             <a href={linkTo(["occurrences", occurrence.id])}>{event.name}</a>
-            <span class="quiet">{statusWord(occurrence.status)}</span>
-            <span class="push">
+            <span class={ui.quiet}>{statusWord(occurrence.status)}</span>
+            <span class={ui.push}>
               <Time at={occurrence.lastSeen} short />
             </span>
           </li>
@@ -210,14 +211,14 @@ function Windows({ id }: { id: string }) {
   });
   const { value, failure, again } = answer.value;
   return (
-    <section class="card" aria-labelledby="windows">
+    <section class={ui.card} aria-labelledby="windows">
       <h2 id="windows">Maintenance windows that hold it now</h2>
       <Problem failure={failure} again={again} />
-      {value?.length === 0 && <p class="quiet">None names it.</p>}
-      <ul class="lines">
+      {value?.length === 0 && <p class={ui.quiet}>None names it.</p>}
+      <ul class={ui.lines}>
         {value?.map(({ id: windowId, name, description }) => (
           <li key={windowId}>
-            <a href={linkTo(["windows", windowId])}>{name}</a> <span class="quiet">{description}</span>
+            <a href={linkTo(["windows", windowId])}>{name}</a> <span class={ui.quiet}>{description}</span>
           </li>
         ))}
       </ul>
@@ -243,16 +244,16 @@ function Series({ id }: { id: string }) {
   });
   const { value, failure, again } = answer.value;
   return (
-    <section class="card wide" aria-labelledby="series">
+    <section class={`${ui.card} ${ui.wide}`} aria-labelledby="series">
       <h2 id="series">Series of the last 6 hours</h2>
       <Problem failure={failure} again={again} />
-      {value?.series.length === 0 && <p class="quiet">It sent no metric in that time.</p>}
-      <div class="small-plots">
+      {value?.series.length === 0 && <p class={ui.quiet}>It sent no metric in that time.</p>}
+      <div class={ui.smallPlots}>
         {value?.series.map((each) => (
           <figure key={each.key}>
             <figcaption>
               <a href={linkTo(["metrics"], { entity: id, metric: each.metric, range: "6h" })}>{each.name}</a>
-              <span class="quiet"> {each.units}</span>
+              <span class={ui.quiet}> {each.units}</span>
             </figcaption>
             <Plot name={each.name} series={[each]} start={value.start} end={value.end} height={110} />
           </figure>

@@ -18,6 +18,8 @@ import { valueText } from "../ui/facts.tsx";
 import { ListScreen } from "../ui/list-screen.tsx";
 import { nameColumn } from "../ui/name-column.tsx";
 import { Time } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
+import entitiesLook from "./entities.module.css";
 import { stateText } from "./states.ts";
 
 const entities = clientOf(EntityService);
@@ -149,7 +151,7 @@ function Grouping() {
     <>
       <input
         type="search"
-        class="short"
+        class={ui.short}
         aria-label="Group by a field"
         placeholder="Group by a field"
         list={id}
@@ -172,7 +174,7 @@ function Groups({ groups }: { groups: readonly Group[] }) {
   const field = address.value.parameters.get("group");
   if (field === null || groups.length === 0) return null;
   return (
-    <ul class="groups" aria-label={`Groups by ${field}`}>
+    <ul class={entitiesLook.groups} aria-label={`Groups by ${field}`}>
       {groups.slice(0, groupsMax).map(({ values, count }) => {
         const value = (values[0] as { kind: { value: unknown } } | undefined)?.kind.value;
         const text = valueText(value);
@@ -183,11 +185,11 @@ function Groups({ groups }: { groups: readonly Group[] }) {
             ) : (
               <a href={linkTo(["entities"], { group: field, where: narrowed(field, text) })}>{text}</a>
             )}{" "}
-            <span class="quiet">{count.toLocaleString("en")}</span>
+            <span class={ui.quiet}>{count.toLocaleString("en")}</span>
           </li>
         );
       })}
-      {groups.length > groupsMax && <li class="quiet">and {groups.length - groupsMax} more</li>}
+      {groups.length > groupsMax && <li class={ui.quiet}>and {groups.length - groupsMax} more</li>}
     </ul>
   );
 }

@@ -5,6 +5,8 @@ import { clientOf, failureOf } from "../data/calls.ts";
 import { say } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import ui from "../ui/ui.module.css";
+import eventsLook from "./events.module.css";
 import type { EventRow } from "./list.ts";
 
 const management = clientOf(EventManagementService);
@@ -170,7 +172,7 @@ function Result({ outcome, again }: { outcome: Outcome; again(rows: readonly Eve
   const { action, finished, of, failed } = outcome;
   if (finished === of && failed.length === 0) return null;
   return (
-    <div class="result" role="status">
+    <div class={eventsLook.result} role="status">
       <span>
         {finished < of ? `${finished} of ${of}…` : `${of - failed.length} ${action.done}, ${failed.length} not`}
       </span>
@@ -223,8 +225,8 @@ function Annotate({ count, close, write }: AnnotateProps) {
             sessionStorage.setItem("belfry.note", currentTarget.value);
           }}
         />
-        <div class="buttons">
-          <button type="submit" class="primary">
+        <div class={ui.buttons}>
+          <button type="submit" class={ui.primary}>
             Annotate
           </button>
           <button type="button" onClick={close}>

@@ -2,6 +2,8 @@ import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 import { knownFields } from "../clause/fields.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import ui from "../ui/ui.module.css";
+import eventsLook from "./events.module.css";
 
 const columnsMax = 8;
 
@@ -38,13 +40,13 @@ export function ColumnChoice({
             open.value = false;
           }}
         >
-          <ul class="chosen-columns">
+          <ul class={eventsLook.chosenColumns}>
             {columns.map((column) => (
               <li key={column}>
                 <code>{column}</code>
                 <button
                   type="button"
-                  class="plain"
+                  class={ui.plain}
                   aria-label={`Remove the column ${column}`}
                   onClick={() => change(columns.filter((each) => each !== column))}
                 >
@@ -53,7 +55,7 @@ export function ColumnChoice({
               </li>
             ))}
           </ul>
-          <form onSubmit={add} class="inline">
+          <form onSubmit={add} class={ui.inline}>
             <label for={`${id}-field`}>Field</label>
             <input
               id={`${id}-field`}

@@ -1,5 +1,6 @@
 import type { Column } from "../ui/column.ts";
 import { Time } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
 import type { EventRow } from "./list.ts";
 import { SeverityMark, statusWord } from "./words.tsx";
 
@@ -40,7 +41,7 @@ const own: readonly Column<EventRow>[] = [
     cell: ({ occurrence }) => (
       <>
         {statusWord(occurrence.status)}
-        {occurrence.acknowledged && <span class="tag">acked</span>}
+        {occurrence.acknowledged && <span class={ui.tag}>acked</span>}
       </>
     ),
   },

@@ -5,6 +5,7 @@ import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { clientOf, failureOf } from "../data/calls.ts";
 import { byteOrderMark, csvLine, download } from "../data/download.ts";
 import { fieldText } from "./columns.tsx";
+import eventsLook from "./events.module.css";
 import { type QueryInit, type Sort, sortBy } from "./query.ts";
 import { severityOf, statusWord } from "./words.tsx";
 
@@ -69,7 +70,7 @@ export function Export({
   const now = state.value;
   if (now) {
     return (
-      <span class="export" role="status">
+      <span class={eventsLook.export} role="status">
         {now.done} of {now.of}
         <button type="button" onClick={() => now.end.abort()}>
           Cancel
@@ -78,7 +79,7 @@ export function Export({
     );
   }
   return (
-    <span class="export">
+    <span class={eventsLook.export}>
       <button type="button" onClick={() => void run("csv")}>
         Export CSV
       </button>

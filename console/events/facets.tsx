@@ -3,6 +3,8 @@ import { useSignal } from "@preact/signals";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { listText, setParameters } from "../data/address.ts";
 import { clientOf } from "../data/calls.ts";
+import ui from "../ui/ui.module.css";
+import eventsLook from "./events.module.css";
 import { chosen, type Filter, filters, queryOf } from "./query.ts";
 import { severities, statuses } from "./words.tsx";
 
@@ -46,7 +48,7 @@ function choose(filter: Filter, values: readonly string[]): void {
 /** The filters, each with its values and how many have them. */
 export function Facets({ counts }: { counts: Counts | undefined }) {
   return (
-    <div class="facets">
+    <div class={eventsLook.facets}>
       <Facet
         filter="severity"
         label="Severity"
@@ -102,7 +104,7 @@ function Facet({ filter, label, counts, values }: FacetProps) {
   ];
   if (values === undefined && counted.length === 0 && selected.length === 0) return null;
   return (
-    <fieldset class="facet">
+    <fieldset class={eventsLook.facet}>
       <legend>{label}</legend>
       {values === undefined && counted.length > shownMax && (
         <input
@@ -115,8 +117,8 @@ function Facet({ filter, label, counts, values }: FacetProps) {
           }}
         />
       )}
-      {listed.map(({ value, word, ...look }) => (
-        <label key={value} class="choice">
+      {listed.map(({ value, word, ...mark }) => (
+        <label key={value} class={ui.choice}>
           <input
             type="checkbox"
             checked={selected.includes(value)}
@@ -125,11 +127,11 @@ function Facet({ filter, label, counts, values }: FacetProps) {
               choose(filter, currentTarget.checked ? [...others, value] : others);
             }}
           />
-          <span class={`choice-word ${"tone" in look ? (look.tone ?? "") : ""}`} title={word}>
-            {"sign" in look && look.sign && <span aria-hidden="true">{look.sign} </span>}
+          <span class={ui.choiceWord} data-tone={"tone" in mark ? mark.tone : undefined} title={word}>
+            {"sign" in mark && mark.sign && <span aria-hidden="true">{mark.sign} </span>}
             {word}
           </span>
-          <span class="choice-count">{counts ? (countOf.get(value) ?? 0).toLocaleString("en") : ""}</span>
+          <span class={eventsLook.choiceCount}>{counts ? (countOf.get(value) ?? 0).toLocaleString("en") : ""}</span>
         </label>
       ))}
     </fieldset>

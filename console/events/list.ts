@@ -3,7 +3,7 @@ import { batch, signal } from "@preact/signals";
 import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { clientOf, type Failure, failureOf, isCancelled } from "../data/calls.ts";
+import { clientOf, type Failure, failureOfReading, isCancelled } from "../data/calls.ts";
 import { allOf, type QueryInit, type Sort, sortBy } from "./query.ts";
 
 /** A row of the list: an occurrence, with the event it is of. */
@@ -15,6 +15,8 @@ export interface EventRow {
 const events = clientOf(EventQueryService);
 const firstPage = 100;
 const laterPages = 200;
+/** The shortest time between two counts of what the query finds. */
+const countAgainMs = 1000;
 /** Of how many events the list reads again what changed; of more it reads the first page. */
 export const changedMax = 500;
 
@@ -81,10 +83,29 @@ export function eventList() {
       if (cursor === "") total.value = Number(pageInfo?.totalCount ?? 0n);
       failure.value = undefined;
     } catch (error) {
-      if (!until.aborted && !isCancelled(error)) failure.value = failureOf(error);
+      if (!until.aborted && !isCancelled(error)) failure.value = failureOfReading(error);
     }
     if (!until.aborted) loading.value = false;
     return until.aborted || failure.peek() === undefined;
+  }
+
+  let counting: ReturnType<typeof setTimeout> | undefined;
+  let countedAtMs = 0;
+
+  /** Asks how many there are: what changed beyond the pages that are loaded is not known here. */
+  function countAgain(): void {
+    const { signal: until } = ended;
+    if (counting !== undefined) return;
+    counting = setTimeout(
+      async () => {
+        counting = undefined;
+        countedAtMs = performance.now();
+        const asked = { ...query, fields: [{ field: "id" }], pageInput: { limit: 1 } };
+        const answer = await events.searchEvents({ query: asked }, { signal: until }).catch(() => undefined);
+        if (answer !== undefined && !until.aborted) total.value = Number(answer.pageInfo?.totalCount ?? 0n);
+      },
+      Math.max(0, countedAtMs + countAgainMs - performance.now()),
+    );
   }
 
   return {
@@ -107,7 +128,7 @@ export function eventList() {
           rows.value = [];
           total.value = 0;
           loading.value = false;
-          failure.value = failureOf(error);
+          failure.value = failureOfReading(error);
         });
         return;
       }
@@ -141,7 +162,8 @@ export function eventList() {
         const end = next === undefined ? undefined : rows.value.at(-1);
         // What lies beyond the pages that are loaded comes with its page.
         const found = rowsOf(results).filter((row) => end === undefined || order(row, end) <= 0);
-        total.value += found.length - (rows.value.length - kept.length);
+        if (end === undefined) total.value += found.length - (rows.value.length - kept.length);
+        else countAgain();
         rows.value = merge(kept, found.sort(order), order);
         return true;
       } catch {

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { address, goTo, linkTo } from "../data/address.ts";
+import eventsLook from "./events.module.css";
 import { saved, savedText } from "./saved-filters.ts";
 
 const savedMax = 50;
@@ -20,7 +21,7 @@ export function SavedFilters() {
   };
   if (naming.value) {
     return (
-      <form class="saved" onSubmit={keep}>
+      <form class={eventsLook.saved} onSubmit={keep}>
         <input
           aria-label="Name of this filter"
           placeholder="name of this filter"
@@ -45,7 +46,7 @@ export function SavedFilters() {
     );
   }
   return (
-    <div class="saved">
+    <div class={eventsLook.saved}>
       <select
         aria-label="Saved filters"
         value={current?.name ?? (here === "" ? "" : unsaved)}

@@ -12,9 +12,11 @@ import { Empty, Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Table } from "../ui/table.tsx";
 import { TimeRangeChoice } from "../ui/time-range.tsx";
+import ui from "../ui/ui.module.css";
 import { Actions } from "./actions.tsx";
 import { ColumnChoice } from "./column-choice.tsx";
 import { columnsOf, sortable } from "./columns.tsx";
+import eventsLook from "./events.module.css";
 import { Export } from "./export.tsx";
 import { countFilters, Facets } from "./facets.tsx";
 import { changedMax, eventList, rowKey } from "./list.ts";
@@ -109,7 +111,7 @@ export function EventsScreen() {
   const unknown = list.failure.value !== undefined && rows.length === 0;
   const count = unknown ? "" : `${total.toLocaleString("en")} ${total === 1 ? "occurrence" : "occurrences"}`;
   return (
-    <div class="screen events">
+    <div class={ui.screen}>
       <ScreenHead
         title="Events"
         count={list.loading.value ? "Searching…" : count}
@@ -143,25 +145,25 @@ export function EventsScreen() {
           apply={(clause) => setParameters({ where: clause && clauseText(clause) })}
         />
       )}
-      <div class="columns">
+      <div class={ui.columns}>
         {narrow.value ? (
-          <details class="filters">
+          <details class={ui.filters} data-filters>
             <summary>Filters</summary>
             {facets}
           </details>
         ) : (
-          <section aria-label="Filters" class="filters">
+          <section aria-label="Filters" class={ui.filters} data-filters>
             {facets}
           </section>
         )}
-        <section aria-label="List of events" class="list">
-          <div class="bar">
+        <section aria-label="List of events" class={eventsLook.list}>
+          <div class={eventsLook.bar}>
             {chosen.length > 0 && (
               <>
                 <span>{chosen.length} selected</span>
                 <button
                   type="button"
-                  class="plain"
+                  class={ui.plain}
                   onClick={() => {
                     selected.value = new Set();
                   }}

@@ -1,4 +1,5 @@
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
+import ui from "../ui/ui.module.css";
 
 /** How severities and statuses are called and drawn: a word and a shape, never a colour alone. */
 export const severities = [
@@ -24,7 +25,7 @@ export const statusWord = (value: Status | undefined) => statuses.find((each) =>
 export function SeverityMark({ value }: { value: Severity | undefined }) {
   const { word, sign, tone } = severityOf(value);
   return (
-    <span class={`severity ${tone}`}>
+    <span class={ui.severity} data-tone={tone}>
       <span aria-hidden="true">{sign}</span> {word}
     </span>
   );

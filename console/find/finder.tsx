@@ -6,6 +6,8 @@ import { useSettled } from "../data/settled.ts";
 import type { Screen } from "../frame/screen.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem } from "../ui/problem.tsx";
+import ui from "../ui/ui.module.css";
+import findLook from "./find.module.css";
 import type { Found } from "./found.ts";
 import { foundHere, foundThere, placesOf } from "./sources.ts";
 
@@ -52,7 +54,7 @@ export function Finder({ screens, close }: { screens: readonly Screen[]; close()
   };
   return (
     <Dialog title="Find anything" close={close}>
-      <div class="finder">
+      <div class={findLook.finder}>
         <input
           role="combobox"
           aria-label="Find by name"
@@ -72,7 +74,7 @@ export function Finder({ screens, close }: { screens: readonly Screen[]; close()
           }}
           onKeyDown={press}
         />
-        <p class="quiet" role="status">
+        <p class={ui.quiet} role="status">
           {searching ? "Searching…" : `${found.length} found`}
         </p>
         <Problem failure={failure ?? known?.failure} again={again} />
@@ -100,7 +102,7 @@ function Groups({ id, found, current, open }: GroupsProps) {
       {[...kinds].map(([kind, of]) => (
         // biome-ignore lint/a11y/useSemanticElements: a fieldset is of forms
         <div key={kind} role="group" aria-labelledby={`${id}-${kind}`}>
-          <p id={`${id}-${kind}`} class="hint" role="presentation">
+          <p id={`${id}-${kind}`} class={ui.hint} role="presentation">
             {kind}
           </p>
           {of.map(({ at, name, beside, hash }) => (
@@ -114,7 +116,7 @@ function Groups({ id, found, current, open }: GroupsProps) {
               onMouseDown={(event) => event.preventDefault()}
               onClick={() => open(at)}
             >
-              {name} {beside && <span class="quiet">{beside}</span>}
+              {name} {beside && <span class={ui.quiet}>{beside}</span>}
             </div>
           ))}
         </div>

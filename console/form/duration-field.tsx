@@ -1,7 +1,9 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import ui from "../ui/ui.module.css";
 import { Field } from "./fields.tsx";
+import formLook from "./form.module.css";
 import type { Form } from "./form.ts";
 
 const units = [
@@ -45,10 +47,10 @@ export function DurationField<S extends DescMessage>(props: DurationProps<S>) {
   return (
     <Field {...props}>
       {(tied) => (
-        <span class="with-unit">
+        <span class={formLook.withUnit}>
           <input
             {...tied}
-            class="short"
+            class={ui.short}
             required={required}
             inputMode="decimal"
             autocomplete="off"

@@ -2,6 +2,8 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
+import ui from "../ui/ui.module.css";
+import formLook from "./form.module.css";
 import type { Form } from "./form.ts";
 import { storedSecret } from "./secrets.ts";
 
@@ -32,7 +34,7 @@ export function Field<S extends DescMessage>({ form, path, label, help, children
   const errors = form.errorsAt(path);
   const described = [help !== undefined && `${id}-help`, errors.length > 0 && `${id}-error`].filter(Boolean).join(" ");
   return (
-    <div class={errors.length > 0 ? "field wrong" : "field"}>
+    <div class={errors.length > 0 ? `${formLook.field} ${formLook.wrong}` : formLook.field}>
       <label for={id}>{label}</label>
       {children({
         id,
@@ -40,7 +42,7 @@ export function Field<S extends DescMessage>({ form, path, label, help, children
         "aria-invalid": errors.length > 0 ? true : undefined,
       })}
       {help !== undefined && (
-        <p class="help" id={`${id}-help`}>
+        <p class={formLook.help} id={`${id}-help`}>
           {help}
         </p>
       )}
@@ -56,7 +58,7 @@ const within = (field: string, path: string, description: string) =>
 function ErrorText({ id, texts }: { id?: string; texts: readonly string[] }) {
   if (texts.length === 0) return null;
   return (
-    <p class="field-error" id={id} role="alert">
+    <p class={ui.fieldError} id={id} role="alert">
       {texts.join("; ")}
     </p>
   );
@@ -129,7 +131,7 @@ export function NumberField<S extends DescMessage>(props: NumberProps<S>) {
   return (
     <Field {...props}>
       {(tied) => (
-        <span class="with-unit">
+        <span class={formLook.withUnit}>
           <input
             {...tied}
             required={required}
@@ -143,7 +145,7 @@ export function NumberField<S extends DescMessage>(props: NumberProps<S>) {
               set(numberOf(currentTarget.value));
             }}
           />
-          {unit && <span class="quiet">{unit}</span>}
+          {unit && <span class={ui.quiet}>{unit}</span>}
         </span>
       )}
     </Field>
@@ -170,7 +172,7 @@ export function SecretField<S extends DescMessage>(props: SecretProps<S>) {
   return (
     <Field {...props}>
       {(tied) => (
-        <span class="secret">
+        <span class={formLook.secret}>
           <input
             {...tied}
             type="password"
@@ -209,7 +211,7 @@ export function CheckField<S extends DescMessage>({ form, path, label, help, val
   const id = useId();
   useEffect(() => form.claim(path), [path]);
   return (
-    <div class="field check">
+    <div class={`${formLook.field} ${formLook.check}`}>
       <label>
         <input
           type="checkbox"
@@ -220,7 +222,7 @@ export function CheckField<S extends DescMessage>({ form, path, label, help, val
         {label}
       </label>
       {help !== undefined && (
-        <p class="help" id={`${id}-help`}>
+        <p class={formLook.help} id={`${id}-help`}>
           {help}
         </p>
       )}

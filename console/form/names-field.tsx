@@ -1,7 +1,9 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
+import ui from "../ui/ui.module.css";
 import { Field } from "./fields.tsx";
+import formLook from "./form.module.css";
 import type { Form } from "./form.ts";
 
 interface NamesProps<S extends DescMessage> {
@@ -33,16 +35,16 @@ export function NamesField<S extends DescMessage>(props: NamesProps<S>) {
   return (
     <Field {...props}>
       {(tied) => (
-        <div class="names">
+        <div class={formLook.names}>
           {values.length > 0 && (
             <ul aria-label={`${label} chosen`}>
               {values.map((name, at) => (
-                <li key={name} class="name">
+                <li key={name} class={formLook.name}>
                   {name}
                   {ordered && at > 0 && (
                     <button
                       type="button"
-                      class="plain"
+                      class={ui.plain}
                       aria-label={`Move ${name} forward`}
                       onClick={() => set(values.with(at, values[at - 1] ?? "").with(at - 1, name))}
                     >
@@ -51,7 +53,7 @@ export function NamesField<S extends DescMessage>(props: NamesProps<S>) {
                   )}
                   <button
                     type="button"
-                    class="plain"
+                    class={ui.plain}
                     aria-label={`Remove ${name}`}
                     onClick={() => set(values.filter((each) => each !== name))}
                   >

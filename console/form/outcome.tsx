@@ -2,6 +2,8 @@ import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf"
 import type { ComponentChildren } from "preact";
 import { valueText } from "../ui/facts.tsx";
 import { Problem } from "../ui/problem.tsx";
+import ui from "../ui/ui.module.css";
+import formLook from "./form.module.css";
 import type { Form } from "./form.ts";
 import { withoutSecrets } from "./secrets.ts";
 import { writtenFields } from "./written.ts";
@@ -27,17 +29,17 @@ export function FormEnd<S extends DescMessage>({ form, schema, send, children }:
         !placed && <Problem failure={failure} />
       )}
       {elsewhere.map((each) => (
-        <p key={each} class="field-error" role="alert">
+        <p key={each} class={ui.fieldError} role="alert">
           {each}
         </p>
       ))}
       {placed && elsewhere.length === 0 && (
-        <p class="field-error" role="status">
+        <p class={ui.fieldError} role="status">
           It was refused: see the messages at the fields.
         </p>
       )}
-      <div class="buttons">
-        <button type="submit" class="primary" disabled={sending}>
+      <div class={ui.buttons}>
+        <button type="submit" class={ui.primary} disabled={sending}>
           {sending ? "Saving…" : send}
         </button>
         {children}
@@ -65,7 +67,7 @@ function Conflict<S extends DescMessage>({ form, schema, conflict }: ConflictPro
   const names = writtenFields(schema).map(({ jsonName }) => jsonName);
   const differing = names.filter((name) => new Set([before, now, mine].map((each) => textOf(each[name]))).size > 1);
   return (
-    <section class="conflict" role="alert" aria-label="Changed meanwhile">
+    <section class={formLook.conflict} role="alert" aria-label="Changed meanwhile">
       <p>
         Another person has changed this since you opened it. Nothing of yours was saved, and nothing of yours is lost.
       </p>
@@ -89,7 +91,7 @@ function Conflict<S extends DescMessage>({ form, schema, conflict }: ConflictPro
           ))}
         </tbody>
       </table>
-      <div class="buttons">
+      <div class={ui.buttons}>
         <button type="button" onClick={() => void form.overwrite()}>
           Overwrite it with mine
         </button>

@@ -6,6 +6,8 @@ import { liveState } from "../data/live.ts";
 import { theme, zone } from "../data/preferences.ts";
 import { logOut, session } from "../data/session.ts";
 import { zoneName } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
+import frameLook from "./frame.module.css";
 import { type FinderOf, Keys, openFinder, openKeys } from "./keys.tsx";
 import { LogIn } from "./log-in.tsx";
 import { NoticePlace } from "./notice.tsx";
@@ -24,8 +26,8 @@ export function Frame({ screens, loadFinder }: FrameProps) {
   const label = screens.find(({ name }) => name === (screen?.below ?? screen?.name))?.label;
   document.title = label === undefined ? "Belfry" : `${label} · Belfry`;
   return (
-    <div class="frame">
-      <button type="button" class="skip" onClick={toMain}>
+    <div class={frameLook.frame}>
+      <button type="button" class={frameLook.skip} onClick={toMain}>
         Skip to content
       </button>
       <Navigation screens={screens} open={screen?.below ?? screen?.name} />
@@ -52,15 +54,15 @@ function toMain() {
 
 function Starting() {
   return (
-    <main class="log-in" aria-busy="true">
-      <h1 class="quiet">{serverAway.value ? "The server does not answer; waiting for it…" : "Belfry"}</h1>
+    <main class={frameLook.logIn} aria-busy="true">
+      <h1 class={ui.quiet}>{serverAway.value ? "The server does not answer; waiting for it…" : "Belfry"}</h1>
     </main>
   );
 }
 
 function NoScreen() {
   return (
-    <div class="empty">
+    <div class={ui.empty}>
       <h1>There is no such screen</h1>
       <a href={linkTo(["events"])}>To the events</a>
     </div>
@@ -100,7 +102,7 @@ function Opened({ screen }: { screen: Screen }) {
   });
   if (failed.value) {
     return (
-      <div class="problem" role="alert">
+      <div class={ui.problem} role="alert">
         <p>This part of the console could not be loaded: the server is away, or was replaced by another version.</p>
         <button type="button" onClick={() => location.reload()}>
           Load the page again
@@ -109,13 +111,13 @@ function Opened({ screen }: { screen: Screen }) {
     );
   }
   const Component = loaded.value;
-  return Component === undefined ? <h1 class="quiet pad">Loading…</h1> : <Component />;
+  return Component === undefined ? <h1 class={`${ui.quiet} ${ui.pad}`}>Loading…</h1> : <Component />;
 }
 
 function Offline() {
   if (!serverAway.value) return null;
   return (
-    <p class="banner" role="status">
+    <p class={frameLook.banner} role="status">
       The server does not answer. What is shown may be out of date; the page comes back by itself.
     </p>
   );
@@ -124,13 +126,13 @@ function Offline() {
 function Navigation({ screens, open }: { screens: readonly Screen[]; open: string | undefined }) {
   const unfolded = useSignal(false);
   return (
-    <header class={unfolded.value ? "side open" : "side"}>
-      <a class="brand" href={linkTo(["events"])}>
+    <header class={unfolded.value ? `${frameLook.side} ${frameLook.open}` : frameLook.side}>
+      <a class={frameLook.brand} href={linkTo(["events"])}>
         Belfry
       </a>
       <button
         type="button"
-        class="menu"
+        class={frameLook.menu}
         aria-expanded={unfolded.value}
         aria-controls="menu"
         onClick={() => {
@@ -139,10 +141,10 @@ function Navigation({ screens, open }: { screens: readonly Screen[]; open: strin
       >
         Menu
       </button>
-      <div id="menu" class="menu-body">
+      <div id="menu" class={frameLook.menuBody}>
         <div>
-          <button type="button" class="find" aria-keyshortcuts="Control+K Meta+K" onClick={openFinder}>
-            Find anything <span class="key">Ctrl K</span>
+          <button type="button" class={frameLook.find} aria-keyshortcuts="Control+K Meta+K" onClick={openFinder}>
+            Find anything <span class={frameLook.key}>Ctrl K</span>
           </button>
           <nav aria-label="Screens">
             {screens
@@ -177,8 +179,8 @@ const liveTexts = {
 function Preferences() {
   const current = session.value;
   return (
-    <div class="side-foot">
-      <p class={`live ${liveState.value}`} role="status">
+    <div class={frameLook.sideFoot}>
+      <p class={`${frameLook.live} ${frameLook[liveState.value]}`} role="status">
         {liveTexts[liveState.value]}
       </p>
       <label>
@@ -206,7 +208,7 @@ function Preferences() {
           <option value="dark">Dark</option>
         </select>
       </label>
-      <dl class="who">
+      <dl class={frameLook.who}>
         <dt>Tenant</dt>
         <dd>{current?.tenant}</dd>
         <dt>Key</dt>

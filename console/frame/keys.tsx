@@ -5,6 +5,8 @@ import { goTo, linkTo } from "../data/address.ts";
 import { say } from "../data/notice.ts";
 import { preference } from "../data/preferences.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import ui from "../ui/ui.module.css";
+import frameLook from "./frame.module.css";
 import type { Screen } from "./screen.ts";
 
 /** Whether single letters do something. People who dictate, or press keys by accident, turn them off. */
@@ -35,7 +37,7 @@ const typing = (target: EventTarget | null) =>
 /** The first field that narrows what the screen lists. */
 function toFilter(): boolean {
   const fields = document.querySelectorAll<HTMLElement>(
-    "main input[type=search], main .tools input, main .tools select, main .filters input",
+    "main input[type=search], main [data-filters] input, main [data-filters] select",
   );
   const field = [...fields].find((each) => each.checkVisibility());
   field?.focus();
@@ -116,11 +118,11 @@ function KeyMap({ screens }: { screens: readonly Screen[] }) {
   ];
   return (
     <Dialog title="Keyboard" close={closeKeys}>
-      <div class="keys">
+      <div class={frameLook.keys}>
         <KeyTable caption="Everywhere" rows={anywhere} />
         <KeyTable caption="In lists and plots" rows={within} />
       </div>
-      <label class="inline">
+      <label class={ui.inline}>
         <input
           type="checkbox"
           checked={letters.value === "on"}
@@ -130,7 +132,7 @@ function KeyMap({ screens }: { screens: readonly Screen[] }) {
         />
         Keyboard shortcuts
       </label>
-      <div class="buttons">
+      <div class={ui.buttons}>
         <button type="button" onClick={closeKeys}>
           Close
         </button>

@@ -1,5 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { logIn, logInFailure } from "../data/session.ts";
+import ui from "../ui/ui.module.css";
+import frameLook from "./frame.module.css";
 
 /** Asks for an API key. It is sent once and kept nowhere: the server answers with a cookie that no script can read. */
 export function LogIn() {
@@ -13,12 +15,12 @@ export function LogIn() {
   };
   const failure = logInFailure.value;
   return (
-    <main class="log-in">
+    <main class={frameLook.logIn}>
       <form onSubmit={submit} aria-labelledby="log-in-title">
-        <p class="brand">Belfry</p>
+        <p class={frameLook.brand}>Belfry</p>
         <h1 id="log-in-title">Log in</h1>
         {failure && (
-          <p class="problem" role="alert">
+          <p class={ui.problem} role="alert">
             {failure.message}
           </p>
         )}
@@ -36,11 +38,11 @@ export function LogIn() {
           placeholder="bf_…"
           aria-describedby="key-hint"
         />
-        <p class="hint" id="key-hint">
+        <p class={ui.hint} id="key-hint">
           The first key is in the file <code>admin.key</code> of the server's data directory. On the server,{" "}
           <code>npm run belfry -- console</code> prints a link that needs no key.
         </p>
-        <button type="submit" class="primary" disabled={busy.value}>
+        <button type="submit" class={ui.primary} disabled={busy.value}>
           {busy.value ? "Logging in…" : "Log in"}
         </button>
       </form>

@@ -1,5 +1,7 @@
 import { failureOf } from "../data/calls.ts";
 import { notice, say, unsay } from "../data/notice.ts";
+import ui from "../ui/ui.module.css";
+import frameLook from "./frame.module.css";
 
 /** The place for what was just done, read out by screen readers as it changes. */
 export function NoticePlace() {
@@ -15,7 +17,7 @@ export function NoticePlace() {
     }
   };
   return (
-    <div class={now === undefined ? "notice empty" : "notice"} role="status" aria-label="Done">
+    <div class={frameLook.notice} role="status" aria-label="Done">
       {now && (
         <>
           <span>{now.text}</span>
@@ -24,7 +26,7 @@ export function NoticePlace() {
               Undo
             </button>
           )}
-          <button type="button" class="plain" aria-label="Close the message" onClick={unsay}>
+          <button type="button" class={ui.plain} aria-label="Close the message" onClick={unsay}>
             ×
           </button>
         </>

@@ -1,5 +1,6 @@
 import { replacing } from "../data/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import ui from "../ui/ui.module.css";
 
 /** Asks whether a link may replace the session of this browser. */
 export function ReplaceSession() {
@@ -8,11 +9,11 @@ export function ReplaceSession() {
   return (
     <Dialog title="Log in by this link?" close={() => asked.answer(false)}>
       <p>{asked.question}</p>
-      <div class="buttons">
+      <div class={ui.buttons}>
         <button type="button" onClick={() => asked.answer(false)}>
           Stay logged in
         </button>
-        <button type="button" class="primary" onClick={() => asked.answer(true)}>
+        <button type="button" class={ui.primary} onClick={() => asked.answer(true)}>
           Log in by the link
         </button>
       </div>

@@ -1,6 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { listOf, listText, setParameters } from "../data/address.ts";
-import { lineClass, Plot } from "../ui/plot.tsx";
+import { lineStyle, Plot } from "../ui/plot.tsx";
+import ui from "../ui/ui.module.css";
+import metricsLook from "./metrics.module.css";
 import type { Read } from "./reading.ts";
 import { ValueTable } from "./value-table.tsx";
 
@@ -16,9 +18,9 @@ export function Drawn({ start, end, series, more }: Read) {
   const units = [...new Set(drawn.map((each) => each.units))];
   const zoom = (from: number, to: number) => setParameters({ range: `${from}-${to}` });
   return (
-    <div class="columns metrics">
-      <section class="filters" aria-label="Series">
-        <p class="hint">
+    <div class={ui.columns}>
+      <section class={ui.filters} aria-label="Series">
+        <p class={ui.hint}>
           {drawn.length} of {series.length}
           {more ? " or more" : ""} series are drawn
           {chosen.length > drawnMax && `, the first ${drawnMax} of those chosen`}
@@ -26,7 +28,7 @@ export function Drawn({ start, end, series, more }: Read) {
         {series.map((each) => (
           <label
             key={each.key}
-            class="choice series-choice"
+            class={`${ui.choice} ${metricsLook.seriesChoice}`}
             title={[each.name, each.description].filter((text) => text !== "").join(": ")}
           >
             <input
@@ -39,14 +41,14 @@ export function Drawn({ start, end, series, more }: Read) {
                 setParameters({ hidden: listText(next) });
               }}
             />
-            <span class="choice-word">
+            <span class={ui.choiceWord}>
               <LegendLine at={drawn.filter(({ units: own }) => own === each.units).indexOf(each)} /> {each.name}
             </span>
           </label>
         ))}
       </section>
-      <div class="scroll">
-        <p class="buttons">
+      <div class={ui.scroll}>
+        <p class={ui.buttons}>
           <button
             type="button"
             aria-pressed={tables.value}
@@ -56,13 +58,13 @@ export function Drawn({ start, end, series, more }: Read) {
           >
             Values as tables
           </button>
-          <span class="hint">Drag across a plot to zoom; the browser's Back button undoes it.</span>
+          <span class={ui.hint}>Drag across a plot to zoom; the browser's Back button undoes it.</span>
         </p>
         {units.map((unit) => {
           const together = drawn.filter((each) => each.units === unit);
           const name = `${together.length === 1 ? together[0]?.name : `${together.length} series`} in ${unit || "no unit"}`;
           return (
-            <section key={unit} class="card" aria-label={name}>
+            <section key={unit} class={ui.card} aria-label={name}>
               <h2>{unit === "" || unit === "1" ? "Without a unit" : unit}</h2>
               <Plot
                 name={name}
@@ -83,5 +85,5 @@ export function Drawn({ start, end, series, more }: Read) {
 
 function LegendLine({ at }: { at: number }) {
   if (at < 0) return null;
-  return <span class={`legend-line ${lineClass(at)} dash-${Math.floor(at / 6) % 4}`} aria-hidden="true" />;
+  return <span class={ui.legendLine} style={lineStyle(at)} aria-hidden="true" />;
 }

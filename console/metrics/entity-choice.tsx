@@ -5,6 +5,7 @@ import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
+import metricsLook from "./metrics.module.css";
 
 const entities = clientOf(EntityService);
 const offeredMax = 20;
@@ -52,7 +53,7 @@ export function EntityChoice({ name, choose }: { name: string; choose(id: string
   };
   const open = found.length > 0;
   return (
-    <div class="combo">
+    <div class={metricsLook.combo}>
       <input
         role="combobox"
         aria-label="Entity"

@@ -10,8 +10,10 @@ import { clauseOf, clauseText } from "../events/query.ts";
 import { Empty, Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { TimeRangeChoice } from "../ui/time-range.tsx";
+import ui from "../ui/ui.module.css";
 import { Drawn } from "./drawn.tsx";
 import { EntityChoice } from "./entity-choice.tsx";
+import metricsLook from "./metrics.module.css";
 import { parameters, type Read, readAll, readEntities } from "./reading.ts";
 
 /** The series of an entity, or of those that meet a clause, over time: which, how and when are kept in the address. */
@@ -33,7 +35,7 @@ export function MetricsScreen() {
     .filter(({ field }) => field.startsWith(prefix))
     .map(({ field, description }) => ({ field: field.slice(prefix.length), description }));
   return (
-    <div class="screen">
+    <div class={ui.screen}>
       <ScreenHead
         title="Metrics"
         count={loading ? "Searching…" : value && <Whose {...value} name={matched.value?.entities[0]?.name ?? ""} />}
@@ -139,7 +141,7 @@ function MetricChoice({ names }: { names: readonly string[] }) {
     <>
       <input
         type="search"
-        class="short"
+        class={ui.short}
         aria-label="Metric"
         placeholder="Any metric"
         list={id}
@@ -169,7 +171,7 @@ function How({ period }: { period: string | undefined }) {
   return (
     <>
       <TimeRangeChoice value={parameters.range.value} change={(range) => setParameters({ range })} />
-      <label class="inline">
+      <label class={ui.inline}>
         Aggregator
         <select
           value={parameters.aggregator.value}
@@ -182,10 +184,10 @@ function How({ period }: { period: string | undefined }) {
           ))}
         </select>
       </label>
-      <label class="inline">
+      <label class={ui.inline}>
         Period
         <input
-          class="tiny"
+          class={metricsLook.tiny}
           placeholder={period ?? "auto"}
           value={parameters.period.value}
           onChange={({ currentTarget }) => setParameters({ period: currentTarget.value })}

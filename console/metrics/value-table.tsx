@@ -3,6 +3,7 @@ import type { Column } from "../ui/column.ts";
 import { numberText, timesOf } from "../ui/plot.tsx";
 import { Table } from "../ui/table.tsx";
 import { timeText } from "../ui/time.tsx";
+import metricsLook from "./metrics.module.css";
 
 /** The values of a plot, a row for each moment, the newest first. */
 export function ValueTable({ name, series }: { name: string; series: readonly PlotSeries[] }) {
@@ -20,7 +21,7 @@ export function ValueTable({ name, series }: { name: string; series: readonly Pl
     ),
   ];
   return (
-    <div class="value-table">
+    <div class={metricsLook.valueTable}>
       <Table label={`Values of ${name}`} rows={timesOf(series).reverse()} columns={columns} rowKey={String} />
     </div>
   );

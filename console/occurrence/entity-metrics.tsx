@@ -4,6 +4,7 @@ import { useAnswer } from "../data/answer.ts";
 import { periodOf, readSeries } from "../data/series.ts";
 import { Plot } from "../ui/plot.tsx";
 import { Problem } from "../ui/problem.tsx";
+import ui from "../ui/ui.module.css";
 
 const shownMax = 6;
 
@@ -20,16 +21,16 @@ export function EntityMetrics({ entityId, aroundMs }: { entityId: string; around
   const series = value?.series.filter(({ values }) => values.length > 0) ?? [];
   const range = `${start}-${end}`;
   return (
-    <section class="card wide" aria-labelledby="around">
+    <section class={`${ui.card} ${ui.wide}`} aria-labelledby="around">
       <h2 id="around">Metrics of the entity around its start</h2>
       <Problem failure={failure} again={again} />
-      {value && series.length === 0 && <p class="quiet">The entity sent no metric in that time.</p>}
-      <div class="small-plots">
+      {value && series.length === 0 && <p class={ui.quiet}>The entity sent no metric in that time.</p>}
+      <div class={ui.smallPlots}>
         {series.map((each) => (
           <figure key={each.key}>
             <figcaption>
               <a href={linkTo(["metrics"], { entity: entityId, metric: each.metric, range })}>{each.name}</a>
-              <span class="quiet"> {each.units}</span>
+              <span class={ui.quiet}> {each.units}</span>
             </figcaption>
             <Plot name={each.name} series={[each]} start={start} end={end} height={120} mark={aroundMs} />
           </figure>

@@ -7,6 +7,8 @@ import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { may } from "../data/session.ts";
 import { durationText, Time, timeText } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
+import occurrenceLook from "./occurrence.module.css";
 
 const events = clientOf(EventQueryService);
 const audit = clientOf(AuditLogService);
@@ -31,25 +33,25 @@ export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occ
   ];
   steps.sort((a, b) => Number(a.at - b.at));
   return (
-    <section class="card" aria-labelledby="life">
+    <section class={ui.card} aria-labelledby="life">
       <h2 id="life">Life cycle</h2>
       <Repeats occurrence={occurrence} />
-      <ol class="steps">
+      <ol class={ui.steps}>
         {steps.map((step, at) => (
           <li key={`${at} ${step.at}`}>
             <p>
               <strong>{step.what}</strong>
               {step.by && <> by {step.by}</>}
             </p>
-            <p class="hint">
+            <p class={ui.hint}>
               <Time at={step.at} />
             </p>
-            {step.text !== undefined && <p class="note">{step.text}</p>}
+            {step.text !== undefined && <p class={occurrenceLook.note}>{step.text}</p>}
           </li>
         ))}
         {endTime === undefined && (
           <li>
-            <p class="quiet">Not closed.</p>
+            <p class={ui.quiet}>Not closed.</p>
           </li>
         )}
       </ol>
@@ -91,7 +93,7 @@ function Repeats({ occurrence }: { occurrence: Occurrence }) {
   if (counts.length < 2) return null;
   const most = Math.max(...counts);
   return (
-    <figure class="bars">
+    <figure class={occurrenceLook.bars}>
       <svg
         viewBox={`0 0 ${counts.length * 10} 40`}
         preserveAspectRatio="none"
@@ -102,7 +104,7 @@ function Repeats({ occurrence }: { occurrence: Occurrence }) {
           <rect key={String(at)} x={at * 10 + 1} width={8} y={40 - (count / most) * 38} height={(count / most) * 38} />
         ))}
       </svg>
-      <figcaption class="hint">
+      <figcaption class={ui.hint}>
         {timeText(Number(startTime))} to {timeText(Number(lastSeen))}, at most {most} in a bar
       </figcaption>
     </figure>

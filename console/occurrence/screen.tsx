@@ -12,9 +12,11 @@ import { Facts } from "../ui/facts.tsx";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
 import { OccurrenceDeliveries } from "./deliveries.tsx";
 import { EntityMetrics } from "./entity-metrics.tsx";
 import { LifeCycle } from "./life-cycle.tsx";
+import occurrenceLook from "./occurrence.module.css";
 import { OccurrenceSilences } from "./silences.tsx";
 import { WhyNot } from "./why.tsx";
 
@@ -37,7 +39,7 @@ export function OccurrenceScreen() {
     [eventId],
   );
   return (
-    <div class="screen">
+    <div class={ui.screen}>
       {value?.event && value.occurrence ? (
         <Found key={value.occurrence.id} event={value.event} occurrence={value.occurrence} again={again} />
       ) : (
@@ -45,7 +47,7 @@ export function OccurrenceScreen() {
       )}
       <Problem failure={failure} again={again} />
       {value?.event && !value.occurrence && (
-        <p class="pad">
+        <p class={ui.pad}>
           This occurrence is not stored any more. <a href={linkTo(["events"], { status: "any" })}>To the events</a>
         </p>
       )}
@@ -65,16 +67,18 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
         ]}
         tools={<Actions rows={[{ event, occurrence }]} reread={again} />}
       />
-      <div class="scroll">
-        <div class="two-wide">
-          <section class="card" aria-labelledby="about">
+      <div class={ui.scroll}>
+        <div class={ui.twoWide}>
+          <section class={ui.card} aria-labelledby="about">
             <h2 id="about">
               <SeverityMark value={occurrence.severity} /> · {statusWord(occurrence.status)}
-              {occurrence.acknowledged && <span class="tag">acknowledged</span>}
+              {occurrence.acknowledged && <span class={ui.tag}>acknowledged</span>}
             </h2>
-            {occurrence.summary && <p class="summary">{occurrence.summary}</p>}
-            {occurrence.body && occurrence.body !== occurrence.summary && <p class="body-text">{occurrence.body}</p>}
-            <dl class="facts">
+            {occurrence.summary && <p class={occurrenceLook.summary}>{occurrence.summary}</p>}
+            {occurrence.body && occurrence.body !== occurrence.summary && (
+              <p class={occurrenceLook.bodyText}>{occurrence.body}</p>
+            )}
+            <dl class={ui.facts}>
               <dt>Entity</dt>
               <dd>
                 <a href={linkTo(["entities", event.entity ?? ""])}>{event.entityName}</a>
@@ -91,7 +95,7 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
                 <>
                   <dt>Expires</dt>
                   <dd>
-                    <Time at={occurrence.expiresAt} />
+                    <Time at={occurrence.expiresAt} due />
                   </dd>
                 </>
               )}

@@ -5,6 +5,7 @@ import { clientOf } from "../data/calls.ts";
 import { may } from "../data/session.ts";
 import { Problem } from "../ui/problem.tsx";
 import { Time } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
 
 const silences = clientOf(SilenceService);
 
@@ -14,11 +15,11 @@ export function OccurrenceSilences({ occurrenceId }: { occurrenceId: string }) {
   const { value, failure, again } = answer.value;
   const found = value?.silences ?? [];
   return (
-    <section class="card" aria-labelledby="silences">
+    <section class={ui.card} aria-labelledby="silences">
       <h2 id="silences">Silences</h2>
       <Problem failure={failure} again={again} />
       {value && found.length === 0 && <p>Nothing silences it.</p>}
-      <ul class="plain">
+      <ul class={ui.plain}>
         {found.map(({ id, comment, createdBy, author, endsAt }) => (
           <li key={id}>
             <a href={linkTo(["silences"], { id })}>{comment}</a> by {createdBy || author?.clientName}, until{" "}
@@ -27,7 +28,7 @@ export function OccurrenceSilences({ occurrenceId }: { occurrenceId: string }) {
         ))}
       </ul>
       {may(SilenceService.method.createSilence) && (
-        <a class="button" href={linkTo(["silences", "new"], { occurrence: occurrenceId })}>
+        <a class={ui.button} href={linkTo(["silences", "new"], { occurrence: occurrenceId })}>
           Silence…
         </a>
       )}

@@ -4,6 +4,7 @@ import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { Explanation } from "../deliveries/explanation.tsx";
 import { Problem } from "../ui/problem.tsx";
+import ui from "../ui/ui.module.css";
 
 const rules = clientOf(RuleService);
 
@@ -15,15 +16,15 @@ export function WhyNot({ occurrenceId }: { occurrenceId: string }) {
   const names = value?.rules.map(({ name }) => name) ?? [];
   const rule = chosen.value || names[0] || "";
   return (
-    <section class="card" aria-labelledby="why">
+    <section class={ui.card} aria-labelledby="why">
       <h2 id="why">Why was I (not) notified?</h2>
       <Problem failure={failure} again={again} />
       {value && names.length === 0 && (
-        <p class="quiet">There is no rule: nothing is ever sent. A rule ties triggers to destinations.</p>
+        <p class={ui.quiet}>There is no rule: nothing is ever sent. A rule ties triggers to destinations.</p>
       )}
       {names.length > 0 && (
         <>
-          <label class="inline">
+          <label class={ui.inline}>
             Rule
             <select
               value={rule}

@@ -5,6 +5,7 @@ import { say } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import { AskFirst } from "../ui/ask-first.tsx";
 import { Time } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
 
 const silences = clientOf(SilenceService);
 
@@ -24,21 +25,21 @@ export function SilenceCard({ silence, changed }: { silence: Silence; changed():
     say("The silence has ended; what it held and still matches is sent.");
   };
   return (
-    <article class="card" aria-label={comment}>
+    <article class={ui.card} aria-label={comment}>
       <h2>
-        <span class={`state ${tone}`}>
+        <span class={ui.state} data-tone={tone}>
           <span aria-hidden="true">{sign}</span> {word}
         </span>{" "}
         {comment}
       </h2>
-      <ul class="plain">
+      <ul class={ui.plain}>
         {matchers.map((matcher) => (
           <li key={matcher}>
             <code>{matcher}</code>
           </li>
         ))}
       </ul>
-      <dl class="facts">
+      <dl class={ui.facts}>
         <dt>Start</dt>
         <dd>
           <Time at={silence.startsAt} />

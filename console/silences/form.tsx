@@ -4,10 +4,12 @@ import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.
 import { address, goTo, linkTo } from "../data/address.ts";
 import { clientOf, type Failure, failureOf } from "../data/calls.ts";
 import { say } from "../data/notice.ts";
+import formLook from "../form/form.module.css";
 import { matchersIn } from "../form/matchers-field.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
+import ui from "../ui/ui.module.css";
 import { equalityText } from "./matcher-text.ts";
 import { SilencePreview, usePreview } from "./preview.tsx";
 
@@ -81,17 +83,17 @@ export function NewSilence() {
   };
   const found = preview.value.value;
   return (
-    <div class="screen">
+    <div class={ui.screen}>
       <ScreenHead title="New silence" />
-      <div class="scroll">
+      <div class={ui.scroll}>
         <form
-          class="card form"
+          class={`${ui.card} ${formLook.form}`}
           onSubmit={(submitted) => {
             submitted.preventDefault();
             send();
           }}
         >
-          <div class="field">
+          <div class={formLook.field}>
             <label for={`${id}-matchers`}>Matchers</label>
             <textarea
               id={`${id}-matchers`}
@@ -103,11 +105,11 @@ export function NewSilence() {
                 matchers.value = currentTarget.value;
               }}
             />
-            <p class="help" id={`${id}-help`}>
+            <p class={formLook.help} id={`${id}-help`}>
               A matcher each line, all of which must hold, such as severity="critical" or instance=~web-.+
             </p>
           </div>
-          <div class="field">
+          <div class={formLook.field}>
             <label for={`${id}-duration`}>Duration</label>
             <select
               id={`${id}-duration`}
@@ -123,7 +125,7 @@ export function NewSilence() {
               ))}
             </select>
           </div>
-          <div class="field">
+          <div class={formLook.field}>
             <label for={`${id}-comment`}>Comment</label>
             <input
               id={`${id}-comment`}
@@ -135,11 +137,11 @@ export function NewSilence() {
           </div>
           <SilencePreview answer={preview.value} />
           <Problem failure={failure.value} />
-          <div class="buttons">
-            <button type="submit" class="primary" disabled={busy.value}>
+          <div class={ui.buttons}>
+            <button type="submit" class={ui.primary} disabled={busy.value}>
               Silence
             </button>
-            <a class="button" href={linkTo(["silences"])}>
+            <a class={ui.button} href={linkTo(["silences"])}>
               Cancel
             </a>
           </div>
@@ -153,8 +155,8 @@ export function NewSilence() {
           }}
         >
           <p>These are many. Nobody is notified of what these matchers match until the silence ends.</p>
-          <div class="buttons">
-            <button type="button" class="primary" disabled={busy.value} onClick={() => void make()}>
+          <div class={ui.buttons}>
+            <button type="button" class={ui.primary} disabled={busy.value} onClick={() => void make()}>
               Silence them
             </button>
             <button

@@ -6,6 +6,7 @@ import { useList } from "../data/list.ts";
 import { may } from "../data/session.ts";
 import { ListScreen } from "../ui/list-screen.tsx";
 import { ChoiceFilter } from "../ui/text-filters.tsx";
+import ui from "../ui/ui.module.css";
 import { SilenceCard } from "./card.tsx";
 
 const silences = clientOf(SilenceService);
@@ -62,7 +63,7 @@ export function SilenceList() {
         </p>
       }
       draw={(rows) => (
-        <div class="scroll">
+        <div class={ui.scroll}>
           {rows.map((silence) => (
             <SilenceCard key={silence.id} silence={silence} changed={list.again} />
           ))}

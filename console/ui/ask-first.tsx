@@ -3,10 +3,13 @@ import type { ComponentChildren } from "preact";
 import { type Failure, failureOf } from "../data/calls.ts";
 import { Dialog } from "./dialog.tsx";
 import { Problem } from "./problem.tsx";
+import ui from "./ui.module.css";
 
 interface AskFirstProps {
   /** What the button says; the dialog's button says it too. */
   readonly action: string;
+  /** The button's name where several on a page say the same. */
+  readonly label?: string;
   /** What is asked, as in `Delete the group "Storage"?`. */
   readonly question: string;
   /** What it means, and what uses the thing. */
@@ -17,7 +20,7 @@ interface AskFirstProps {
 }
 
 /** A button for what deletes or ends something: it asks first, and says where it stands why it was refused. */
-export function AskFirst({ action, question, children, act, look }: AskFirstProps) {
+export function AskFirst({ action, label, question, children, act, look }: AskFirstProps) {
   const asking = useSignal(false);
   const busy = useSignal(false);
   const failure = useSignal<Failure | undefined>(undefined);
@@ -41,6 +44,7 @@ export function AskFirst({ action, question, children, act, look }: AskFirstProp
     <>
       <button
         type="button"
+        aria-label={label}
         onClick={() => {
           asking.value = true;
           look?.();
@@ -52,8 +56,8 @@ export function AskFirst({ action, question, children, act, look }: AskFirstProp
         <Dialog title={question} close={close}>
           {children}
           <Problem failure={failure.value} />
-          <div class="buttons">
-            <button type="button" class="primary" disabled={busy.value} onClick={() => void run()}>
+          <div class={ui.buttons}>
+            <button type="button" class={ui.primary} disabled={busy.value} onClick={() => void run()}>
               {action}
             </button>
             <button type="button" onClick={close}>

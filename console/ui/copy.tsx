@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import ui from "./ui.module.css";
 
 interface CopyProps {
   readonly text: string;
@@ -21,8 +22,8 @@ export function CopyButton({ text, what, refused }: CopyProps) {
     }
   };
   return (
-    <span class="copy">
-      <span class="hint" role="status">
+    <span class={ui.copy}>
+      <span class={ui.hint} role="status">
         {said.value}
       </span>
       <button type="button" aria-label={what && `Copy ${what}`} onClick={() => void copy()}>

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
+import ui from "./ui.module.css";
 
 /** A question over the page. Escape and a press beside it close it; the focus goes back to where it was. */
 export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
@@ -18,7 +19,7 @@ export function Dialog({ title, close, children }: { title: string; close: () =>
         if (target === currentTarget) currentTarget.close();
       }}
     >
-      <div class="dialog-body">
+      <div class={ui.dialogBody}>
         <h2 id={id}>{title}</h2>
         {children}
       </div>

@@ -1,4 +1,5 @@
 import { linkTo } from "../data/address.ts";
+import ui from "./ui.module.css";
 
 /** The text of a value of any shape. */
 export function valueText(value: unknown): string {
@@ -26,12 +27,12 @@ export function Facts({ title, values, folded, prefix }: FactsProps) {
   const keys = Object.keys(values).sort();
   if (keys.length === 0) return null;
   const list = (
-    <dl class="facts">
+    <dl class={ui.facts}>
       {keys.map((key) => {
         const value = values[key];
         const address = webAddress(value);
         return (
-          <div key={key} class="fact">
+          <div key={key} class={ui.fact}>
             <dt>{key}</dt>
             <dd>
               {prefix !== undefined && typeof value === "string" ? (
@@ -55,14 +56,14 @@ export function Facts({ title, values, folded, prefix }: FactsProps) {
   );
   if (!folded) {
     return (
-      <div class="fact-group">
+      <div class={ui.factGroup}>
         <h3>{title}</h3>
         {list}
       </div>
     );
   }
   return (
-    <details class="fact-group">
+    <details class={ui.factGroup}>
       <summary>
         {title} ({keys.length})
       </summary>

@@ -1,5 +1,6 @@
 import { useId, useRef } from "preact/hooks";
 import { CopyButton } from "./copy.tsx";
+import ui from "./ui.module.css";
 
 /** Lines to paste elsewhere, with a button that copies them. */
 export function Lines({ title, text, where }: { title: string; text: string; where: string }) {
@@ -9,10 +10,10 @@ export function Lines({ title, text, where }: { title: string; text: string; whe
     if (element.current) getSelection()?.selectAllChildren(element.current);
   };
   return (
-    <figure class="lines-to-paste" aria-labelledby={id}>
+    <figure class={ui.linesToPaste} aria-labelledby={id}>
       <figcaption>
         <span>
-          <strong id={id}>{title}</strong> <span class="quiet">{where}</span>
+          <strong id={id}>{title}</strong> <span class={ui.quiet}>{where}</span>
         </span>
         <CopyButton text={text} what={title} refused={select} />
       </figcaption>

@@ -7,6 +7,7 @@ import { Empty, Problem } from "./problem.tsx";
 import { ScreenHead } from "./screen-head.tsx";
 import { Table } from "./table.tsx";
 import { TextFilter } from "./text-filters.tsx";
+import ui from "./ui.module.css";
 
 interface Shared<T> {
   readonly title: string;
@@ -58,7 +59,7 @@ export function ListScreen<T>(props: ListScreenProps<T>) {
   const rows = passes === undefined ? all : all.filter(passes);
   const filtered = all.length > rows.length || (passes === undefined && address.value.parameters.size > 0);
   return (
-    <div class="screen">
+    <div class={ui.screen}>
       <ScreenHead
         title={title}
         count={countText(list, props.counted)}
@@ -72,7 +73,7 @@ export function ListScreen<T>(props: ListScreenProps<T>) {
               </button>
             )}
             {make && (
-              <a class="button" href={make[1]}>
+              <a class={ui.button} href={make[1]}>
                 {make[0]}
               </a>
             )}

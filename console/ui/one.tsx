@@ -3,6 +3,7 @@ import { address, linkTo } from "../data/address.ts";
 import type { Failure } from "../data/calls.ts";
 import { Problem } from "./problem.tsx";
 import { ScreenHead } from "./screen-head.tsx";
+import ui from "./ui.module.css";
 
 interface OneProps {
   readonly title: string;
@@ -23,7 +24,7 @@ export function One({ title, of, failure, again, tools, children }: OneProps) {
         title={title}
         tools={
           <>
-            <a class="button" href={linkTo(address.value.path.slice(0, 2))}>
+            <a class={ui.button} href={linkTo(address.value.path.slice(0, 2))}>
               All {of}
             </a>
             {tools}
@@ -31,7 +32,7 @@ export function One({ title, of, failure, again, tools, children }: OneProps) {
         }
       />
       <Problem failure={failure} {...(again && { again })} />
-      <div class="pad">{children}</div>
+      <div class={ui.pad}>{children}</div>
     </>
   );
 }

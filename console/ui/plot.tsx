@@ -3,7 +3,9 @@ import { useEffect, useRef } from "preact/hooks";
 import Plotter from "uplot";
 import { theme } from "../data/preferences.ts";
 import type { PlotSeries } from "../data/series.ts";
+import plotLook from "./plot.module.css";
 import { timeText, zoneName } from "./time.tsx";
+import ui from "./ui.module.css";
 
 interface PlotProps {
   readonly name: string;
@@ -21,7 +23,12 @@ const dashes: readonly (number[] | undefined)[] = [undefined, [8, 4], [2, 3], [1
 const colours = 6;
 
 /** How the n-th series is drawn: a colour and, when those are used up, a dash. The legend draws the same. */
-export const lineClass = (at: number) => `series-${at % colours}`;
+const lineColour = (at: number) => `var(--series-${at % colours})`;
+const legendDashes = ["solid", "dashed", "dotted", "double"];
+export const lineStyle = (at: number) => ({
+  color: lineColour(at),
+  borderTopStyle: legendDashes[Math.floor(at / colours) % legendDashes.length] ?? "solid",
+});
 const dashOf = (at: number) => dashes[Math.floor(at / colours) % dashes.length];
 
 /** Series over time on a canvas. Arrow keys move the cursor, whose values are read out; a table beside it has all values. */
@@ -90,9 +97,9 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
   const at = cursor.value;
   const time = at === undefined ? undefined : times[at];
   return (
-    <div class="plot">
+    <div class={plotLook.plot}>
       <div
-        class="plot-frame"
+        class={plotLook.plotFrame}
         role="application"
         aria-label={`Plot of ${name}: arrow keys move the cursor`}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: its cursor moves by keyboard
@@ -101,12 +108,12 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
         ref={frame}
         style={{ minHeight: `${height}px` }}
       />
-      <p class="plot-values" aria-live="polite">
+      <p class={plotLook.plotValues} aria-live="polite">
         {time !== undefined && (
           <>
-            <span class="quiet">{timeText(time)}</span>
+            <span class={ui.quiet}>{timeText(time)}</span>
             {series.slice(0, 8).map((each, index) => (
-              <span key={each.key} class={`value ${lineClass(index)}`}>
+              <span key={each.key} style={{ color: lineColour(index) }}>
                 {each.name}: {numberText(each.values[each.timestamps.indexOf(time)], each.units)}
               </span>
             ))}
@@ -155,15 +162,15 @@ interface Drawn extends Omit<PlotProps, "name"> {
 }
 
 function options({ element, series, height, start, end, zoom, mark, move }: Drawn): Plotter.Options {
-  const colourOf = (name: string) => {
+  const colourOf = (colour: string) => {
     const probe = document.createElement("i");
-    probe.className = name;
+    probe.style.color = colour;
     element.append(probe);
     const { color } = getComputedStyle(probe);
     probe.remove();
     return color;
   };
-  const [ink, line] = [colourOf("ink-quiet"), colourOf("ink-line")];
+  const [ink, line] = [colourOf("var(--quiet)"), colourOf("var(--line)")];
   const axis = {
     stroke: ink,
     grid: { stroke: line, width: 1 },
@@ -185,7 +192,7 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
     series: [
       {},
       ...series.map((_, at) => ({
-        stroke: colourOf(lineClass(at)),
+        stroke: colourOf(lineColour(at)),
         width: 1.5,
         ...(dashOf(at) && { dash: dashOf(at) as number[] }),
         points: { show: series[at]?.timestamps.length === 1 },
@@ -206,7 +213,7 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
           if (mark === undefined) return;
           const x = valToPos(mark / 1000, "x", true);
           ctx.save();
-          ctx.strokeStyle = colourOf("ink-mark");
+          ctx.strokeStyle = colourOf("var(--critical)");
           ctx.setLineDash([4, 3]);
           ctx.beginPath();
           ctx.moveTo(x, bbox.top);

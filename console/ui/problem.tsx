@@ -1,10 +1,11 @@
 import type { Failure } from "../data/calls.ts";
+import ui from "./ui.module.css";
 
 /** What went wrong, where it went wrong, and the way to try again. */
 export function Problem({ failure, again }: { failure: Failure | undefined; again?: () => void }) {
   if (failure === undefined) return null;
   return (
-    <div class="problem" role="alert">
+    <div class={ui.problem} role="alert">
       <p>{failure.message}</p>
       {again && (
         <button type="button" onClick={again}>
@@ -18,8 +19,8 @@ export function Problem({ failure, again }: { failure: Failure | undefined; agai
 /** What stands where a list is empty: what would be there, and how it gets there. */
 export function Empty({ title, children }: { title: string; children?: preact.ComponentChildren }) {
   return (
-    <div class="empty">
-      <p class="empty-title">{title}</p>
+    <div class={ui.empty}>
+      <p class={ui.emptyTitle}>{title}</p>
       {children}
     </div>
   );

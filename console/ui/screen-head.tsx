@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import ui from "./ui.module.css";
 
 interface ScreenHeadProps {
   readonly title: string;
@@ -12,21 +13,25 @@ interface ScreenHeadProps {
 /** The head of a screen. */
 export function ScreenHead({ title, above, count, tools }: ScreenHeadProps) {
   return (
-    <div class="screen-head">
+    <div class={ui.screenHead}>
       <div>
         {above && (
-          <p class="hint">
+          <p class={ui.hint}>
             <a href={above[1]}>{above[0]}</a> {above[2]}
           </p>
         )}
         <h1>{title}</h1>
       </div>
       {count !== undefined && (
-        <p class="count" role="status">
+        <p class={ui.count} role="status">
           {count}
         </p>
       )}
-      {tools && <div class="tools">{tools}</div>}
+      {tools && (
+        <div class={ui.tools} data-filters>
+          {tools}
+        </div>
+      )}
     </div>
   );
 }

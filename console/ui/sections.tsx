@@ -1,5 +1,6 @@
 import type { ComponentType } from "preact";
 import { linkTo } from "../data/address.ts";
+import ui from "./ui.module.css";
 
 interface SectionsProps {
   /** The screen's name in addresses; a section is the next part of the path. */
@@ -12,8 +13,8 @@ interface SectionsProps {
 export function Sections({ screen, sections, open }: SectionsProps) {
   const Section = sections[open]?.Section;
   return (
-    <div class="screen">
-      <nav class="sections" aria-label="Sections">
+    <div class={ui.screen}>
+      <nav class={ui.sections} aria-label="Sections">
         {Object.entries(sections).map(([name, { label }]) => (
           <a key={name} href={linkTo([screen, name])} aria-current={name === open ? "page" : undefined}>
             {label}
@@ -21,7 +22,7 @@ export function Sections({ screen, sections, open }: SectionsProps) {
         ))}
       </nav>
       {Section === undefined ? (
-        <div class="empty">
+        <div class={ui.empty}>
           <h1>There is no such section</h1>
         </div>
       ) : (

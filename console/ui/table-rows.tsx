@@ -1,5 +1,8 @@
 import type { Column } from "./column.ts";
 import { memo } from "./memo.ts";
+import tableLook from "./table.module.css";
+
+const lineLook = [tableLook.line0, tableLook.line1, tableLook.line2];
 
 interface RowProps {
   readonly id: string;
@@ -16,7 +19,7 @@ interface RowProps {
 
 /** One row of a table, at its place in the whole. */
 export const TableRow = memo(function TableRow(props: RowProps) {
-  const { id, row, at, current, chosen, columns, tracks, rowHeight, tone = "" } = props;
+  const { id, row, at, current, chosen, columns, tracks, rowHeight, tone } = props;
   return (
     // biome-ignore lint/a11y/useSemanticElements: only the rows in sight exist, which a table element cannot say
     // biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus, and names its active row
@@ -25,14 +28,15 @@ export const TableRow = memo(function TableRow(props: RowProps) {
       role="row"
       aria-rowindex={at + 2}
       aria-selected={chosen}
-      class={`row ${tone}${current ? " current" : ""}${chosen ? " chosen" : ""}`}
+      class={`${tableLook.row} ${current ? tableLook.current : ""} ${chosen ? tableLook.chosen : ""}`}
+      data-tone={tone}
       style={{ transform: `translateY(${at * rowHeight}px)`, gridTemplateColumns: tracks, height: `${rowHeight}px` }}
     >
       {chosen !== undefined && (
         // biome-ignore lint/a11y/useSemanticElements: as above
         // biome-ignore lint/a11y/useFocusableInteractive: as above
-        <span class="cell pick" role="gridcell">
-          <span class="tick" aria-hidden="true">
+        <span class={`${tableLook.cell} ${tableLook.pick}`} role="gridcell" data-pick>
+          <span class={tableLook.tick} aria-hidden="true">
             {chosen ? "✓" : ""}
           </span>
         </span>
@@ -43,7 +47,7 @@ export const TableRow = memo(function TableRow(props: RowProps) {
         <span
           key={column.key}
           role="gridcell"
-          class={`cell line-${column.line ?? 2}${column.end ? " end" : ""}`}
+          class={`${tableLook.cell} ${lineLook[column.line ?? 2]} ${column.end ? tableLook.cellEnd : ""}`}
           title={column.title?.(row)}
         >
           {column.cell(row)}
@@ -72,14 +76,14 @@ interface Sorting {
 export function TableHead<T>({ columns, tracks, sorting, all, selectAll }: HeadProps<T>) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: only the rows in sight exist, which a table element cannot say
-    <div class="table-head" role="rowgroup">
+    <div class={tableLook.tableHead} role="rowgroup">
       {/* biome-ignore lint/a11y/useSemanticElements: as above */}
       {/* biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus */}
-      <div class="row" role="row" aria-rowindex={1} style={{ gridTemplateColumns: tracks }}>
+      <div class={tableLook.row} role="row" aria-rowindex={1} style={{ gridTemplateColumns: tracks }}>
         {all !== undefined && (
           // biome-ignore lint/a11y/useSemanticElements: as above
           // biome-ignore lint/a11y/useFocusableInteractive: as above
-          <span class="cell pick" role="columnheader">
+          <span class={`${tableLook.cell} ${tableLook.pick}`} role="columnheader">
             <input
               type="checkbox"
               aria-label="Select all rows that are loaded"
@@ -96,7 +100,7 @@ export function TableHead<T>({ columns, tracks, sorting, all, selectAll }: HeadP
             <span
               key={key}
               role="columnheader"
-              class={end ? "cell end" : "cell"}
+              class={`${tableLook.cell} ${end ? tableLook.cellEnd : ""}`}
               aria-sort={descending === undefined ? undefined : descending ? "descending" : "ascending"}
             >
               {sorting?.sortable.includes(key) ? (

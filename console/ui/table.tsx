@@ -2,6 +2,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import type { Column } from "./column.ts";
 import { narrow } from "./narrow.ts";
+import tableLook from "./table.module.css";
 import { TableHead, TableRow } from "./table-rows.tsx";
 
 interface TableProps<T> {
@@ -79,7 +80,7 @@ export function Table<T>(props: TableProps<T>) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: only the rows in sight exist, which a table element cannot say
     <div
-      class={narrow.value ? "table narrow" : "table"}
+      class={narrow.value ? `${tableLook.table} ${tableLook.narrow}` : tableLook.table}
       role="grid"
       aria-label={label}
       aria-rowcount={total + 1}
@@ -104,7 +105,7 @@ export function Table<T>(props: TableProps<T>) {
       {/* biome-ignore lint/a11y/useSemanticElements: as above */}
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: the grid has the keys */}
       <div
-        class="table-body"
+        class={tableLook.tableBody}
         role="rowgroup"
         style={{ height: `${rows.length * rowHeight}px` }}
         onClick={(event) => {
@@ -113,7 +114,7 @@ export function Table<T>(props: TableProps<T>) {
           if (!(at >= 0)) return;
           active.value = at;
           const row = rows[at];
-          if (target.closest(".pick")) toggle(props, anchor, at, event.shiftKey);
+          if (target.closest("[data-pick]")) toggle(props, anchor, at, event.shiftKey);
           else if (row !== undefined && !target.closest("a, button")) props.open?.(row);
         }}
       >

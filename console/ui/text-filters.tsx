@@ -1,4 +1,5 @@
 import { address, setParameters } from "../data/address.ts";
+import ui from "./ui.module.css";
 
 interface TextFilterProps {
   /** The parameter of the address. */
@@ -23,7 +24,7 @@ export function TextFilter({ name, label, ...look }: TextFilterProps) {
 
 /** Several of them. */
 export function TextFilters({ texts }: { texts: readonly (readonly [parameter: string, label: string])[] }) {
-  return texts.map(([name, label]) => <TextFilter key={name} name={name} label={label} class="short" />);
+  return texts.map(([name, label]) => <TextFilter key={name} name={name} label={label} class={ui.short} />);
 }
 
 interface ChoiceFilterProps {

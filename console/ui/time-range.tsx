@@ -4,6 +4,7 @@ import { useId } from "preact/hooks";
 import { type TimeRange, TimeRangeSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { zone } from "../data/preferences.ts";
 import { timeText } from "./time.tsx";
+import ui from "./ui.module.css";
 
 /** A time range in an address: how far back from now, as in `6h`, or `<start>-<end>` in ms. */
 const lengths = [
@@ -44,8 +45,8 @@ export function TimeRangeChoice({ value, change, any }: TimeRangeProps) {
   const ends = value.includes("-") ? endsOf(value) : undefined;
   const own = useSignal(false);
   return (
-    <div class="range">
-      <label class="unseen" for={id}>
+    <div class={ui.range}>
+      <label class={ui.unseen} for={id}>
         Time range
       </label>
       <select
@@ -92,7 +93,7 @@ function OwnRange({ ends, change }: { ends: { start: number; end: number }; chan
   const [from, to] = [inputMs(start.value), inputMs(end.value)];
   const wrong = !(from < to);
   return (
-    <div class="own-range">
+    <div class={ui.ownRange}>
       <label>
         From
         <input
@@ -113,7 +114,7 @@ function OwnRange({ ends, change }: { ends: { start: number; end: number }; chan
           }}
         />
       </label>
-      {wrong && <p class="field-error">The first moment must be before the second.</p>}
+      {wrong && <p class={ui.fieldError}>The first moment must be before the second.</p>}
       <button type="button" disabled={wrong} onClick={() => change(`${from}-${to}`)}>
         Show
       </button>

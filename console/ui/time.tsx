@@ -1,6 +1,7 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { computed, signal } from "@preact/signals";
 import { zone } from "../data/preferences.ts";
+import ui from "./ui.module.css";
 
 /** The present, which moves every ten seconds while the page is in sight. */
 export const nowMs = signal(Date.now());
@@ -35,9 +36,22 @@ const steps = [
   [1000, "second"],
 ] as const;
 
-/** How far a moment is from the present. */
-export function agoText(ms: number, now = nowMs.value): string {
-  const apart = ms - now;
+/** How far a moment is from the present. The clock of the server may be ahead: a moment within the next minute is now. */
+export function agoText(ms: number): string {
+  const apart = ms - presentMs();
+  return apart > 0 && apart < 60_000 ? "now" : apartText(apart);
+}
+
+/** How far away a moment is that is to come. */
+const dueText = (ms: number) => apartText(ms - presentMs());
+
+/** The present at this moment; who reads it is drawn again as it moves. */
+function presentMs(): number {
+  nowMs.value;
+  return Date.now();
+}
+
+function apartText(apart: number): string {
   for (const [size, unit] of steps) {
     if (Math.abs(apart) >= size) return relative.format(Math.trunc(apart / size), unit);
   }
@@ -62,22 +76,31 @@ export function durationText(ms: number): string {
   return texts.slice(0, 2).join(" ") || `${Math.round(rest)} ms`;
 }
 
-/** A moment: absolute, with how long ago it was. `short` shows the latter alone and keeps the former for the pointer. */
-export function Time({ at, short }: { at: bigint | number | Timestamp | undefined; short?: boolean }) {
-  if (at === undefined) return <span class="quiet">–</span>;
+interface TimeProps {
+  readonly at: bigint | number | Timestamp | undefined;
+  /** Shows how long ago it was alone, and keeps the moment for the pointer. */
+  readonly short?: boolean;
+  /** It is to come: seconds count. */
+  readonly due?: boolean;
+}
+
+/** A moment: absolute, with how far it is from the present. */
+export function Time({ at, short, due }: TimeProps) {
+  if (at === undefined) return <span class={ui.quiet}>–</span>;
   const ms = typeof at === "object" ? timestampMs(at) : Number(at);
   if (Number.isNaN(new Date(ms).getTime())) return <span>{String(ms)}</span>;
   const iso = new Date(ms).toISOString();
+  const apart = due ? dueText(ms) : agoText(ms);
   if (short) {
     return (
       <time dateTime={iso} title={withZone.value.format(ms)}>
-        {agoText(ms)}
+        {apart}
       </time>
     );
   }
   return (
     <time dateTime={iso} title={withZone.value.format(ms)}>
-      {timeText(ms)} <span class="quiet">{agoText(ms)}</span>
+      {timeText(ms)} <span class={ui.quiet}>{apart}</span>
     </time>
   );
 }

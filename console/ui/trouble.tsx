@@ -1,8 +1,9 @@
+import ui from "./ui.module.css";
 /** Why something does nothing as it is, where it is shown by itself. */
 export function Trouble({ text }: { text: string }) {
   if (text === "") return null;
   return (
-    <div class="problem" role="alert">
+    <div class={ui.problem} role="alert">
       <p>{text}</p>
     </div>
   );
@@ -11,7 +12,7 @@ export function Trouble({ text }: { text: string }) {
 /** The same in a row of a list. */
 export function TroubleMark({ text }: { text: string }) {
   return (
-    <span class="state critical">
+    <span class={ui.state} data-tone="critical">
       <span aria-hidden="true">▲</span> {text}
     </span>
   );

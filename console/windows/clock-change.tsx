@@ -1,6 +1,8 @@
 import type { ClockChange, MaintenanceRun } from "#gen/belfry/maintenance/v1/maintenance_run_pb.ts";
 import type { MaintenanceWindow } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { durationText, Time, timeText, zoneName } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
+import windowsLook from "./windows.module.css";
 import { Local, noEnd } from "./words.tsx";
 import { localParts } from "./zone-clock.ts";
 
@@ -16,7 +18,7 @@ export function ClockChangeCard({ window, change, runs }: ClockChangeProps) {
   const zone = window.schedule?.timeZone || "UTC";
   const around = change ? [...(change.before ? [change.before] : []), ...change.after] : [];
   return (
-    <section class="card" aria-labelledby="clock">
+    <section class={ui.card} aria-labelledby="clock">
       <h2 id="clock">When the clock is changed</h2>
       {change === undefined ? (
         <p>{runs ? `The clock of ${zone} is not changed.` : "No run is to come."}</p>
@@ -40,7 +42,7 @@ interface RunTableProps {
 /** Runs as the server will begin and end them, by the clock of their zone and by the person's. */
 export function RunTable({ label, runs, zone, change }: RunTableProps) {
   return (
-    <table class="run-table" aria-label={label}>
+    <table class={windowsLook.runTable} aria-label={label}>
       <thead>
         <tr>
           {change && <th scope="col">Run</th>}

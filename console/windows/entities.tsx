@@ -3,6 +3,8 @@ import type { MaintenanceWindow } from "#gen/belfry/maintenance/v1/maintenance_w
 import type { PreviewMaintenanceWindowResponse } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { linkTo } from "../data/address.ts";
 import { clauseText } from "../events/query.ts";
+import ui from "../ui/ui.module.css";
+import windowsLook from "./windows.module.css";
 
 interface EntitiesProps {
   readonly window: MaintenanceWindow;
@@ -15,7 +17,7 @@ export function EntitiesCard({ window, preview }: EntitiesProps) {
   const clause = target.case === "query" ? target.value.clause : undefined;
   const { held, heldCount, targets } = preview;
   return (
-    <section class="card" aria-labelledby="entities">
+    <section class={ui.card} aria-labelledby="entities">
       <h2 id="entities">Entities</h2>
       <h3>Held now: {heldCount.toLocaleString("en")}</h3>
       <EntityNames label="Entities that it holds now" entities={held} more={heldCount > BigInt(held.length)} />
@@ -26,7 +28,7 @@ export function EntitiesCard({ window, preview }: EntitiesProps) {
         more={(targets?.count ?? 0n) > BigInt(targets?.entities.length ?? 0)}
       />
       {clause && (
-        <p class="hint">
+        <p class={ui.hint}>
           <a href={linkTo(["entities"], { where: clauseText(clause) })}>All that meet its conditions</a>
         </p>
       )}
@@ -50,14 +52,14 @@ interface NamesProps {
 export function EntityNames({ label, entities, more }: NamesProps) {
   if (entities.length === 0) return null;
   return (
-    <ul class="links entity-names" aria-label={label}>
+    <ul class={`${ui.links} ${windowsLook.entityNames}`} aria-label={label}>
       {entities.map(({ id, name, child }) => (
         <li key={id}>
           <a href={linkTo(["entities", id])}>{name}</a>
-          {child && <span class="quiet"> child</span>}
+          {child && <span class={ui.quiet}> child</span>}
         </li>
       ))}
-      {more && <li class="quiet">and more: these are the first {entities.length}</li>}
+      {more && <li class={ui.quiet}>and more: these are the first {entities.length}</li>}
     </ul>
   );
 }

@@ -4,6 +4,7 @@ import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { useSettled } from "../data/settled.ts";
+import ui from "../ui/ui.module.css";
 import { ClockChangeCard, RunTable } from "./clock-change.tsx";
 import { EntityNames, targetsText } from "./entities.tsx";
 import { recurrenceWords } from "./recurrence-words.ts";
@@ -40,12 +41,12 @@ export function FormPreview({ value, id }: { value: MaintenanceWindow; id: strin
   const shown = runs.filter(({ start }) => Number(start) < end);
   const more = shown.length === runs.length && seen?.preview.moreRuns === true;
   return (
-    <section class="preview" aria-label="Preview" aria-live="polite">
+    <section class={ui.preview} aria-label="Preview" aria-live="polite">
       <h2>What the server would do</h2>
       <p>Runs {recurrenceWords(value)}.</p>
       {failure && (
         <div>
-          <p class="quiet">The preview waits until this is in order:</p>
+          <p class={ui.quiet}>The preview waits until this is in order:</p>
           <ul>
             {failure.fields.length === 0 && <li>{failure.message}</li>}
             {failure.fields.map(({ field, description }) => (
@@ -58,7 +59,7 @@ export function FormPreview({ value, id }: { value: MaintenanceWindow; id: strin
       )}
       {seen && !failure && (
         <>
-          <section class="card" aria-label="Runs">
+          <section class={ui.card} aria-label="Runs">
             <h2>The next 5 weeks</h2>
             <Timeline
               label="The next 5 weeks"
@@ -66,7 +67,7 @@ export function FormPreview({ value, id }: { value: MaintenanceWindow; id: strin
               end={end}
               rows={[{ id, name: value.name, runs: shown, more }]}
             />
-            {more && <p class="hint">These are the first {shown.length} runs; there are more.</p>}
+            {more && <p class={ui.hint}>These are the first {shown.length} runs; there are more.</p>}
             {runs.length === 0 ? (
               <p>It has no run to come by itself.</p>
             ) : (
@@ -79,7 +80,7 @@ export function FormPreview({ value, id }: { value: MaintenanceWindow; id: strin
           </section>
           <UnmutedRules preview={seen.preview} />
           <ClockChangeCard window={seen.window} change={seen.preview.clockChange} runs={runs.length > 0} />
-          <section class="card" aria-label="Entities">
+          <section class={ui.card} aria-label="Entities">
             <h2>Entities that a run would take in if it began now: {targetsText(seen.preview.targets)}</h2>
             <EntityNames
               label="Entities that a run would take in"

@@ -13,9 +13,11 @@ import { searchClauses } from "../clause/search-clause.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { CheckField, ChoiceField, NumberField, TextField } from "../form/fields.tsx";
+import formLook from "../form/form.module.css";
 import { useForm } from "../form/form.ts";
 import { NamesField } from "../form/names-field.tsx";
 import { FormEnd } from "../form/outcome.tsx";
+import ui from "../ui/ui.module.css";
 import { FormPreview } from "./form-preview.tsx";
 import { draftOf } from "./one.ts";
 import { ScheduleFields, type WindowFormState } from "./schedule-fields.tsx";
@@ -35,8 +37,8 @@ interface WindowFormProps {
 export function WindowForm({ stored, id, label, send, done }: WindowFormProps) {
   const form = useForm(MaintenanceWindowSchema, { key: draftOf(id), stored, prefix: "specification", send, done });
   return (
-    <div class="beside">
-      <form class="form" onSubmit={form.submit} aria-label="Maintenance window">
+    <div class={ui.beside}>
+      <form class={formLook.form} onSubmit={form.submit} aria-label="Maintenance window">
         <Identity form={form} fixed={id !== ""} />
         <ScheduleFields form={form} />
         <Effect form={form} />

@@ -5,6 +5,7 @@ import { useAnswer } from "../data/answer.ts";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { zoneName } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
 import { WindowForm } from "./form.tsx";
 import { createWindow, readWindow, replaceWindow } from "./one.ts";
 
@@ -60,9 +61,9 @@ export function ChangedWindow({ id }: { id: string }) {
 
 function FormScreen({ title, children }: { title: string; children: preact.ComponentChildren }) {
   return (
-    <div class="screen">
+    <div class={ui.screen}>
       <ScreenHead title={title} above={["Windows", linkTo(["windows"])]} />
-      <div class="scroll">{children}</div>
+      <div class={ui.scroll}>{children}</div>
     </div>
   );
 }

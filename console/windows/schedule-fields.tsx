@@ -8,9 +8,12 @@ import {
   type Schedule,
   ScheduleSchema,
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import clauseLook from "../clause/clause.module.css";
 import { DurationField } from "../form/duration-field.tsx";
 import { ChoiceField, Field, FieldErrors, NumberField, TextField } from "../form/fields.tsx";
+import formLook from "../form/form.module.css";
 import type { Form } from "../form/form.ts";
+import ui from "../ui/ui.module.css";
 import { dayNames, daysOf, monthNames, partText } from "./recurrence-words.ts";
 import { clockText, momentOf } from "./zone-clock.ts";
 
@@ -259,13 +262,13 @@ function Weekdays({ form, recurrence, change }: ChangeProps) {
   }
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset would be drawn as a part of the form
-    <div class="field" role="group" aria-label="Days of the week">
-      <span class="label" aria-hidden="true">
+    <div class={formLook.field} role="group" aria-label="Days of the week">
+      <span class={clauseLook.label} aria-hidden="true">
         Days of the week
       </span>
-      <span class="inline">
+      <span class={ui.inline}>
         {dayNames.map(([short, name]) => (
-          <label key={short} class="inline">
+          <label key={short} class={ui.inline}>
             <input
               type="checkbox"
               checked={chosen.includes(short)}

@@ -6,6 +6,7 @@ import { useAnswer } from "../data/answer.ts";
 import { useLaterPages } from "../data/later-pages.ts";
 import { Problem } from "../ui/problem.tsx";
 import { Time } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
 import { lookBack, lookedDays, type Muted, mutingRules, occurrencesMax, readMuted, rulesMax } from "./muted.ts";
 import { UnmutedRules } from "./unmuted.tsx";
 
@@ -35,7 +36,7 @@ export function SilentCard({ window, preview }: SilentProps) {
   const later = useLaterPages(value, value?.page.next ?? "", ({ look }, cursor) => readMuted(look, cursor));
   const rows = [...(value?.page.rows ?? []), ...later.rows].toSorted((one, other) => timeOf(other) - timeOf(one));
   return (
-    <section class="card" aria-labelledby="silent" aria-busy={loading}>
+    <section class={ui.card} aria-labelledby="silent" aria-busy={loading}>
       <h2 id="silent">Kept silent</h2>
       <Problem failure={failure} again={again} />
       <UnmutedRules preview={preview} />
@@ -51,7 +52,7 @@ export function SilentCard({ window, preview }: SilentProps) {
           <Found window={window} rows={rows} />
           <Problem failure={later.failure} again={later.again} />
           {later.next !== "" && (
-            <div class="buttons">
+            <div class={ui.buttons}>
               <button type="button" disabled={later.reading} onClick={() => void later.more()}>
                 {later.reading ? "Looking…" : "Look at earlier occurrences"}
               </button>
@@ -88,15 +89,15 @@ function Found({ window, rows }: { window: MaintenanceWindow; rows: readonly Mut
     <>
       <h3>Now</h3>
       {!running && (
-        <p class="quiet">
+        <p class={ui.quiet}>
           It does not run now, so{" "}
           {now.length === 0 ? "nothing is kept silent because of it." : "another window keeps these silent."}
         </p>
       )}
-      {running && now.length === 0 && <p class="quiet">Nothing is held back now.</p>}
+      {running && now.length === 0 && <p class={ui.quiet}>Nothing is held back now.</p>}
       <MutedList label="Kept silent now" rows={now} window={window.name} />
       <h3>Never sent</h3>
-      {before.length === 0 && <p class="quiet">Nothing was left out.</p>}
+      {before.length === 0 && <p class={ui.quiet}>Nothing was left out.</p>}
       <MutedList label="Never sent" rows={before} window={window.name} />
     </>
   );
@@ -105,7 +106,7 @@ function Found({ window, rows }: { window: MaintenanceWindow; rows: readonly Mut
 function MutedList({ label, rows, window }: { label: string; rows: readonly Muted[]; window: string }) {
   if (rows.length === 0) return null;
   return (
-    <ul class="lines" aria-label={label}>
+    <ul class={ui.lines} aria-label={label}>
       {rows.map((row) => (
         <li key={`${row.id} ${row.rule}`}>
           <span>
@@ -145,7 +146,7 @@ function Fate({ row: { time, fate }, window }: { row: Muted; window: string }) {
       {fate.window !== "" && fate.window !== window && ` (the window "${fate.window}")`}
       {fate.until && (
         <>
-          , until <Time at={fate.until} />
+          , until <Time at={fate.until} due />
         </>
       )}
     </>
@@ -155,7 +156,7 @@ function Fate({ row: { time, fate }, window }: { row: Muted; window: string }) {
 /** What is looked at, and what no record says. */
 function Reach({ rules, entities }: { rules: number; entities: bigint }) {
   return (
-    <p class="hint">
+    <p class={ui.hint}>
       Looked at: the occurrences of the last {lookedDays} days, at most the latest {occurrencesMax} of an event
       {entities > BigInt(entitiesMax) && `, of the first ${entitiesMax} entities`}
       {rules > rulesMax && `, by the first ${rulesMax} of these rules`}. Deliveries are kept for{" "}

@@ -2,6 +2,8 @@ import { useComputed } from "@preact/signals";
 import type { MaintenanceRun } from "#gen/belfry/maintenance/v1/maintenance_run_pb.ts";
 import { address, linkTo, setParameters } from "../data/address.ts";
 import { zoneName } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
+import windowsLook from "./windows.module.css";
 import { runText } from "./words.tsx";
 
 const dayMs = 86_400_000;
@@ -53,10 +55,10 @@ export function Timeline({ label, rows, start, end, named }: TimelineProps) {
   const place = (ms: number) => (100 * (Math.min(end, Math.max(start, ms)) - start)) / (end - start);
   const days = useDays(start, end);
   return (
-    <section class={named ? "timeline named" : "timeline"} aria-label={label}>
-      <div class="timeline-row" aria-hidden="true">
+    <section class={named ? `${windowsLook.timeline} ${windowsLook.named}` : windowsLook.timeline} aria-label={label}>
+      <div class={windowsLook.timelineRow} aria-hidden="true">
         {named && <span />}
-        <div class="timeline-axis">
+        <div class={windowsLook.timelineAxis}>
           {days.map(({ ms, text }) => (
             <span key={ms} style={{ left: `${place(ms)}%` }}>
               {text}
@@ -66,15 +68,15 @@ export function Timeline({ label, rows, start, end, named }: TimelineProps) {
       </div>
       <ul>
         {rows.map(({ id, name, runs, more }) => (
-          <li key={id} class="timeline-row">
+          <li key={id} class={windowsLook.timelineRow}>
             {named && (
-              <a class="timeline-name" href={linkTo(["windows", id])}>
+              <a class={windowsLook.timelineName} href={linkTo(["windows", id])}>
                 {name}
               </a>
             )}
-            <div class="timeline-track" aria-hidden="true">
+            <div class={windowsLook.timelineTrack} aria-hidden="true">
               {days.map(({ ms }) => (
-                <span key={ms} class="timeline-day" style={{ left: `${place(ms)}%` }} />
+                <span key={ms} class={windowsLook.timelineDay} style={{ left: `${place(ms)}%` }} />
               ))}
               {runs.map((run) => {
                 const from = place(Number(run.start));
@@ -83,14 +85,14 @@ export function Timeline({ label, rows, start, end, named }: TimelineProps) {
                 return (
                   <span
                     key={run.start}
-                    class={now ? "timeline-run now" : "timeline-run"}
+                    class={now ? `${windowsLook.timelineRun} ${windowsLook.now}` : windowsLook.timelineRun}
                     title={runText(run)}
                     style={{ left: `${from}%`, width: `${to - from}%` }}
                   />
                 );
               })}
             </div>
-            <span class="unseen">{rowText(runs, more)}</span>
+            <span class={ui.unseen}>{rowText(runs, more)}</span>
           </li>
         ))}
       </ul>

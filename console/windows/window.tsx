@@ -21,6 +21,7 @@ import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
 import { Trouble } from "../ui/trouble.tsx";
+import ui from "../ui/ui.module.css";
 import { ClockChangeCard, RunTable } from "./clock-change.tsx";
 import { EntitiesCard } from "./entities.tsx";
 import { deleteWindow, endNow, readWindow, startNow } from "./one.ts";
@@ -45,18 +46,18 @@ export function OneWindow({ id }: { id: string }) {
   });
   const { value, failure, again } = answer.value;
   return (
-    <div class="screen">
+    <div class={ui.screen}>
       <ScreenHead
         title={value?.window.name ?? "Window"}
         above={["Windows", linkTo(["windows"])]}
         tools={value && <Tools window={value.window} held={value.preview.heldCount} changed={again} />}
       />
       <Problem failure={failure} again={again} />
-      {value === null && <p class="pad">There is no such window. It may have been deleted.</p>}
+      {value === null && <p class={ui.pad}>There is no such window. It may have been deleted.</p>}
       <Trouble text={value?.window.trouble ?? ""} />
       {value && (
-        <div class="scroll">
-          <div class="two-wide">
+        <div class={ui.scroll}>
+          <div class={ui.twoWide}>
             <Now window={value.window} preview={value.preview} />
             <ClockChangeCard
               window={value.window}
@@ -107,7 +108,7 @@ function Tools({ window, held, changed }: ToolsProps) {
         </button>
       )}
       {may(replaceMaintenanceWindow) && (
-        <a class="button" href={linkTo(["windows", window.id], { edit: "1" })}>
+        <a class={ui.button} href={linkTo(["windows", window.id], { edit: "1" })}>
           Change
         </a>
       )}
@@ -137,13 +138,13 @@ function Now({ window, preview }: { window: MaintenanceWindow; preview: PreviewM
   const [first] = preview.runs;
   const skipped = Number(window.schedule?.skipNext ?? 0n);
   return (
-    <section class="card" aria-labelledby="now">
+    <section class={ui.card} aria-labelledby="now">
       <h2 id="now">Now and next</h2>
       <p>
         <WindowState window={window} />
       </p>
       <p>Runs {recurrenceWords(window)}.</p>
-      <dl class="facts">
+      <dl class={ui.facts}>
         {running && first && (
           <>
             <dt>Began</dt>
@@ -185,8 +186,8 @@ function Runs({
 }) {
   const { runs, moreRuns } = preview;
   return (
-    <section class="card" aria-labelledby="runs">
-      <div class="card-head">
+    <section class={ui.card} aria-labelledby="runs">
+      <div class={ui.cardHead}>
         <h2 id="runs">Runs to come</h2>
         <WeeksChoice />
       </div>
@@ -197,11 +198,11 @@ function Runs({
         rows={[{ id: window.id, name: window.name, runs, more: moreRuns }]}
       />
       {runs.length === 0 ? (
-        <p class="quiet">No run in this time.</p>
+        <p class={ui.quiet}>No run in this time.</p>
       ) : (
         <RunTable label="Runs to come" runs={runs} zone={window.schedule?.timeZone || "UTC"} />
       )}
-      {moreRuns && <p class="hint">These are the first {runs.length}; there are more.</p>}
+      {moreRuns && <p class={ui.hint}>These are the first {runs.length}; there are more.</p>}
     </section>
   );
 }
@@ -222,19 +223,19 @@ function About({ window }: { window: MaintenanceWindow }) {
     ["Sent by rules", notification?.rules.join(", ") ?? ""],
   ];
   return (
-    <section class="card" aria-labelledby="about">
+    <section class={ui.card} aria-labelledby="about">
       <h2 id="about">About</h2>
-      <dl class="facts">
+      <dl class={ui.facts}>
         {rows
           .filter(([, text]) => text !== "")
           .map(([name, text]) => (
-            <div key={name} class="fact">
+            <div key={name} class={ui.fact}>
               <dt>{name}</dt>
               <dd>{text}</dd>
             </div>
           ))}
       </dl>
-      <p class="hint">
+      <p class={ui.hint}>
         Made by {window.createdBy} <Time at={window.createTime} short />, changed by {window.updatedBy}{" "}
         <Time at={window.updateTime} short />
       </p>

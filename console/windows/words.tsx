@@ -1,12 +1,13 @@
 import type { MaintenanceRun } from "#gen/belfry/maintenance/v1/maintenance_run_pb.ts";
 import { type MaintenanceWindow, RunState, WindowStatus } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import ui from "../ui/ui.module.css";
 import { localParts } from "./zone-clock.ts";
 
 /** What a window is doing, as a sign and a word. */
 export function WindowState({ window }: { window: Pick<MaintenanceWindow, "status" | "runState"> }) {
   const [sign, word, tone] = stateOf(window);
   return (
-    <span class={`state ${tone}`}>
+    <span class={ui.state} data-tone={tone}>
       <span aria-hidden="true">{sign}</span> {word}
     </span>
   );
@@ -23,7 +24,7 @@ export function Local({ text }: { text: string }) {
   const { date, time, offset } = localParts(text);
   return (
     <time dateTime={text}>
-      {date}, {time} <span class="quiet">{offset}</span>
+      {date}, {time} <span class={ui.quiet}>{offset}</span>
     </time>
   );
 }

@@ -83,7 +83,7 @@ describe("the list of events", () => {
     await form.getByLabel("Comparison").nth(1).selectOption({ label: "matches" });
     await form.getByLabel("Value", { exact: true }).nth(1).fill("(disk");
     await form.getByRole("button", { name: "Apply" }).click();
-    const refused = form.locator(".condition", { has: page.getByRole("alert") });
+    const refused = form.locator("[data-condition]", { has: page.getByRole("alert") });
     await refused.waitFor();
     expect(await refused.getByLabel("Field").inputValue()).toBe("name");
     await form.getByLabel("Value", { exact: true }).nth(1).fill("^disk");

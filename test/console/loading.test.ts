@@ -3,6 +3,7 @@ import { globSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 import { expect, test } from "vitest";
+import { styleModules } from "../../src/console/build.ts";
 import { temporaryDir } from "../support/database.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -31,6 +32,7 @@ async function load(modules: readonly string[]): Promise<string> {
     cwd: root,
     tsconfig: join(root, "console/tsconfig.json"),
     logLevel: "silent",
+    plugins: [styleModules(root, () => undefined)],
   });
   const file = join(dir, "bundle.mjs");
   await bundle.write({ file, codeSplitting: false });
@@ -39,7 +41,7 @@ async function load(modules: readonly string[]): Promise<string> {
 
 const entry = "console/main.tsx";
 const modules = globSync("console/**/*.{ts,tsx}", { cwd: root })
-  .filter((path) => path !== entry && path !== "console/frame/language.ts")
+  .filter((path) => path !== entry && !path.endsWith(".d.ts") && path !== "console/frame/language.ts")
   .sort();
 
 test("no module of the console does anything when it is loaded: what follows the browser starts with the page", async () => {

@@ -65,6 +65,7 @@ describe("entities", () => {
     const properties = page.getByRole("region", { name: "Custom properties" });
     await properties.getByText("storage").waitFor();
     await properties.getByRole("button", { name: "Delete the property owner" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await properties.getByText("None.").waitFor();
     const undo = page.getByRole("status", { name: "Done" }).getByRole("button", { name: "Undo" });
     await undo.click();

@@ -57,7 +57,7 @@ describe("a trigger on events", () => {
     await preview(page).getByText("A condition is wrong: see the message beside it.").waitFor();
     const wrong = conditions(page).getByRole("alert");
     expect(await wrong.textContent()).toContain("which is none of");
-    expect(await conditions(page).locator(".condition", { has: wrong }).getByLabel("Field").inputValue()).toBe(
+    expect(await conditions(page).locator("[data-condition]", { has: wrong }).getByLabel("Field").inputValue()).toBe(
       "severity",
     );
     await page.getByLabel("Name", { exact: true }).fill("wrong one");

@@ -13,6 +13,7 @@ import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { AboutFields } from "../../form/about-fields.tsx";
 import { ChoiceField, NumberField, TextField } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import { blank, type Form, useForm } from "../../form/form.ts";
 import { FormEnd } from "../../form/outcome.tsx";
 import { sameSecrets, storedSecret } from "../../form/secrets.ts";
@@ -52,8 +53,8 @@ export function DestinationForm({ stored, onSaved }: DestinationFormProps) {
   const { value } = form;
   const allowed = may(DestinationService.method[stored ? "replaceDestination" : "createDestination"]);
   return (
-    <form class="form" onSubmit={form.submit} aria-label={stored ? "Destination" : "New destination"}>
-      <fieldset class="bare" disabled={!allowed}>
+    <form class={formLook.form} onSubmit={form.submit} aria-label={stored ? "Destination" : "New destination"}>
+      <fieldset class={formLook.bare} disabled={!allowed}>
         {!stored && (
           <TextField
             form={form}

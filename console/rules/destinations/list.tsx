@@ -8,6 +8,7 @@ import { type Column, textColumn } from "../../ui/column.ts";
 import { ListScreen } from "../../ui/list-screen.tsx";
 import { nameColumn } from "../../ui/name-column.tsx";
 import { ChoiceFilter, TextFilters } from "../../ui/text-filters.tsx";
+import ui from "../../ui/ui.module.css";
 import { kindNames, kindOf, kindWords } from "./kinds.ts";
 import { DestinationState, stateTone } from "./state.tsx";
 
@@ -24,7 +25,7 @@ const columns: readonly Column<Destination>[] = [
     line: 0,
     label: "Rules",
     width: "minmax(110px, 1fr)",
-    cell: ({ ruleNames }) => ruleNames.join(", ") || <span class="quiet">none</span>,
+    cell: ({ ruleNames }) => ruleNames.join(", ") || <span class={ui.quiet}>none</span>,
     title: ({ ruleNames }) => ruleNames.join(", "),
   },
   {

@@ -13,6 +13,7 @@ import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { ScreenHead } from "../../ui/screen-head.tsx";
 import { Trouble } from "../../ui/trouble.tsx";
+import ui from "../../ui/ui.module.css";
 import { RuleLinks } from "../rule-links.tsx";
 import { DestinationForm, draftOf } from "./form.tsx";
 import { DestinationState, stateMeans } from "./state.tsx";
@@ -42,9 +43,9 @@ export function OneDestination({ name }: { name: string }) {
         }
       />
       <Problem failure={failure} again={again} />
-      {value === null && <p class="pad">There is no destination of this name. It may have been deleted.</p>}
+      {value === null && <p class={ui.pad}>There is no destination of this name. It may have been deleted.</p>}
       {value && (
-        <div class="scroll form-page">
+        <div class={`${ui.scroll} ${ui.formPage}`}>
           <About destination={value} changed={again} />
           <DestinationForm stored={value} onSaved={again} />
         </div>
@@ -56,14 +57,14 @@ export function OneDestination({ name }: { name: string }) {
 function About({ destination, changed }: { destination: Destination; changed(): void }) {
   const { disabledReason, ruleNames, recentNotificationCount, trouble } = destination;
   return (
-    <section class="card" aria-labelledby="state">
+    <section class={ui.card} aria-labelledby="state">
       <h2 id="state">State</h2>
       <p>
         <DestinationState destination={destination} /> {stateMeans(destination)}
       </p>
       <Trouble text={trouble} />
       {disabledReason !== "" && <Disabled destination={destination} changed={changed} />}
-      <dl class="facts">
+      <dl class={ui.facts}>
         <dt>Rules</dt>
         <dd>
           <RuleLinks names={ruleNames} none="No rule names it: it gets nothing." />
@@ -89,9 +90,9 @@ function Disabled({ destination, changed }: { destination: Destination; changed(
   };
   return (
     <>
-      <p class="answer">{destination.disabledReason}</p>
+      <p class={ui.answer}>{destination.disabledReason}</p>
       {may(replaceDestination) && (
-        <div class="buttons">
+        <div class={ui.buttons}>
           <button type="button" onClick={() => void activate()}>
             Make active again
           </button>

@@ -1,4 +1,5 @@
 import { BreakerState, type Destination } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import ui from "../../ui/ui.module.css";
 
 interface Words {
   readonly word: string;
@@ -52,7 +53,7 @@ function ofDestination({ disabledReason, breakerState, trouble }: Destination): 
 export function DestinationState({ destination }: { destination: Destination }) {
   const { word, sign, tone } = ofDestination(destination);
   return (
-    <span class={`state ${tone}`}>
+    <span class={ui.state} data-tone={tone}>
       <span aria-hidden="true">{sign}</span> {word}
     </span>
   );

@@ -4,8 +4,11 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Destination, DestinationSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { clientOf, failureOf, isCancelled } from "../../data/calls.ts";
+import formLook from "../../form/form.module.css";
 import type { Form } from "../../form/form.ts";
 import { nowMs, Time } from "../../ui/time.tsx";
+import ui from "../../ui/ui.module.css";
+import rulesLook from "../rules.module.css";
 import { kindOf } from "./kinds.ts";
 
 const destinations = clientOf(DestinationService);
@@ -35,8 +38,8 @@ export function TestOfDestination({ form }: { form: Form<typeof DestinationSchem
   };
   const now = state.value;
   return (
-    <section class="test" aria-label="Test">
-      <div class="buttons">
+    <section class={rulesLook.test} aria-label="Test">
+      <div class={ui.buttons}>
         <button
           type="button"
           disabled={now.at === "sending"}
@@ -51,7 +54,7 @@ export function TestOfDestination({ form }: { form: Form<typeof DestinationSchem
             Cancel the test
           </button>
         )}
-        <span class="help">
+        <span class={formLook.help}>
           It sends a notification for real, by what is in the form now. {kind && kindOf(kind).testLeaves}
         </span>
       </div>
@@ -78,13 +81,13 @@ function Result({ now }: { now: State }) {
       {now.at === "refused" && <p>Nothing was sent: the form says why.</p>}
       {(now.at === "taken" || now.at === "failed") && (
         <>
-          <p class={now.at === "taken" ? "state good" : "state critical"}>
+          <p class={ui.state} data-tone={now.at === "taken" ? "good" : "critical"}>
             {now.at === "taken" ? "✓ The receiver has taken it." : "▲ It was not taken."}{" "}
-            <span class="quiet">
+            <span class={ui.quiet}>
               <Time at={Math.min(now.ms, nowMs.value)} short />
             </span>
           </p>
-          <p class="answer">{now.answer}</p>
+          <p class={ui.answer}>{now.answer}</p>
         </>
       )}
     </div>

@@ -2,6 +2,8 @@ import { useSignal } from "@preact/signals";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { clientOf, failureOf } from "../../data/calls.ts";
 import { may } from "../../data/session.ts";
+import ui from "../../ui/ui.module.css";
+import rulesLook from "../rules.module.css";
 
 const destinations = clientOf(DestinationService);
 
@@ -23,10 +25,10 @@ export function DestinationTest({ name }: { name: string }) {
   };
   const { busy, taken, answer } = state.value;
   return (
-    <section class="try" aria-label="Test of the destination">
+    <section class={rulesLook.try} aria-label="Test of the destination">
       <h3>Does the destination work?</h3>
       <p>A test sends a notification to {name} for real, which says that it is a test.</p>
-      <div class="buttons">
+      <div class={ui.buttons}>
         <button type="button" disabled={busy} onClick={() => void send()}>
           {busy ? "Sending…" : "Send a test"}
         </button>
@@ -34,10 +36,10 @@ export function DestinationTest({ name }: { name: string }) {
       <div role="status">
         {taken !== undefined && (
           <>
-            <p class={taken ? "state good" : "state critical"}>
+            <p class={ui.state} data-tone={taken ? "good" : "critical"}>
               {taken ? "✓ The receiver has taken it." : "▲ It was not taken."}
             </p>
-            <p class="answer">{answer}</p>
+            <p class={ui.answer}>{answer}</p>
           </>
         )}
       </div>

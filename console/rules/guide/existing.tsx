@@ -1,5 +1,6 @@
 import { useAnswer } from "../../data/answer.ts";
 import { Problem } from "../../ui/problem.tsx";
+import rulesLook from "../rules.module.css";
 
 interface ExistingProps {
   readonly label: string;
@@ -15,7 +16,7 @@ export function ExistingNames({ label, read, choose }: ExistingProps) {
     <>
       <Problem failure={failure} again={again} />
       {value.length > 0 && (
-        <label class="existing">
+        <label class={rulesLook.existing}>
           {label}
           <select value="" onChange={({ currentTarget }) => currentTarget.value !== "" && choose(currentTarget.value)}>
             <option value="">Choose…</option>

@@ -9,9 +9,11 @@ import { clientOf } from "../../data/calls.ts";
 import { oneOrNull } from "../../data/one-or-null.ts";
 import { may } from "../../data/session.ts";
 import { ScreenHead } from "../../ui/screen-head.tsx";
+import ui from "../../ui/ui.module.css";
 import { DestinationForm } from "../destinations/form.tsx";
 import { RuleForm } from "../rules/form.tsx";
 import { blankRule } from "../rules/new.tsx";
+import rulesLook from "../rules.module.css";
 import { TriggerForm } from "../triggers/form.tsx";
 import { blankTrigger } from "../triggers/new.tsx";
 import { DestinationTest } from "./destination-test.tsx";
@@ -33,7 +35,7 @@ export function Guide() {
   return (
     <>
       <ScreenHead title="Your first rule, in four steps" above={["Rules", linkTo(["rules", "rules"])]} />
-      <ol class="guide scroll">
+      <ol class={`${rulesLook.guide} ${ui.scroll}`}>
         <Step number={1} at={at} title="Condition" of="triggers" chosen={trigger} clear={["trigger", "rule"]}>
           <TriggerStep />
         </Step>
@@ -98,17 +100,19 @@ interface StepProps {
 function Step({ number, at, title, of, chosen, clear, children }: StepProps) {
   const state = number === at ? "open" : number < at ? "done" : "to come";
   return (
-    <li class={state === "open" ? "card open" : "card"} aria-current={state === "open" ? "step" : undefined}>
+    <li class={ui.card} aria-current={state === "open" ? "step" : undefined}>
       <h2>
         {number}. {title}{" "}
-        <span class={state === "done" ? "state good" : "quiet"}>{state === "done" ? "✓ done" : ""}</span>
+        <span class={ui.state} data-tone={state === "done" ? "good" : "quiet"}>
+          {state === "done" ? "✓ done" : ""}
+        </span>
       </h2>
       {state === "done" && (
         <p>
           <a href={linkTo(["rules", of, chosen])}>{chosen}</a>{" "}
           <button
             type="button"
-            class="plain"
+            class={ui.plain}
             aria-label={`Choose again: ${title}`}
             onClick={() => setParameters(Object.fromEntries(clear.map((name) => [name, undefined])))}
           >

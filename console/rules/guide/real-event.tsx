@@ -11,8 +11,11 @@ import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { Explanation } from "../../deliveries/explanation.tsx";
 import { severities } from "../../events/words.tsx";
+import formLook from "../../form/form.module.css";
 import { Problem } from "../../ui/problem.tsx";
+import ui from "../../ui/ui.module.css";
 import { findSubjects } from "../rules/subjects.ts";
+import rulesLook from "../rules.module.css";
 
 const receiver = clientOf(DataReceiverService);
 const events = clientOf(EventQueryService);
@@ -64,16 +67,16 @@ export function RealEvent({ rule, trigger }: { rule: string; trigger: string }) 
     }
   };
   return (
-    <section class="try" aria-label="A real event">
+    <section class={rulesLook.try} aria-label="A real event">
       <h3>Does the rule notify of an event?</h3>
       <p>
         This sends an event as agents do. It is in the list of events until it is closed, and other rules see it too.
         Write one that the trigger matches.
       </p>
-      <form class="form" onSubmit={send} aria-label="Event to send">
+      <form class={formLook.form} onSubmit={send} aria-label="Event to send">
         <EventFields value={value} change={change} />
         <Problem failure={failure.value ?? like.value.failure} />
-        <div class="buttons">
+        <div class={ui.buttons}>
           <button type="submit">Send the event</button>
         </div>
       </form>
@@ -106,12 +109,12 @@ function EventFields({ value, change }: { value: Draft; change(part: Partial<Dra
   return (
     <>
       {texts.map(([key, label]) => (
-        <label key={key} class="field">
+        <label key={key} class={formLook.field}>
           {label}
           <input required value={value[key]} onInput={({ currentTarget }) => change({ [key]: currentTarget.value })} />
         </label>
       ))}
-      <label class="field">
+      <label class={formLook.field}>
         Severity
         <select
           value={String(value.severity)}

@@ -4,9 +4,11 @@ import { may } from "../../data/session.ts";
 import { AboutFields } from "../../form/about-fields.tsx";
 import { DurationField } from "../../form/duration-field.tsx";
 import { CheckField, TextField } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import { type Form, useForm } from "../../form/form.ts";
 import { MatchersField } from "../../form/matchers-field.tsx";
 import { FormEnd } from "../../form/outcome.tsx";
+import ui from "../../ui/ui.module.css";
 import { changeRule, createRule } from "./changes.ts";
 import { MembersFields } from "./members.tsx";
 import { MessageField } from "./message.tsx";
@@ -36,12 +38,12 @@ export function RuleForm({ draft, stored, isNew = false, onSaved }: RuleFormProp
   const preview = usePreview(value);
   const allowed = may(RuleService.method[isNew ? "createRule" : "updateRule"]);
   return (
-    <div class="beside scroll">
-      <form class="form" onSubmit={form.submit} aria-label={isNew ? "New rule" : "Rule"}>
-        <section class="card" aria-label="The rule in words" aria-live="polite">
+    <div class={`${ui.beside} ${ui.scroll}`}>
+      <form class={formLook.form} onSubmit={form.submit} aria-label={isNew ? "New rule" : "Rule"}>
+        <section class={ui.card} aria-label="The rule in words" aria-live="polite">
           <RuleInWords rule={value} />
         </section>
-        <fieldset class="plain-set" disabled={!allowed}>
+        <fieldset class={formLook.plainSet} disabled={!allowed}>
           {isNew && (
             <TextField
               form={form}

@@ -11,6 +11,8 @@ import { ListScreen } from "../../ui/list-screen.tsx";
 import { nameColumn } from "../../ui/name-column.tsx";
 import { ChoiceFilter, TextFilters } from "../../ui/text-filters.tsx";
 import { TroubleMark } from "../../ui/trouble.tsx";
+import ui from "../../ui/ui.module.css";
+import rulesLook from "../rules.module.css";
 import { switchRule } from "./changes.ts";
 
 const rules = clientOf(RuleService);
@@ -49,7 +51,7 @@ function columnsOf(changed: () => void, failed: (failure: Failure | undefined) =
       key: "triggers",
       label: "Triggers",
       width: "minmax(110px, 1fr)",
-      cell: ({ triggerNames }) => triggerNames.join(", ") || <span class="quiet">none</span>,
+      cell: ({ triggerNames }) => triggerNames.join(", ") || <span class={ui.quiet}>none</span>,
       title: ({ triggerNames }) => triggerNames.join(", "),
     },
     {
@@ -68,7 +70,7 @@ function columnsOf(changed: () => void, failed: (failure: Failure | undefined) =
       end: true,
       cell: ({ name, recentNotificationCount: count }) =>
         count === 0n ? (
-          <span class="quiet">0</span>
+          <span class={ui.quiet}>0</span>
         ) : (
           <a href={linkTo(["deliveries"], { rule: name })} aria-label={`${count} sent in 24 h by ${name}`}>
             {count.toLocaleString("en")}
@@ -88,7 +90,12 @@ function Switch(props: {
   const { name, enabled, changed, failed } = props;
   const busy = useSignal(false);
   const word = enabled ? "On" : "Off";
-  if (!may(RuleService.method.updateRule)) return <span class={enabled ? "state good" : "state quiet"}>{word}</span>;
+  if (!may(RuleService.method.updateRule))
+    return (
+      <span class={ui.state} data-tone={enabled ? "good" : "quiet"}>
+        {word}
+      </span>
+    );
   const turn = async () => {
     busy.value = true;
     try {
@@ -102,14 +109,14 @@ function Switch(props: {
   return (
     <button
       type="button"
-      class="switch"
+      class={rulesLook.switch}
       role="switch"
       aria-checked={enabled}
       aria-label={`Rule ${name}`}
       disabled={busy.value}
       onClick={() => void turn()}
     >
-      <span class="knob" aria-hidden="true" /> {word}
+      <span class={rulesLook.knob} aria-hidden="true" /> {word}
     </button>
   );
 }
@@ -165,7 +172,7 @@ function FirstRule() {
       <p>A rule joins triggers, which say what counts, with destinations, which say where it goes.</p>
       {may(RuleService.method.createRule) && (
         <p>
-          <a class="button" href={linkTo(["rules", "guide"])}>
+          <a class={ui.button} href={linkTo(["rules", "guide"])}>
             Make the first one, step by step
           </a>
         </p>

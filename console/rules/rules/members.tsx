@@ -7,6 +7,7 @@ import { clientOf } from "../../data/calls.ts";
 import type { Form } from "../../form/form.ts";
 import { NamesField } from "../../form/names-field.tsx";
 import { Problem } from "../../ui/problem.tsx";
+import ui from "../../ui/ui.module.css";
 
 const triggers = clientOf(TriggerService);
 const destinations = clientOf(DestinationService);
@@ -61,7 +62,7 @@ export function MembersFields({ form }: { form: Form<typeof RuleSchema> }) {
 
 function Missing({ section, what }: { section: string; what: string }) {
   return (
-    <p class="hint">
+    <p class={ui.hint}>
       There is no {what} yet. <a href={linkTo(["rules", section], { new: "1" })}>Make one</a>: what you have written
       here stays.
     </p>

@@ -4,6 +4,8 @@ import type { RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import type { TemplateVariable } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { Field } from "../../form/fields.tsx";
 import type { Form } from "../../form/form.ts";
+import ui from "../../ui/ui.module.css";
+import rulesLook from "../rules.module.css";
 import type { Preview } from "./rendering.ts";
 
 /** The message, and the names that can be put into it where the cursor stands. */
@@ -19,7 +21,7 @@ export function MessageField({ form, preview }: { form: Form<typeof RuleSchema>;
     element.focus();
   };
   return (
-    <div class="message-field">
+    <div class={rulesLook.messageField}>
       <Field
         form={form}
         path="message"
@@ -35,7 +37,7 @@ export function MessageField({ form, preview }: { form: Form<typeof RuleSchema>;
           <textarea
             {...tied}
             ref={input}
-            class="template"
+            class={rulesLook.template}
             rows={5}
             spellcheck
             value={message}
@@ -44,7 +46,7 @@ export function MessageField({ form, preview }: { form: Form<typeof RuleSchema>;
         )}
       </Field>
       {preview.mistake !== undefined && (
-        <p class="field-error" role="status">
+        <p class={ui.fieldError} role="status">
           The message {preview.mistake}
         </p>
       )}
@@ -59,7 +61,7 @@ function Variables({ all, insert }: { all: readonly TemplateVariable[]; insert(n
   const sought = words.value.trim().toLowerCase();
   const found = all.filter(({ name }) => name.toLowerCase().includes(sought));
   return (
-    <details class="variables">
+    <details class={rulesLook.variables}>
       <summary>Insert a variable</summary>
       <input
         type="search"
@@ -79,14 +81,14 @@ function Variables({ all, insert }: { all: readonly TemplateVariable[]; insert(n
       <ul aria-label="Variables">
         {found.map(({ name, value }) => (
           <li key={name}>
-            <button type="button" class="plain" aria-label={`Insert ${name}`} onClick={() => insert(name)}>
+            <button type="button" class={ui.plain} aria-label={`Insert ${name}`} onClick={() => insert(name)}>
               {name}
             </button>
-            <span class="quiet">{value || "empty here"}</span>
+            <span class={ui.quiet}>{value || "empty here"}</span>
           </li>
         ))}
       </ul>
-      {found.length === 0 && <p class="hint">No variable has this in its name.</p>}
+      {found.length === 0 && <p class={ui.hint}>No variable has this in its name.</p>}
     </details>
   );
 }

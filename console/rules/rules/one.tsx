@@ -7,6 +7,7 @@ import { may } from "../../data/session.ts";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { ScreenHead } from "../../ui/screen-head.tsx";
+import ui from "../../ui/ui.module.css";
 import { deleteRule, draftOf } from "./changes.ts";
 import { RuleForm } from "./form.tsx";
 
@@ -29,10 +30,10 @@ export function OneRule({ name }: { name: string }) {
             <>
               <a href={linkTo(["deliveries"], { rule: name })}>
                 Deliveries{" "}
-                <span class="quiet">({value.recentNotificationCount.toLocaleString("en")} sent in 24 h)</span>
+                <span class={ui.quiet}>({value.recentNotificationCount.toLocaleString("en")} sent in 24 h)</span>
               </a>
               {may(RuleService.method.createRule) && (
-                <a class="button" href={linkTo(["rules", "rules"], { copy: name })}>
+                <a class={ui.button} href={linkTo(["rules", "rules"], { copy: name })}>
                   Duplicate
                 </a>
               )}
@@ -47,7 +48,7 @@ export function OneRule({ name }: { name: string }) {
         }
       />
       <Problem failure={failure} again={again} />
-      {value === null && <p class="pad">There is no rule of this name. It may have been deleted.</p>}
+      {value === null && <p class={ui.pad}>There is no rule of this name. It may have been deleted.</p>}
       {value && <RuleForm draft={draftOf(name)} stored={value} onSaved={again} />}
     </>
   );

@@ -6,6 +6,8 @@ import { Explanation } from "../../deliveries/explanation.tsx";
 import { severityOf } from "../../events/words.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { agoText } from "../../ui/time.tsx";
+import ui from "../../ui/ui.module.css";
+import rulesLook from "../rules.module.css";
 import { type Preview, renderedMax } from "./rendering.ts";
 import type { Subjects } from "./subjects.ts";
 
@@ -20,7 +22,7 @@ interface MessagePreviewProps {
 export function MessagePreview({ rule, isStored, preview }: MessagePreviewProps) {
   const { value, isOfThis, loading, mistake, failure, again, occurrenceId } = preview;
   return (
-    <section class="card preview" aria-labelledby="says">
+    <section class={`${ui.card} ${ui.preview}`} aria-labelledby="says">
       <h2 id="says">What it says</h2>
       <EventChoice preview={preview} />
       <Problem failure={failure} again={again} />
@@ -35,10 +37,10 @@ export function MessagePreview({ rule, isStored, preview }: MessagePreviewProps)
         <>
           {occurrenceId !== "" && isOfThis && <Matching value={value} rule={rule} />}
           <section aria-label="Rendered message">
-            <pre class="rendered">{value.text}</pre>
+            <pre class={rulesLook.rendered}>{value.text}</pre>
           </section>
           {value.emptyNames.length > 0 && (
-            <p class="hint">
+            <p class={ui.hint}>
               Empty for this event: <code>{value.emptyNames.join(", ")}</code>
             </p>
           )}
@@ -63,7 +65,7 @@ function EventChoice({ preview: { subjects, occurrenceId, words, look } }: { pre
   const listed = found.some(({ id }) => id === occurrenceId);
   const none = words === "" ? "There are no events yet: this is a made-up one." : "No event has this in its name.";
   return (
-    <div class="event-choice">
+    <div class={rulesLook.eventChoice}>
       <label>
         For the event
         <select
@@ -87,7 +89,7 @@ function EventChoice({ preview: { subjects, occurrenceId, words, look } }: { pre
           onInput={({ currentTarget }) => look(currentTarget.value)}
         />
       </label>
-      {subjects && <p class="hint">{found.length === 0 ? none : how[subjects.by]}</p>}
+      {subjects && <p class={ui.hint}>{found.length === 0 ? none : how[subjects.by]}</p>}
       {occurrenceId !== "" && (
         <p>
           <a href={linkTo(["occurrences", occurrenceId])}>Open this event</a>
@@ -104,17 +106,17 @@ function Matching({ value: { matches, steps }, rule }: { value: PreviewMessageRe
     <>
       <p>
         {matches ? (
-          <span class="state good">
+          <span class={ui.state} data-tone="good">
             <span aria-hidden="true">✓</span> The event sets the rule off.
           </span>
         ) : (
-          <span class="state critical">
+          <span class={ui.state} data-tone="critical">
             <span aria-hidden="true">■</span> The event does not set the rule off.
           </span>
         )}
       </p>
       {!matches && (
-        <ul class="hint" aria-label="Why not">
+        <ul class={ui.hint} aria-label="Why not">
           {steps.map(({ reason, path }) => (
             <li key={reason}>
               {reason} {path && <code>{path}</code>}
@@ -130,13 +132,13 @@ function Destinations({ value: { previews }, more }: { value: PreviewMessageResp
   return (
     <>
       {previews.map(({ destination, subject, body }) => (
-        <details key={destination} class="composed">
+        <details key={destination}>
           <summary>What {destination} gets</summary>
-          {subject && <p class="composed-subject">{subject}</p>}
-          <pre class="rendered">{body}</pre>
+          {subject && <p class={rulesLook.composedSubject}>{subject}</p>}
+          <pre class={rulesLook.rendered}>{body}</pre>
         </details>
       ))}
-      {more > 0 && <p class="hint">and {more} more destinations</p>}
+      {more > 0 && <p class={ui.hint}>and {more} more destinations</p>}
     </>
   );
 }

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { RepeatWhile, type Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { linkTo } from "../../data/address.ts";
+import rulesLook from "../rules.module.css";
 
 const units = [
   ["day", 86_400],
@@ -69,7 +70,7 @@ export function RuleInWords({ rule }: { rule: Rule }) {
     Boolean,
   );
   return (
-    <div class="in-words">
+    <div class={rulesLook.inWords}>
       {triggerNames.length + matchers.length > 0 && destinationNames.length > 0 && (
         <p>
           When{" "}

@@ -17,9 +17,11 @@ import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { AboutFields } from "../../form/about-fields.tsx";
 import { ChoiceField, TextField } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import { type Form, useForm } from "../../form/form.ts";
 import { FormEnd } from "../../form/outcome.tsx";
 import { maskOfAll } from "../../form/written.ts";
+import ui from "../../ui/ui.module.css";
 import { EventFields } from "./event-source.tsx";
 import { MetricPreview } from "./metric-preview.tsx";
 import { MetricFields } from "./metric-source.tsx";
@@ -57,10 +59,10 @@ export function TriggerForm({ draft, stored, isNew, saved, takenBack, children }
   const preview = usePreview(type);
   const allowed = may(TriggerService.method[isNew ? "createTrigger" : "updateTrigger"]);
   return (
-    <div class="beside scroll">
-      <form class="form" onSubmit={form.submit} aria-label="Trigger">
+    <div class={`${ui.beside} ${ui.scroll}`}>
+      <form class={formLook.form} onSubmit={form.submit} aria-label="Trigger">
         {children}
-        <fieldset class="plain-set" disabled={!allowed}>
+        <fieldset class={formLook.plainSet} disabled={!allowed}>
           {isNew && (
             <TextField
               form={form}

@@ -3,9 +3,10 @@ import { type MetricThresholdSource, MetricThresholdSourceSchema } from "#gen/be
 import { setParameters } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { useSettled } from "../../data/settled.ts";
-import { lineClass, Plot } from "../../ui/plot.tsx";
+import { lineStyle, Plot } from "../../ui/plot.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { TimeRangeChoice } from "../../ui/time-range.tsx";
+import ui from "../../ui/ui.module.css";
 import { type Measured, readAgainstBounds } from "./bounds.ts";
 import { previewRange } from "./preview.tsx";
 
@@ -20,9 +21,9 @@ export function MetricPreview({ source }: { source: MetricThresholdSource }) {
   }, text);
   const { value, loading, failure, again } = answer.value;
   return (
-    <section class="card preview" aria-labelledby="preview">
+    <section class={`${ui.card} ${ui.preview}`} aria-labelledby="preview">
       <h2 id="preview">Values and bounds</h2>
-      <p class="hint">A preview is of events alone. These are the values that the entities sent, with the bounds.</p>
+      <p class={ui.hint}>A preview is of events alone. These are the values that the entities sent, with the bounds.</p>
       <TimeRangeChoice value={previewRange()} change={(range) => setParameters({ range }, false)} />
       <p role="status">
         {loading ? "Looking…" : failure ? "" : value ? foundText(value) : "Name a metric to see its values."}
@@ -47,13 +48,13 @@ function DrawnBounds({ start, end, series, bounds }: Measured) {
   return (
     <>
       <Plot name="values and bounds" series={drawn} start={start} end={end} height={220} />
-      <ul class="legend">
+      <ul class={ui.legend}>
         {drawn.map((each, at) => (
           <li key={each.key}>
-            <span class={`legend-line ${lineClass(at)}`} aria-hidden="true" /> {each.name}
+            <span class={ui.legendLine} style={lineStyle(at)} aria-hidden="true" /> {each.name}
           </li>
         ))}
-        {series.length > drawnMax && <li class="quiet">and {series.length - drawnMax} more, which are not drawn</li>}
+        {series.length > drawnMax && <li class={ui.quiet}>and {series.length - drawnMax} more, which are not drawn</li>}
       </ul>
     </>
   );

@@ -7,6 +7,7 @@ import {
 import { ClauseField } from "../../clause/clause-field.tsx";
 import { labelClauses } from "../../clause/search-clause.ts";
 import { NumberField, TextField } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import type { Form } from "../../form/form.ts";
 import { EntityQueryField } from "./entity-query.tsx";
 import { useMetricNames } from "./names.ts";
@@ -50,8 +51,10 @@ export function MetricFields({ form, source, set }: MetricFieldsProps) {
       />
       <fieldset>
         <legend>Good values</legend>
-        <p class="help">A series matches while its last value lies outside. At least one of the two is needed.</p>
-        <div class="in-a-row">
+        <p class={formLook.help}>
+          A series matches while its last value lies outside. At least one of the two is needed.
+        </p>
+        <div class={formLook.inARow}>
           <NumberField
             form={form}
             path={`${path}.min`}

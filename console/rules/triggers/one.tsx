@@ -11,6 +11,7 @@ import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { ScreenHead } from "../../ui/screen-head.tsx";
 import { Trouble } from "../../ui/trouble.tsx";
+import ui from "../../ui/ui.module.css";
 import { RuleLinks } from "../rule-links.tsx";
 import { TriggerForm } from "./form.tsx";
 
@@ -34,7 +35,7 @@ export function OneTrigger({ name }: { name: string }) {
           value && (
             <>
               {may(TriggerService.method.createTrigger) && (
-                <a class="button" href={linkTo(["rules", "triggers"], { new: "1", copy: name })}>
+                <a class={ui.button} href={linkTo(["rules", "triggers"], { new: "1", copy: name })}>
                   Duplicate
                 </a>
               )}
@@ -44,7 +45,7 @@ export function OneTrigger({ name }: { name: string }) {
         }
       />
       <Problem failure={failure} again={again} />
-      {value === null && <p class="pad">There is no trigger of this name. It may have been deleted.</p>}
+      {value === null && <p class={ui.pad}>There is no trigger of this name. It may have been deleted.</p>}
       {value && (
         <TriggerForm key={name} draft={draftOf(name)} stored={value} saved={again} takenBack={again}>
           <Use trigger={value} />

@@ -12,6 +12,7 @@ import { SeverityMark } from "../../events/words.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { Time } from "../../ui/time.tsx";
 import { TimeRangeChoice, timeRangeOf } from "../../ui/time-range.tsx";
+import ui from "../../ui/ui.module.css";
 
 const triggers = clientOf(TriggerService);
 
@@ -67,7 +68,7 @@ export function usePreview(type: TriggerType | undefined): Preview {
 export function EventPreview({ value, loading, failure, clauseErrors, again }: Preview) {
   const wrong = (clauseErrors?.length ?? 0) > 0;
   return (
-    <section class="card preview" aria-labelledby="preview">
+    <section class={`${ui.card} ${ui.preview}`} aria-labelledby="preview">
       <h2 id="preview">Would have matched</h2>
       <TimeRangeChoice value={previewRange()} change={(range) => setParameters({ range }, false)} />
       <p role="status">
@@ -81,9 +82,11 @@ export function EventPreview({ value, loading, failure, clauseErrors, again }: P
       </p>
       <Problem failure={failure} again={again} />
       {value?.partial && (
-        <p class="hint">This time has more events than are looked at: the latest 50,000 were. Choose a shorter one.</p>
+        <p class={ui.hint}>
+          This time has more events than are looked at: the latest 50,000 were. Choose a shorter one.
+        </p>
       )}
-      <ul class="lines" aria-label="Events that would have matched">
+      <ul class={ui.lines} aria-label="Events that would have matched">
         {value?.events.map((event) => (
           <Matched key={`${event.id} ${event.occurrences[0]?.id}`} event={event} />
         ))}
@@ -107,8 +110,8 @@ function Matched({ event: { name, entityName, occurrences } }: { event: Event })
     <li>
       <SeverityMark value={occurrence.severity} />{" "}
       <a href={linkTo(["occurrences", occurrence.id])}>{name || "without a name"}</a>{" "}
-      <span class="quiet">{entityName}</span>
-      <span class="push">
+      <span class={ui.quiet}>{entityName}</span>
+      <span class={ui.push}>
         <Time at={occurrence.lastSeen} short />
       </span>
     </li>

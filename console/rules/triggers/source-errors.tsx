@@ -1,6 +1,7 @@
 import { useEffect } from "preact/hooks";
 import type { TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Form } from "../../form/form.ts";
+import ui from "../../ui/ui.module.css";
 
 /** What is wrong with a source as a whole; what is wrong within it is shown at its fields. */
 export function SourceErrors({ form, path }: { form: Form<typeof TriggerSchema>; path: string }) {
@@ -11,7 +12,7 @@ export function SourceErrors({ form, path }: { form: Form<typeof TriggerSchema>;
     .map(({ description }) => description);
   if (texts.length === 0) return null;
   return (
-    <p class="field-error" role="alert">
+    <p class={ui.fieldError} role="alert">
       {texts.join("; ")}
     </p>
   );

@@ -6,6 +6,7 @@ import {
 } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { DurationField } from "../../form/duration-field.tsx";
 import { TextField } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import type { Form } from "../../form/form.ts";
 import { EntityQueryField } from "./entity-query.tsx";
 import { useEventNames, useMetricNames } from "./names.ts";
@@ -32,7 +33,7 @@ export function StaleFields({ form, source, set }: StaleFieldsProps) {
     <>
       <fieldset>
         <legend>What is missed</legend>
-        <p class="help">A metric, an event, or both; at least one of the two is needed.</p>
+        <p class={formLook.help}>A metric, an event, or both; at least one of the two is needed.</p>
         <TextField
           form={form}
           path={`${path}.metricName`}

@@ -4,6 +4,7 @@ import { useAnswer } from "../../data/answer.ts";
 import { useSettled } from "../../data/settled.ts";
 import { Problem } from "../../ui/problem.tsx";
 import { Time } from "../../ui/time.tsx";
+import ui from "../../ui/ui.module.css";
 import { clauseText, findEntities } from "./names.ts";
 
 const shownMax = 50;
@@ -14,20 +15,20 @@ export function WatchedEntities({ source }: { source: StaleDataSource }) {
   const answer = useAnswer((signal) => findEntities(text, shownMax, signal), text);
   const { value, loading, failure, again } = answer.value;
   return (
-    <section class="card preview" aria-labelledby="preview">
+    <section class={`${ui.card} ${ui.preview}`} aria-labelledby="preview">
       <h2 id="preview">Entities that count</h2>
-      <p class="hint">
+      <p class={ui.hint}>
         A preview is of events alone. These are the entities whose data would be missed, each with when it last sent
         anything.
       </p>
       <p role="status">{loading ? "Looking…" : failure ? "" : foundText(value?.total ?? 0)}</p>
       <Problem failure={failure} again={again} />
       {failure === undefined && (
-        <ul class="lines" aria-label="Entities">
+        <ul class={ui.lines} aria-label="Entities">
           {value?.entities.map(({ id, name, livenessTime }) => (
             <li key={id}>
               <a href={linkTo(["entities", id])}>{name}</a>
-              <span class="push">{livenessTime === 0n ? "–" : <Time at={livenessTime} short />}</span>
+              <span class={ui.push}>{livenessTime === 0n ? "–" : <Time at={livenessTime} short />}</span>
             </li>
           ))}
         </ul>

@@ -8,12 +8,14 @@ import { clientOf } from "../../data/calls.ts";
 import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { SecretField, TextField } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import { type Form, useForm } from "../../form/form.ts";
 import { NamesField } from "../../form/names-field.tsx";
 import { FormEnd } from "../../form/outcome.tsx";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { One } from "../../ui/one.tsx";
 import { Time } from "../../ui/time.tsx";
+import ui from "../../ui/ui.module.css";
 
 const accounts = clientOf(UserAccountService);
 const groups = clientOf(UserGroupService);
@@ -40,7 +42,7 @@ export function OneAccount({ id }: { id: string }) {
     >
       {user && (
         <>
-          <p class="quiet">
+          <p class={ui.quiet}>
             Made <Time at={user.createdAt} />, changed <Time at={user.updatedAt} />
           </p>
           <AccountForm stored={user} again={again} />
@@ -98,7 +100,7 @@ function AccountForm({ stored, again }: AccountFormProps) {
   const { email, firstName, lastName, password, groups: chosen } = form.value;
   const once = "It cannot be changed once it is set.";
   return (
-    <form class="form" onSubmit={form.submit} aria-label="Account">
+    <form class={formLook.form} onSubmit={form.submit} aria-label="Account">
       <TextField
         form={form}
         path="email"

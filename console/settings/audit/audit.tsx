@@ -12,6 +12,7 @@ import { nameColumn } from "../../ui/name-column.tsx";
 import { ChoiceFilter } from "../../ui/text-filters.tsx";
 import { Time } from "../../ui/time.tsx";
 import { endsOf, TimeRangeChoice } from "../../ui/time-range.tsx";
+import ui from "../../ui/ui.module.css";
 
 const auditLog = clientOf(AuditLogService);
 const clients = clientOf(ApiClientService);
@@ -117,11 +118,11 @@ function Entry({ entry }: { entry: AuditEntry }) {
   ] as const;
   return (
     <Dialog title={shortName(rpc)} close={() => setParameters({ open: undefined })}>
-      <dl class="facts">
+      <dl class={ui.facts}>
         {facts
           .filter(([, value]) => value !== "" && value !== undefined)
           .map(([name, value]) => (
-            <div key={name} class="fact">
+            <div key={name} class={ui.fact}>
               <dt>{name}</dt>
               <dd>{value}</dd>
             </div>

@@ -12,6 +12,7 @@ import { clientOf } from "../../data/calls.ts";
 import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { ChoiceField, TextField } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import { type Form, useForm } from "../../form/form.ts";
 import { NamesField } from "../../form/names-field.tsx";
 import { FormEnd } from "../../form/outcome.tsx";
@@ -53,8 +54,8 @@ export function CredentialForm({ stored, type = "", onSaved }: CredentialFormPro
     form.change({ info: create(CredentialInfoSchema, { ...info, ...fields }) });
   const allowed = may(CredentialService.method[stored ? "replaceCredential" : "createCredential"]);
   return (
-    <form class="form" onSubmit={form.submit} aria-label={stored ? "Credential" : "New credential"}>
-      <fieldset class="bare" disabled={!allowed}>
+    <form class={formLook.form} onSubmit={form.submit} aria-label={stored ? "Credential" : "New credential"}>
+      <fieldset class={formLook.bare} disabled={!allowed}>
         <TextField
           form={form}
           path="info.name"

@@ -7,6 +7,7 @@ import { may } from "../../data/session.ts";
 import { type Column, textColumn } from "../../ui/column.ts";
 import { ListScreen } from "../../ui/list-screen.tsx";
 import { nameColumn } from "../../ui/name-column.tsx";
+import ui from "../../ui/ui.module.css";
 import { typeWord } from "./credential-types.ts";
 
 const credentials = clientOf(CredentialService);
@@ -24,7 +25,7 @@ const columns: readonly Column<Credential>[] = [
     key: "users",
     label: "Used by",
     width: "minmax(140px, 1.5fr)",
-    cell: (credential) => users(credential) || <span class="quiet">nothing</span>,
+    cell: (credential) => users(credential) || <span class={ui.quiet}>nothing</span>,
     title: users,
   },
   {
@@ -32,7 +33,7 @@ const columns: readonly Column<Credential>[] = [
     line: 0,
     label: "May be sent to",
     width: "minmax(120px, 1fr)",
-    cell: (credential) => hosts(credential) || <span class="quiet">the first user's host</span>,
+    cell: (credential) => hosts(credential) || <span class={ui.quiet}>the first user's host</span>,
     title: hosts,
   },
   textColumn("description", "Description", "minmax(120px, 1.5fr)", ({ info }) => info?.description ?? "", { line: 0 }),

@@ -8,6 +8,7 @@ import { may } from "../../data/session.ts";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { ScreenHead } from "../../ui/screen-head.tsx";
+import ui from "../../ui/ui.module.css";
 import { typeWord } from "./credential-types.ts";
 import { CredentialForm } from "./form.tsx";
 
@@ -39,33 +40,31 @@ export function OneCredential({ id }: { id: string }) {
           value &&
           info &&
           may(CredentialService.method.deleteCredential) && (
-            <>
-              <AskFirst
-                action="Delete"
-                question={`Delete the credential "${info.name}"?`}
-                look={again}
-                act={async () => {
-                  await credentials.deleteCredential({ id });
-                  goTo(linkTo(["settings", "credentials"]));
-                  say(`Credential "${info.name}" was deleted.`);
-                }}
-              >
-                {isUsed(info) && <p>What uses it has to give it up first:</p>}
-                <Users info={info} />
-                <p>Its secrets go with it, so this cannot be taken back.</p>
-              </AskFirst>
-            </>
+            <AskFirst
+              action="Delete"
+              question={`Delete the credential "${info.name}"?`}
+              look={again}
+              act={async () => {
+                await credentials.deleteCredential({ id });
+                goTo(linkTo(["settings", "credentials"]));
+                say(`Credential "${info.name}" was deleted.`);
+              }}
+            >
+              {isUsed(info) && <p>What uses it has to give it up first:</p>}
+              <Users info={info} />
+              <p>Its secrets go with it, so this cannot be taken back.</p>
+            </AskFirst>
           )
         }
       />
       <Problem failure={failure} again={again} />
-      {value === null && <p class="pad">There is no such credential. It may have been deleted.</p>}
+      {value === null && <p class={ui.pad}>There is no such credential. It may have been deleted.</p>}
       {value && info && (
-        <div class="scroll form-page">
-          <section class="card" aria-labelledby="users">
+        <div class={`${ui.scroll} ${ui.formPage}`}>
+          <section class={ui.card} aria-labelledby="users">
             <h2 id="users">Used by</h2>
             <Users info={info} />
-            <p class="hint">
+            <p class={ui.hint}>
               {typeWord(info.type)} · id <code>{id}</code>
             </p>
           </section>
@@ -85,9 +84,9 @@ const namesMax = 50;
 function Users({ info }: { info: CredentialInfo }) {
   const names = info.usedBy?.destinations?.ids ?? [];
   const collections = info.usedBy?.collections?.ids ?? [];
-  if (!isUsed(info)) return <p class="quiet">Nothing uses it.</p>;
+  if (!isUsed(info)) return <p class={ui.quiet}>Nothing uses it.</p>;
   return (
-    <ul class="links" aria-label="What uses it">
+    <ul class={ui.links} aria-label="What uses it">
       {names.slice(0, namesMax).map((name) => (
         <li key={name}>
           Destination <a href={linkTo(["rules", "destinations", name])}>{name}</a>
@@ -97,7 +96,7 @@ function Users({ info }: { info: CredentialInfo }) {
         <li key={name}>Collection {name}</li>
       ))}
       {names.length + collections.length > namesMax && (
-        <li class="quiet">
+        <li class={ui.quiet}>
           {(names.length + collections.length).toLocaleString("en")} in all, of which the first are shown
         </li>
       )}

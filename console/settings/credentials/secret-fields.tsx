@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ReplaceCredentialRequestSchema } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
 import { ChoiceField, SecretField, TextField } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import type { Form } from "../../form/form.ts";
 import { credentialTypes } from "./credential-types.ts";
 
@@ -30,7 +31,7 @@ export function SecretFields({ form, type, kept }: SecretFieldsProps) {
   return (
     <fieldset>
       <legend>Secrets</legend>
-      <p class="help">
+      <p class={formLook.help}>
         {kept
           ? "Those that are stored stay, unless you enter all of them again. They are never shown."
           : "They are kept encrypted, and never shown again."}

@@ -5,10 +5,12 @@ import { goTo, linkTo } from "../../data/address.ts";
 import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { CheckField, TextField } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import { type Form, useForm } from "../../form/form.ts";
 import { NamesField } from "../../form/names-field.tsx";
 import { FormEnd } from "../../form/outcome.tsx";
 import { AskFirst } from "../../ui/ask-first.tsx";
+import ui from "../../ui/ui.module.css";
 import type { Entry, EntrySchema, Kind } from "./kinds.ts";
 
 type Message = MessageShape<EntrySchema>;
@@ -46,7 +48,7 @@ export function EntryForm({ kindName, kind, stored, isNew, again }: EntryProps) 
   });
   const { name, label, description, tags } = form.value;
   return (
-    <form class="form" onSubmit={form.submit} aria-label="Entry">
+    <form class={formLook.form} onSubmit={form.submit} aria-label="Entry">
       {stored.name === "" ? (
         <TextField
           form={form}
@@ -58,7 +60,7 @@ export function EntryForm({ kindName, kind, stored, isNew, again }: EntryProps) 
           help="The name in data and conditions. It cannot be changed later."
         />
       ) : (
-        isNew && <p class="quiet">This entry comes with Belfry. Saving makes one of your own that replaces it.</p>
+        isNew && <p class={ui.quiet}>This entry comes with Belfry. Saving makes one of your own that replaces it.</p>
       )}
       <TextField form={form} path="label" label="Called" value={label} set={(next) => form.change({ label: next })} />
       <TextField

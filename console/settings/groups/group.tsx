@@ -8,12 +8,14 @@ import { clientOf } from "../../data/calls.ts";
 import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { FieldErrors, TextField } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import { type Form, useForm } from "../../form/form.ts";
 import { NamesField } from "../../form/names-field.tsx";
 import { FormEnd } from "../../form/outcome.tsx";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { One } from "../../ui/one.tsx";
 import { Problem } from "../../ui/problem.tsx";
+import ui from "../../ui/ui.module.css";
 import { roleNames, roleWord } from "./roles.ts";
 
 const groups = clientOf(UserGroupService);
@@ -79,7 +81,7 @@ function GroupForm({ stored, isNew = false, again }: GroupFormProps) {
   const choose = (role: string, chosen: boolean) =>
     form.change({ cloudRoles: chosen ? [...cloudRoles, role] : cloudRoles.filter((each) => each !== role) });
   return (
-    <form class="form" onSubmit={form.submit} aria-label="Group">
+    <form class={formLook.form} onSubmit={form.submit} aria-label="Group">
       {isNew && (
         <TextField
           form={form}
@@ -140,19 +142,19 @@ function Members({ name }: { name: string }) {
   const { value, failure, again } = answer.value;
   const more = Number(value?.totalCount ?? 0n) - (value?.users.length ?? 0);
   return (
-    <section class="card" aria-labelledby="members">
+    <section class={ui.card} aria-labelledby="members">
       <h2 id="members">Accounts in it</h2>
       <Problem failure={failure} again={again} />
-      {value?.users.length === 0 && <p class="quiet">None.</p>}
+      {value?.users.length === 0 && <p class={ui.quiet}>None.</p>}
       <ul>
         {value?.users.map(({ id, email, firstName, lastName }) => (
           <li key={id}>
             <a href={linkTo(["settings", "accounts", id])}>{email}</a>{" "}
-            <span class="quiet">{[firstName, lastName].join(" ").trim()}</span>
+            <span class={ui.quiet}>{[firstName, lastName].join(" ").trim()}</span>
           </li>
         ))}
       </ul>
-      {more > 0 && <p class="quiet">and {more.toLocaleString("en")} more</p>}
+      {more > 0 && <p class={ui.quiet}>and {more.toLocaleString("en")} more</p>}
     </section>
   );
 }

@@ -12,6 +12,8 @@ import { AskFirst } from "../../ui/ask-first.tsx";
 import { One } from "../../ui/one.tsx";
 import { ShownOnce } from "../../ui/shown-once.tsx";
 import { nowMs, Time } from "../../ui/time.tsx";
+import ui from "../../ui/ui.module.css";
+import settingsLook from "../settings.module.css";
 import { NewKey } from "./new-key.tsx";
 import { purposeOf } from "./purposes.ts";
 
@@ -73,9 +75,9 @@ const isOwn = (key: ApiKey) => key.prefix === session.value?.keyPrefix;
 const hasExpired = ({ expireTime }: ApiKey) => expireTime !== undefined && timestampMs(expireTime) <= nowMs.value;
 
 function KeyTable({ client, keys, again }: { client: ApiClient; keys: readonly ApiKey[]; again(): void }) {
-  if (keys.length === 0) return <p class="quiet">It has no key yet: nothing can call with it.</p>;
+  if (keys.length === 0) return <p class={ui.quiet}>It has no key yet: nothing can call with it.</p>;
   return (
-    <table class="plain-table">
+    <table class={settingsLook.plainTable}>
       <caption>Keys</caption>
       <thead>
         <tr>
@@ -83,7 +85,7 @@ function KeyTable({ client, keys, again }: { client: ApiClient; keys: readonly A
           <th scope="col">For</th>
           <th scope="col">Life</th>
           <th scope="col">
-            <span class="unseen">What can be done</span>
+            <span class={ui.unseen}>What can be done</span>
           </th>
         </tr>
       </thead>

@@ -7,6 +7,7 @@ import { useList } from "../../data/list.ts";
 import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { ChoiceField, TextField } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import { useForm } from "../../form/form.ts";
 import { FormEnd } from "../../form/outcome.tsx";
 import { type Column, textColumn } from "../../ui/column.ts";
@@ -15,6 +16,7 @@ import { nameColumn } from "../../ui/name-column.tsx";
 import { One } from "../../ui/one.tsx";
 import { passesFilter } from "../../ui/text-filters.tsx";
 import { Time } from "../../ui/time.tsx";
+import ui from "../../ui/ui.module.css";
 import { OneClient } from "./client.tsx";
 import { purposeOf, roleChoices, typeChoices } from "./purposes.ts";
 
@@ -57,7 +59,7 @@ function AllClients() {
       make={may(ApiClientService.method.createApiClient) && ["New client", linkTo(["settings", "keys"], { new: "1" })]}
       none="No client matches."
       above={
-        <p class="pad quiet">
+        <p class={`${ui.pad} ${ui.quiet}`}>
           A key belongs to a client, which says what its keys may do. Open a client to see its keys.
         </p>
       }
@@ -83,7 +85,7 @@ function NewClient() {
   const { name, type, role } = form.value;
   return (
     <One title="New client" of="clients">
-      <form class="form" onSubmit={form.submit} aria-label="Client">
+      <form class={formLook.form} onSubmit={form.submit} aria-label="Client">
         <TextField
           form={form}
           path="name"

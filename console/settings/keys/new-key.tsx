@@ -5,6 +5,7 @@ import { ApiKeySchema } from "#gen/belfry/tenants/v1/api_client_pb.ts";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { clientOf } from "../../data/calls.ts";
 import { ChoiceField, TextField } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import { useForm } from "../../form/form.ts";
 import { FormEnd } from "../../form/outcome.tsx";
 
@@ -37,7 +38,7 @@ export function NewKey({ clientId, made }: { clientId: string; made(secret: stri
     },
   });
   return (
-    <form class="form" onSubmit={form.submit} aria-label="New key">
+    <form class={formLook.form} onSubmit={form.submit} aria-label="New key">
       <h2>New key</h2>
       <TextField
         form={form}

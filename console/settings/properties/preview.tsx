@@ -7,6 +7,8 @@ import { clientOf } from "../../data/calls.ts";
 import { useSettled } from "../../data/settled.ts";
 import { valueText } from "../../ui/facts.tsx";
 import { Problem } from "../../ui/problem.tsx";
+import ui from "../../ui/ui.module.css";
+import settingsLook from "../settings.module.css";
 
 const entities = clientOf(EntityService);
 const shownMax = 20;
@@ -38,11 +40,11 @@ export function Preview({ clause, properties }: Setting) {
   const found = value?.entities?.entities ?? [];
   const total = Number(value?.pageInfo?.totalCount ?? 0n);
   return (
-    <section class="card" aria-labelledby="preview" aria-busy={loading}>
+    <section class={ui.card} aria-labelledby="preview" aria-busy={loading}>
       <h2 id="preview">What it would set now</h2>
       <Problem failure={failure?.fields.length ? undefined : failure} again={again} />
       {clause === undefined ? (
-        <p class="quiet">Say which entities.</p>
+        <p class={ui.quiet}>Say which entities.</p>
       ) : (
         value && (
           <>
@@ -50,9 +52,9 @@ export function Preview({ clause, properties }: Setting) {
               {total.toLocaleString("en")} {total === 1 ? "entity matches" : "entities match"} now
               {total > shownMax && `; the first ${shownMax}:`}
             </p>
-            <div class="scroll-x">
-              <table class="plain-table">
-                <caption class="unseen">Entities that match</caption>
+            <div class={settingsLook.scrollX}>
+              <table class={settingsLook.plainTable}>
+                <caption class={ui.unseen}>Entities that match</caption>
                 <thead>
                   <tr>
                     <th scope="col">Entity</th>
@@ -87,10 +89,11 @@ export function Preview({ clause, properties }: Setting) {
 }
 
 function Change({ before, after }: { before: unknown; after: unknown }) {
-  if (JSON.stringify(before) === JSON.stringify(after)) return <span class="quiet">{valueText(after)}, as it is</span>;
+  if (JSON.stringify(before) === JSON.stringify(after))
+    return <span class={ui.quiet}>{valueText(after)}, as it is</span>;
   return (
     <>
-      {before === undefined ? <span class="quiet">none</span> : <del>{valueText(before)}</del>} → {valueText(after)}
+      {before === undefined ? <span class={ui.quiet}>none</span> : <del>{valueText(before)}</del>} → {valueText(after)}
     </>
   );
 }

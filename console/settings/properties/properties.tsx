@@ -10,6 +10,7 @@ import { valueText } from "../../ui/facts.tsx";
 import { ListScreen } from "../../ui/list-screen.tsx";
 import { nameColumn } from "../../ui/name-column.tsx";
 import { passesFilter } from "../../ui/text-filters.tsx";
+import ui from "../../ui/ui.module.css";
 import { SetOnce } from "./set-once.tsx";
 import { NewUpdater, OneUpdater } from "./updater.tsx";
 
@@ -58,7 +59,7 @@ function AllUpdaters({ open }: { open: string }) {
       passes={(updater) => passesFilter(updater.name, setsText(updater), updater.tags.join(" "))}
       tools={
         may(CustomPropertyService.method.setCustomProperties) && (
-          <a class="button" href={linkTo(["settings", "properties"], { once: "1" })}>
+          <a class={ui.button} href={linkTo(["settings", "properties"], { once: "1" })}>
             Set once
           </a>
         )

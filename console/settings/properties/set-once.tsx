@@ -12,10 +12,12 @@ import { ClauseField } from "../../clause/clause-field.tsx";
 import { searchClauses } from "../../clause/search-clause.ts";
 import { clientOf } from "../../data/calls.ts";
 import { say } from "../../data/notice.ts";
+import formLook from "../../form/form.module.css";
 import { useForm } from "../../form/form.ts";
 import { FormEnd } from "../../form/outcome.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { One } from "../../ui/one.tsx";
+import ui from "../../ui/ui.module.css";
 import { Preview } from "./preview.tsx";
 import { ValuesField } from "./values-field.tsx";
 
@@ -67,7 +69,7 @@ export function SetOnce() {
   };
   return (
     <One title="Set properties once" of="updaters">
-      <form class="form" onSubmit={(event) => void ask(event)} aria-label="Properties">
+      <form class={formLook.form} onSubmit={(event) => void ask(event)} aria-label="Properties">
         <ClauseField
           form={form}
           path="input.query.clause"
@@ -91,10 +93,10 @@ export function SetOnce() {
           <p>
             {Object.keys(properties).join(", ")}: what an entity has there now is replaced. It cannot be taken back.
           </p>
-          <div class="buttons">
+          <div class={ui.buttons}>
             <button
               type="button"
-              class="primary"
+              class={ui.primary}
               onClick={() => {
                 close();
                 void form.submit();

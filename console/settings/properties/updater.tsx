@@ -19,6 +19,7 @@ import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { AboutFields } from "../../form/about-fields.tsx";
 import { CheckField, NumberField, TextField } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import { type Form, useForm } from "../../form/form.ts";
 import { FormEnd } from "../../form/outcome.tsx";
 import { AskFirst } from "../../ui/ask-first.tsx";
@@ -130,7 +131,7 @@ function UpdaterForm({ stored, again }: { stored: CustomPropertyUpdater; again()
   const allowed = may(method.createCustomPropertyUpdaters);
   return (
     <>
-      <form class="form" onSubmit={form.submit} aria-label="Updater">
+      <form class={formLook.form} onSubmit={form.submit} aria-label="Updater">
         <TextField
           form={form}
           path="name"

@@ -2,7 +2,9 @@ import type { DescMessage, JsonObject } from "@bufbuild/protobuf";
 import { useSignal } from "@preact/signals";
 import { typeableText, typedValue } from "../../data/typed-value.ts";
 import { FieldErrors } from "../../form/fields.tsx";
+import formLook from "../../form/form.module.css";
 import type { Form } from "../../form/form.ts";
+import ui from "../../ui/ui.module.css";
 
 interface Row {
   readonly id: number;
@@ -41,9 +43,9 @@ export function ValuesField<S extends DescMessage>({ form, path, values, set }: 
     <fieldset>
       <legend>Properties that are set</legend>
       {rows.value.map((row) => (
-        <div key={row.id} class="inline">
+        <div key={row.id} class={ui.inline}>
           <input
-            class="short"
+            class={ui.short}
             aria-label="Name of the property"
             placeholder="name"
             value={row.name}
@@ -57,7 +59,7 @@ export function ValuesField<S extends DescMessage>({ form, path, values, set }: 
           />
           <button
             type="button"
-            class="plain"
+            class={ui.plain}
             aria-label={`Remove the property ${row.name}`}
             onClick={() => put((rows.value ?? []).filter(({ id }) => id !== row.id))}
           >
@@ -65,10 +67,10 @@ export function ValuesField<S extends DescMessage>({ form, path, values, set }: 
           </button>
         </div>
       ))}
-      <div class="buttons">
+      <div class={ui.buttons}>
         <button
           type="button"
-          class="plain"
+          class={ui.plain}
           onClick={() => {
             const at = Math.max(-1, ...(rows.value ?? []).map(({ id }) => id)) + 1;
             rows.value = [...(rows.value ?? []), { id: at, name: "", value: "" }];
@@ -77,7 +79,7 @@ export function ValuesField<S extends DescMessage>({ form, path, values, set }: 
           + Property
         </button>
       </div>
-      <p class="help">A number, true, false or [a list] is what it looks like; in quotes it is text.</p>
+      <p class={formLook.help}>A number, true, false or [a list] is what it looks like; in quotes it is text.</p>
       <FieldErrors form={form} path={path} />
     </fieldset>
   );

@@ -13,6 +13,8 @@ import { onNews } from "../../data/live.ts";
 import { readSeries } from "../../data/series.ts";
 import { Problem } from "../../ui/problem.tsx";
 import { Time } from "../../ui/time.tsx";
+import ui from "../../ui/ui.module.css";
+import settingsLook from "../settings.module.css";
 
 const events = clientOf(EventQueryService);
 const entities = clientOf(EntityService);
@@ -81,19 +83,19 @@ export function Arrivals() {
   });
   const { value, failure, again } = answer.value;
   return (
-    <section class="card" aria-labelledby="arrivals">
+    <section class={ui.card} aria-labelledby="arrivals">
       <h2 id="arrivals">What has arrived</h2>
       <Problem failure={failure} again={again} />
       {value && (
-        <div class="arrivals">
+        <div class={settingsLook.arrivals}>
           <Kind name="Events" count={countText(value.eventCount)}>
             {value.events.map((event) => {
               const occurrence = event.occurrences.at(-1);
               return (
                 <li key={event.id}>
                   <a href={linkTo(["occurrences", occurrence?.id ?? ""])}>{event.name}</a>
-                  <span class="quiet"> on {event.entityName}</span>
-                  <span class="push">
+                  <span class={ui.quiet}> on {event.entityName}</span>
+                  <span class={ui.push}>
                     <Time at={occurrence?.lastSeen} short />
                   </span>
                 </li>
@@ -104,7 +106,7 @@ export function Arrivals() {
             {value.entities.map(({ id, name, livenessTime }) => (
               <li key={id}>
                 <a href={linkTo(["entities", id])}>{name}</a>
-                <span class="push">{livenessTime > 0n && <Time at={livenessTime} short />}</span>
+                <span class={ui.push}>{livenessTime > 0n && <Time at={livenessTime} short />}</span>
               </li>
             ))}
           </Kind>
@@ -112,7 +114,7 @@ export function Arrivals() {
             {value.series.map(({ metric, entity }) => (
               <li key={`${entity?.id} ${metric}`}>
                 <a href={linkTo(["metrics"], { entity: entity?.id ?? "", metric, range: "1h" })}>{metric}</a>
-                <span class="quiet"> of {entity?.name}</span>
+                <span class={ui.quiet}> of {entity?.name}</span>
               </li>
             ))}
           </Kind>
@@ -128,9 +130,9 @@ function Kind({ name, count, children }: { name: string; count: string; children
   return (
     <div>
       <h3>
-        {name} <span class="quiet">{count}</span>
+        {name} <span class={ui.quiet}>{count}</span>
       </h3>
-      <ul class="lines" aria-label={`Newest of ${name.toLowerCase()}`}>
+      <ul class={ui.lines} aria-label={`Newest of ${name.toLowerCase()}`}>
         {children}
       </ul>
     </div>

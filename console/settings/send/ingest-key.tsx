@@ -7,6 +7,7 @@ import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { Problem } from "../../ui/problem.tsx";
 import { ShownOnce } from "../../ui/shown-once.tsx";
+import ui from "../../ui/ui.module.css";
 
 const clients = clientOf(ApiClientService);
 
@@ -60,8 +61,8 @@ export function IngestKey({ secret, made }: { secret: string; made(secret: strin
         lists all, and revokes them.
       </p>
       {secret === "" ? (
-        <form class="inline" onSubmit={make} aria-label="Make a key">
-          <label class="inline">
+        <form class={ui.inline} onSubmit={make} aria-label="Make a key">
+          <label class={ui.inline}>
             Name
             <input
               required
@@ -72,14 +73,14 @@ export function IngestKey({ secret, made }: { secret: string; made(secret: strin
               }}
             />
           </label>
-          <button type="submit" class="primary" disabled={busy.value}>
+          <button type="submit" class={ui.primary} disabled={busy.value}>
             {busy.value ? "Making…" : "Make a key"}
           </button>
         </form>
       ) : (
         <>
           <ShownOnce label="The key" secret={secret} done={() => made("")} />
-          <p class="hint">It is in the lines below, until you leave this page or say that you have it.</p>
+          <p class={ui.hint}>It is in the lines below, until you leave this page or say that you have it.</p>
         </>
       )}
       <Problem failure={failure.value} />

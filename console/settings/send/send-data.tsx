@@ -5,6 +5,7 @@ import { CopyButton } from "../../ui/copy.tsx";
 import { Lines } from "../../ui/lines.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { ScreenHead } from "../../ui/screen-head.tsx";
+import ui from "../../ui/ui.module.css";
 import { Arrivals } from "./arrivals.tsx";
 import { IngestKey } from "./ingest-key.tsx";
 import { authorityLine, keyFile, keyLine, placeOf, programs } from "./lines.ts";
@@ -28,8 +29,8 @@ export function SendData() {
   return (
     <>
       <ScreenHead title="Send data" count={`to ${location.host}`} />
-      <div class="scroll">
-        <section class="card" aria-labelledby="the-key">
+      <div class={ui.scroll}>
+        <section class={ui.card} aria-labelledby="the-key">
           <h2 id="the-key">1. The address and a key</h2>
           <p>
             This server is <code>{place.origin}</code> <CopyButton text={place.origin} what="the address" />
@@ -41,7 +42,7 @@ export function SendData() {
             }}
           />
         </section>
-        <section class="card" aria-labelledby="the-files">
+        <section class={ui.card} aria-labelledby="the-files">
           <h2 id="the-files">2. {place.ownAuthority ? "Two files" : "A file"} that the lines below read</h2>
           <Problem failure={failure} again={again} />
           <Lines
@@ -49,14 +50,14 @@ export function SendData() {
             where="in a shell, in the folder of your program"
             text={keyLine(secret.value || "bf_…")}
           />
-          <p class="hint">
+          <p class={ui.hint}>
             The line holds the key, and a shell keeps what is typed in its history. Where that must not be, run{" "}
             <code>read -rs KEY; (umask 077; printf '%s' "$KEY" &gt; {keyFile})</code> and paste the key alone.
           </p>
           {digest !== undefined && place.ownAuthority && (
             <>
               <Lines title="The certificate" where="likewise" text={authorityLine(place, digest)} />
-              <p class="hint">
+              <p class={ui.hint}>
                 The server's certificate is signed by an authority of its own, which no other machine knows. The line
                 keeps the authority's certificate when it is the one that this page has; on a Mac write{" "}
                 <code>shasum -a 256 -c</code>. <a href="/certificate">The server's certificate</a> says more. Where
@@ -65,9 +66,9 @@ export function SendData() {
             </>
           )}
         </section>
-        <section class="card" aria-labelledby="the-lines">
+        <section class={ui.card} aria-labelledby="the-lines">
           <h2 id="the-lines">3. Lines to paste</h2>
-          <nav class="sections" aria-label="Programs">
+          <nav class={ui.sections} aria-label="Programs">
             {Object.entries(programs).map(([each, { label }]) => (
               <a
                 key={each}

@@ -1,8 +1,10 @@
 import { useId } from "preact/hooks";
 import type { DestinationSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { FieldErrors } from "../../../form/fields.tsx";
+import formLook from "../../../form/form.module.css";
 import type { Form } from "../../../form/form.ts";
 import { storedSecret } from "../../../form/secrets.ts";
+import ui from "../../../ui/ui.module.css";
 
 export type Pair = readonly [name: string, value: string];
 
@@ -27,12 +29,12 @@ export function PairsField({ form, path, label, help, item, pairs, set, secret =
   return (
     <fieldset aria-describedby={id}>
       <legend>{label}</legend>
-      <p class="help" id={id}>
+      <p class={formLook.help} id={id}>
         {help}
       </p>
       {pairs.map(([name, value], at) => (
         // A row is its place: its name changes as it is typed.
-        <div key={at} class="pair">
+        <div key={at} class={formLook.pair}>
           <input
             aria-label={`Name of ${item} ${at + 1}`}
             placeholder="name"
@@ -59,7 +61,7 @@ export function PairsField({ form, path, label, help, item, pairs, set, secret =
         </div>
       ))}
       <FieldErrors form={form} path={path} />
-      <div class="buttons">
+      <div class={ui.buttons}>
         <button type="button" disabled={pairs.length >= itemsMax} onClick={() => set([...pairs, ["", ""]])}>
           Add a {item}
         </button>
