@@ -80,6 +80,8 @@ export const routes = [
   { method: EventQueryService.method.countEvents, verb: "POST", template: "/v1/events:count", segments: ["v1","events"], custom: "count", variables: [], body: "*", responseBody: "" },
   // POST /v1/events:frequency
   { method: EventQueryService.method.countEventFrequency, verb: "POST", template: "/v1/events:frequency", segments: ["v1","events"], custom: "frequency", variables: [], body: "*", responseBody: "" },
+  // POST /v1/events:group
+  { method: EventQueryService.method.groupEvents, verb: "POST", template: "/v1/events:group", segments: ["v1","events"], custom: "group", variables: [], body: "*", responseBody: "" },
   // POST /v1/events:watch
   { method: EventQueryService.method.watchEvents, verb: "POST", template: "/v1/events:watch", segments: ["v1","events"], custom: "watch", variables: [], body: "*", responseBody: "" },
   // POST /v1/modelcontext/maintwindows

@@ -15,6 +15,7 @@ import type { StoreChanges } from "./changes.ts";
 import { countEvents } from "./count.ts";
 import { countEventFrequency } from "./frequency.ts";
 import { getEvent } from "./get.ts";
+import { groupEvents } from "./group.ts";
 import { searchEvents } from "./search.ts";
 import { setStatuses } from "./set-status.ts";
 import type { WatchHub } from "./watch/watch-hub.ts";
@@ -27,6 +28,7 @@ export function eventQueryService(db: Sql, watches: WatchHub): Partial<ServiceIm
     countEvents: (request, context) => countEvents(db, principalOf(context).tenantId, request, context.signal),
     countEventFrequency: (request, context) =>
       countEventFrequency(db, principalOf(context).tenantId, request, context.signal),
+    groupEvents: (request, context) => groupEvents(db, principalOf(context).tenantId, request, context.signal),
     watchEvents: (request, context) => watchEvents(db, watches, principalOf(context).tenantId, request, context.signal),
   };
 }

@@ -30,6 +30,13 @@ export const calls: Calls = {
     },
     elsewhere: "nothing",
   },
+  "EventQueryService/GroupEvents": {
+    request: async (world) => {
+      await event(world);
+      return { query: {}, labels: ["alertname"] };
+    },
+    elsewhere: "nothing",
+  },
   "EventQueryService/CountEventFrequency": {
     request: async (world) => {
       await event(world);

@@ -93,6 +93,7 @@ READ        -           .            GET    /v1/events/{}                       
 READ        *           .            POST   /v1/events:search                             EventQueryService.SearchEvents
 READ        *           .            POST   /v1/events:count                              EventQueryService.CountEvents
 READ        *           .            POST   /v1/events:frequency                          EventQueryService.CountEventFrequency
+READ        *           .            POST   /v1/events:group                              EventQueryService.GroupEvents
 READ        *           .            POST   /v1/events:watch                              EventQueryService.WatchEvents
 OPERATE     *           .            POST   /v1/event-management/annotate                 EventManagementService.AnnotateEvents
 OPERATE     *           .            POST   /v1/event-management/status                   EventManagementService.SetEventStatus
