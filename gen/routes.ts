@@ -110,6 +110,8 @@ export const routes = [
   { method: DeliveryService.method.getDelivery, verb: "GET", template: "/v1/notification/deliveries/{id}", segments: ["v1","notification","deliveries",1], custom: "", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "", responseBody: "" },
   // POST /v1/notification/rules/{name}:explain
   { method: DeliveryService.method.explainNotification, verb: "POST", template: "/v1/notification/rules/{name}:explain", segments: ["v1","notification","rules",1], custom: "explain", variables: [{"path":["name"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
+  // POST /v1/notification/occurrences/{id}:explain
+  { method: DeliveryService.method.explainOccurrence, verb: "POST", template: "/v1/notification/occurrences/{id}:explain", segments: ["v1","notification","occurrences",1], custom: "explain", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
   // POST /v1/notification/deliveries/{id}:retry
   { method: DeliveryService.method.retryDelivery, verb: "POST", template: "/v1/notification/deliveries/{id}:retry", segments: ["v1","notification","deliveries",1], custom: "retry", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
   // POST /v1/notification/destinations

@@ -189,6 +189,17 @@ export const calls: Calls = {
     },
     elsewhere: "not found",
   },
+  "DeliveryService/ExplainOccurrence": {
+    request: async (world) => {
+      await rule(world);
+      await world.client(DataReceiverService).putEvents({
+        events: [{ timestamp: BigInt(Date.now()), name: world.mark, dimensions: { source: world.mark }, severity: 4 }],
+      });
+      const { results } = await world.client(EventQueryService).searchEvents({ query: {} });
+      return { id: results[0]?.occurrences[0]?.id ?? "" };
+    },
+    elsewhere: "not found",
+  },
   "DeliveryService/RetryDelivery": {
     request: async (world) => {
       await rule(world);

@@ -44,6 +44,7 @@ READ        *           .            POST   /v1/notification/rules:preview      
 READ        -           .            GET    /v1/notification/deliveries                   DeliveryService.ListDeliveries
 READ        -           .            GET    /v1/notification/deliveries/{}                DeliveryService.GetDelivery
 READ        *           .            POST   /v1/notification/rules/{}:explain             DeliveryService.ExplainNotification
+READ        *           .            POST   /v1/notification/occurrences/{}:explain       DeliveryService.ExplainOccurrence
 CONFIGURE   *           .            POST   /v1/notification/deliveries/{}:retry          DeliveryService.RetryDelivery
 OPERATE     silence     silence      POST   /v1/notification/silences                     SilenceService.CreateSilence
 READ        -           silence      GET    /v1/notification/silences/{}                  SilenceService.GetSilence

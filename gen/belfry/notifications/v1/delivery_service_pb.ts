@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/delivery_service.proto.
  */
 export const file_belfry_notifications_v1_delivery_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSLOAwoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISEQoJZW50aXR5X2lkGAwgASgJEhMKC21ldHJpY19uYW1lGA0gASgJEhAKCG9jY2FzaW9uGA4gASgJEjcKBXRyaWVzGA8gAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlBdHRlbXB0Eg8KB3N1YmplY3QYECABKAkSEgoKc2lsZW5jZV9pZBgRIAEoCSJgCg9EZWxpdmVyeUF0dGVtcHQSLQoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAhIOCgZyZWFzb24YAiABKAkSDgoGYW5zd2VyGAMgASgJIvUCChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSGgoEcnVsZRgBIAEoCUIMukgJcgcY/wG6AQEAEiEKC2Rlc3RpbmF0aW9uGAIgASgJQgy6SAlyBxj/AboBAQASQQoGc3RhdHVzGAMgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXNCCLpIBYIBAhABEhoKCXBhZ2Vfc2l6ZRgEIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAUgASgJQgi6SAVyAxiAIBIdCgd0cmlnZ2VyGAYgASgJQgy6SAlyBxj/AboBAQASHgoIZXZlbnRfaWQYByABKAlCDLpICXIHGP8BugEBABIfCgllbnRpdHlfaWQYCCABKAlCDLpICXIHGP8BugEBABIhCgttZXRyaWNfbmFtZRgJIAEoCUIMukgJcgcY/wG6AQEAEh0KB3N1bW1hcnkYCiABKAlCDLpICXIHGP8BugEBACJ9ChZMaXN0RGVsaXZlcmllc1Jlc3BvbnNlEjUKCmRlbGl2ZXJpZXMYASADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMiMwoUUmV0cnlEZWxpdmVyeVJlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGIAIugEBACJRChVSZXRyeURlbGl2ZXJ5UmVzcG9uc2USOAoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeUID4EECIjEKEkdldERlbGl2ZXJ5UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAIk8KE0dldERlbGl2ZXJ5UmVzcG9uc2USOAoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeUID4EECIpMBChpFeHBsYWluTm90aWZpY2F0aW9uUmVxdWVzdBIdCgRuYW1lGAEgASgJQg/gQQK6SAlyBxiACLoBAQASJQoNb2NjdXJyZW5jZV9pZBgCIAEoCUIMukgJcgcY/wG6AQEASAASHwoHc3ViamVjdBgDIAEoCUIMukgJcgcY/wG6AQEASABCDgoFYWJvdXQSBbpIAggBIvgCChtFeHBsYWluTm90aWZpY2F0aW9uUmVzcG9uc2USTQoHb3V0Y29tZRgBIAEoDjI8LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZS5PdXRjb21lEjcKBXN0ZXBzGAIgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFuYXRpb25TdGVwEjUKCmRlbGl2ZXJpZXMYAyADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeSKZAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASDAoITk9USUZJRUQQARILCgdXQUlUSU5HEAISCQoFTVVURUQQAxIOCgpTVVBQUkVTU0VEEAQSDQoJQ0FOQ0VMTEVEEAUSDwoLTk9UX01BVENIRUQQBhIRCg1SVUxFX0RJU0FCTEVEEAcSDAoIU0lMRU5DRUQQCCp9Cg5EZWxpdmVyeVN0YXR1cxIfChtERUxJVkVSWV9TVEFUVVNfVU5TUEVDSUZJRUQQABILCgdQRU5ESU5HEAESCAoEU0VOVBACEgoKBkZBSUxFRBADEg0KCUNBTkNFTExFRBAEEg4KClNVTU1BUklTRUQQBRIICgRIRUxEEAYysQUKD0RlbGl2ZXJ5U2VydmljZRKdAQoOTGlzdERlbGl2ZXJpZXMSLi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0RGVsaXZlcmllc1JlcXVlc3QaLy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0RGVsaXZlcmllc1Jlc3BvbnNlIiqQAgGItRgDgtPkkwIdEhsvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMSmQEKC0dldERlbGl2ZXJ5EisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0RGVsaXZlcnlSZXF1ZXN0GiwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0RGVsaXZlcnlSZXNwb25zZSIvkAIBiLUYA4LT5JMCIhIgL3YxL25vdGlmaWNhdGlvbi9kZWxpdmVyaWVzL3tpZH0SuQEKE0V4cGxhaW5Ob3RpZmljYXRpb24SMy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYWluTm90aWZpY2F0aW9uUmVxdWVzdBo0LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZSI3kAIBiLUYA4LT5JMCKjoBKiIlL3YxL25vdGlmaWNhdGlvbi9ydWxlcy97bmFtZX06ZXhwbGFpbhKlAQoNUmV0cnlEZWxpdmVyeRItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyeVJlc3BvbnNlIjWItRgFgtPkkwIrOgEqIiYvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfTpyZXRyeWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_explanation, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSLOAwoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISEQoJZW50aXR5X2lkGAwgASgJEhMKC21ldHJpY19uYW1lGA0gASgJEhAKCG9jY2FzaW9uGA4gASgJEjcKBXRyaWVzGA8gAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlBdHRlbXB0Eg8KB3N1YmplY3QYECABKAkSEgoKc2lsZW5jZV9pZBgRIAEoCSJgCg9EZWxpdmVyeUF0dGVtcHQSLQoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAhIOCgZyZWFzb24YAiABKAkSDgoGYW5zd2VyGAMgASgJIvUCChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSGgoEcnVsZRgBIAEoCUIMukgJcgcY/wG6AQEAEiEKC2Rlc3RpbmF0aW9uGAIgASgJQgy6SAlyBxj/AboBAQASQQoGc3RhdHVzGAMgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXNCCLpIBYIBAhABEhoKCXBhZ2Vfc2l6ZRgEIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAUgASgJQgi6SAVyAxiAIBIdCgd0cmlnZ2VyGAYgASgJQgy6SAlyBxj/AboBAQASHgoIZXZlbnRfaWQYByABKAlCDLpICXIHGP8BugEBABIfCgllbnRpdHlfaWQYCCABKAlCDLpICXIHGP8BugEBABIhCgttZXRyaWNfbmFtZRgJIAEoCUIMukgJcgcY/wG6AQEAEh0KB3N1bW1hcnkYCiABKAlCDLpICXIHGP8BugEBACJ9ChZMaXN0RGVsaXZlcmllc1Jlc3BvbnNlEjUKCmRlbGl2ZXJpZXMYASADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMiMwoUUmV0cnlEZWxpdmVyeVJlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGIAIugEBACJRChVSZXRyeURlbGl2ZXJ5UmVzcG9uc2USOAoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeUID4EECIjEKEkdldERlbGl2ZXJ5UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAIk8KE0dldERlbGl2ZXJ5UmVzcG9uc2USOAoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeUID4EECIpMBChpFeHBsYWluTm90aWZpY2F0aW9uUmVxdWVzdBIdCgRuYW1lGAEgASgJQg/gQQK6SAlyBxiACLoBAQASJQoNb2NjdXJyZW5jZV9pZBgCIAEoCUIMukgJcgcY/wG6AQEASAASHwoHc3ViamVjdBgDIAEoCUIMukgJcgcY/wG6AQEASABCDgoFYWJvdXQSBbpIAggBIvgCChtFeHBsYWluTm90aWZpY2F0aW9uUmVzcG9uc2USTQoHb3V0Y29tZRgBIAEoDjI8LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZS5PdXRjb21lEjcKBXN0ZXBzGAIgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFuYXRpb25TdGVwEjUKCmRlbGl2ZXJpZXMYAyADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeSKZAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASDAoITk9USUZJRUQQARILCgdXQUlUSU5HEAISCQoFTVVURUQQAxIOCgpTVVBQUkVTU0VEEAQSDQoJQ0FOQ0VMTEVEEAUSDwoLTk9UX01BVENIRUQQBhIRCg1SVUxFX0RJU0FCTEVEEAcSDAoIU0lMRU5DRUQQCCJPChhFeHBsYWluT2NjdXJyZW5jZVJlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGP8BugEBABIWCgVsaW1pdBgCIAEoBUIHukgEGgIoACLeAQoPUnVsZUV4cGxhbmF0aW9uEgwKBHJ1bGUYASABKAkSTQoHb3V0Y29tZRgCIAEoDjI8LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZS5PdXRjb21lEjcKBXN0ZXBzGAMgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFuYXRpb25TdGVwEjUKCmRlbGl2ZXJpZXMYBCADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeSJsCgxPdXRjb21lQ291bnQSTQoHb3V0Y29tZRgBIAEoDjI8LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZS5PdXRjb21lEg0KBWNvdW50GAIgASgDIrwBChlFeHBsYWluT2NjdXJyZW5jZVJlc3BvbnNlEjcKBXJ1bGVzGAEgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZUV4cGxhbmF0aW9uEjcKCG91dGNvbWVzGAIgAygLMiUuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuT3V0Y29tZUNvdW50EhMKC3RvdGFsX2NvdW50GAMgASgDEhgKEHVuZXhhbWluZWRfY291bnQYBCABKAMqfQoORGVsaXZlcnlTdGF0dXMSHwobREVMSVZFUllfU1RBVFVTX1VOU1BFQ0lGSUVEEAASCwoHUEVORElORxABEggKBFNFTlQQAhIKCgZGQUlMRUQQAxINCglDQU5DRUxMRUQQBBIOCgpTVU1NQVJJU0VEEAUSCAoESEVMRBAGMusGCg9EZWxpdmVyeVNlcnZpY2USnQEKDkxpc3REZWxpdmVyaWVzEi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuTGlzdERlbGl2ZXJpZXNSZXF1ZXN0Gi8uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuTGlzdERlbGl2ZXJpZXNSZXNwb25zZSIqkAIBiLUYA4LT5JMCHRIbL3YxL25vdGlmaWNhdGlvbi9kZWxpdmVyaWVzEpkBCgtHZXREZWxpdmVyeRIrLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkdldERlbGl2ZXJ5UmVxdWVzdBosLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkdldERlbGl2ZXJ5UmVzcG9uc2UiL5ACAYi1GAOC0+STAiISIC92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllcy97aWR9ErkBChNFeHBsYWluTm90aWZpY2F0aW9uEjMuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlcXVlc3QaNC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYWluTm90aWZpY2F0aW9uUmVzcG9uc2UiN5ACAYi1GAOC0+STAio6ASoiJS92MS9ub3RpZmljYXRpb24vcnVsZXMve25hbWV9OmV4cGxhaW4StwEKEUV4cGxhaW5PY2N1cnJlbmNlEjEuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk9jY3VycmVuY2VSZXF1ZXN0GjIuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk9jY3VycmVuY2VSZXNwb25zZSI7kAIBiLUYA4LT5JMCLjoBKiIpL3YxL25vdGlmaWNhdGlvbi9vY2N1cnJlbmNlcy97aWR9OmV4cGxhaW4SpQEKDVJldHJ5RGVsaXZlcnkSLS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SZXRyeURlbGl2ZXJ5UmVxdWVzdBouLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXNwb25zZSI1iLUYBYLT5JMCKzoBKiImL3YxL25vdGlmaWNhdGlvbi9kZWxpdmVyaWVzL3tpZH06cmV0cnliBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_explanation, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * A notification on its way to one destination.
@@ -558,6 +558,146 @@ export const ExplainNotificationResponse_OutcomeSchema: GenEnum<ExplainNotificat
   enumDesc(file_belfry_notifications_v1_delivery_service, 9, 0);
 
 /**
+ * What to explain.
+ *
+ * @generated from message belfry.notifications.v1.ExplainOccurrenceRequest
+ */
+export type ExplainOccurrenceRequest = Message<"belfry.notifications.v1.ExplainOccurrenceRequest"> & {
+  /**
+   * The identifier of the occurrence.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * How many rules to answer at most. 0 or left out: 100; above 1000: 1000.
+   *
+   * @generated from field: int32 limit = 2;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.ExplainOccurrenceRequest.
+ * Use `create(ExplainOccurrenceRequestSchema)` to create a new message.
+ */
+export const ExplainOccurrenceRequestSchema: GenMessage<ExplainOccurrenceRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 10);
+
+/**
+ * Why one rule did or did not notify.
+ *
+ * @generated from message belfry.notifications.v1.RuleExplanation
+ */
+export type RuleExplanation = Message<"belfry.notifications.v1.RuleExplanation"> & {
+  /**
+   * The name of the rule.
+   *
+   * @generated from field: string rule = 1;
+   */
+  rule: string;
+
+  /**
+   * What it came to.
+   *
+   * @generated from field: belfry.notifications.v1.ExplainNotificationResponse.Outcome outcome = 2;
+   */
+  outcome: ExplainNotificationResponse_Outcome;
+
+  /**
+   * How it came to that, in the order of the decision.
+   *
+   * @generated from field: repeated belfry.notifications.v1.ExplanationStep steps = 3;
+   */
+  steps: ExplanationStep[];
+
+  /**
+   * The newest delivery to each destination.
+   *
+   * @generated from field: repeated belfry.notifications.v1.Delivery deliveries = 4;
+   */
+  deliveries: Delivery[];
+};
+
+/**
+ * Describes the message belfry.notifications.v1.RuleExplanation.
+ * Use `create(RuleExplanationSchema)` to create a new message.
+ */
+export const RuleExplanationSchema: GenMessage<RuleExplanation> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 11);
+
+/**
+ * How many rules came to the same.
+ *
+ * @generated from message belfry.notifications.v1.OutcomeCount
+ */
+export type OutcomeCount = Message<"belfry.notifications.v1.OutcomeCount"> & {
+  /**
+   * What they came to.
+   *
+   * @generated from field: belfry.notifications.v1.ExplainNotificationResponse.Outcome outcome = 1;
+   */
+  outcome: ExplainNotificationResponse_Outcome;
+
+  /**
+   * How many did.
+   *
+   * @generated from field: int64 count = 2;
+   */
+  count: bigint;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.OutcomeCount.
+ * Use `create(OutcomeCountSchema)` to create a new message.
+ */
+export const OutcomeCountSchema: GenMessage<OutcomeCount> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 12);
+
+/**
+ * Who was notified of an occurrence, and who was not.
+ *
+ * @generated from message belfry.notifications.v1.ExplainOccurrenceResponse
+ */
+export type ExplainOccurrenceResponse = Message<"belfry.notifications.v1.ExplainOccurrenceResponse"> & {
+  /**
+   * The rules, the relevant ones first.
+   *
+   * @generated from field: repeated belfry.notifications.v1.RuleExplanation rules = 1;
+   */
+  rules: RuleExplanation[];
+
+  /**
+   * What all rules that were looked at came to, also those that are not among `rules`.
+   *
+   * @generated from field: repeated belfry.notifications.v1.OutcomeCount outcomes = 2;
+   */
+  outcomes: OutcomeCount[];
+
+  /**
+   * The number of all rules.
+   *
+   * @generated from field: int64 total_count = 3;
+   */
+  totalCount: bigint;
+
+  /**
+   * How many of them were not looked at.
+   *
+   * @generated from field: int64 unexamined_count = 4;
+   */
+  unexaminedCount: bigint;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.ExplainOccurrenceResponse.
+ * Use `create(ExplainOccurrenceResponseSchema)` to create a new message.
+ */
+export const ExplainOccurrenceResponseSchema: GenMessage<ExplainOccurrenceResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 13);
+
+/**
  * How a delivery stands.
  * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
@@ -665,6 +805,18 @@ export const DeliveryService: GenService<{
     methodKind: "unary";
     input: typeof ExplainNotificationRequestSchema;
     output: typeof ExplainNotificationResponseSchema;
+  },
+  /**
+   * Says who was notified of an occurrence, rule by rule, and why others were not: what ExplainNotification says of one rule, of all.
+   * The relevant rules come first: those that have notified, or are about to, or were held back. Of the rules that have never matched it
+   * the first 1,000 are looked at. An occurrence that is unknown: code 5.
+   *
+   * @generated from rpc belfry.notifications.v1.DeliveryService.ExplainOccurrence
+   */
+  explainOccurrence: {
+    methodKind: "unary";
+    input: typeof ExplainOccurrenceRequestSchema;
+    output: typeof ExplainOccurrenceResponseSchema;
   },
   /**
    * Tries a delivery that has failed again, at once. One that has not failed, or that is not needed any more: code 9.
