@@ -112,8 +112,12 @@ export const routes = [
   { method: DeliveryService.method.explainNotification, verb: "POST", template: "/v1/notification/rules/{name}:explain", segments: ["v1","notification","rules",1], custom: "explain", variables: [{"path":["name"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
   // POST /v1/notification/occurrences/{id}:explain
   { method: DeliveryService.method.explainOccurrence, verb: "POST", template: "/v1/notification/occurrences/{id}:explain", segments: ["v1","notification","occurrences",1], custom: "explain", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
+  // GET /v1/notification/health
+  { method: DeliveryService.method.getNotificationHealth, verb: "GET", template: "/v1/notification/health", segments: ["v1","notification","health"], custom: "", variables: [], body: "", responseBody: "" },
   // POST /v1/notification/deliveries/{id}:retry
   { method: DeliveryService.method.retryDelivery, verb: "POST", template: "/v1/notification/deliveries/{id}:retry", segments: ["v1","notification","deliveries",1], custom: "retry", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
+  // POST /v1/notification/deliveries:retry
+  { method: DeliveryService.method.retryDeliveries, verb: "POST", template: "/v1/notification/deliveries:retry", segments: ["v1","notification","deliveries"], custom: "retry", variables: [], body: "*", responseBody: "" },
   // POST /v1/notification/destinations
   { method: DestinationService.method.createDestination, verb: "POST", template: "/v1/notification/destinations", segments: ["v1","notification","destinations"], custom: "", variables: [], body: "destination", responseBody: "" },
   // GET /v1/notification/destinations/{name}

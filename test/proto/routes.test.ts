@@ -45,6 +45,8 @@ READ        -           .            GET    /v1/notification/deliveries         
 READ        -           .            GET    /v1/notification/deliveries/{}                DeliveryService.GetDelivery
 READ        *           .            POST   /v1/notification/rules/{}:explain             DeliveryService.ExplainNotification
 READ        *           .            POST   /v1/notification/occurrences/{}:explain       DeliveryService.ExplainOccurrence
+READ        -           .            GET    /v1/notification/health                       DeliveryService.GetNotificationHealth
+CONFIGURE   *           .            POST   /v1/notification/deliveries:retry             DeliveryService.RetryDeliveries
 CONFIGURE   *           .            POST   /v1/notification/deliveries/{}:retry          DeliveryService.RetryDelivery
 OPERATE     silence     silence      POST   /v1/notification/silences                     SilenceService.CreateSilence
 READ        -           silence      GET    /v1/notification/silences/{}                  SilenceService.GetSilence
