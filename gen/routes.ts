@@ -5,6 +5,7 @@ import { MetricDictionaryService } from "./belfry/dictionary/v1/metric_entry_ser
 import { EntityService } from "./belfry/entities/v1/entity_service_pb.ts";
 import { EventManagementService } from "./belfry/events/v1/management_service_pb.ts";
 import { EventQueryService } from "./belfry/events/v1/query_service_pb.ts";
+import { EventViewService } from "./belfry/events/v1/view_service_pb.ts";
 import { MaintenanceWindowService } from "./belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { MetricQueryService } from "./belfry/metrics/v1/metric_query_service_pb.ts";
 import { DeliveryService } from "./belfry/notifications/v1/delivery_service_pb.ts";
@@ -84,6 +85,14 @@ export const routes = [
   { method: EventQueryService.method.groupEvents, verb: "POST", template: "/v1/events:group", segments: ["v1","events"], custom: "group", variables: [], body: "*", responseBody: "" },
   // POST /v1/events:watch
   { method: EventQueryService.method.watchEvents, verb: "POST", template: "/v1/events:watch", segments: ["v1","events"], custom: "watch", variables: [], body: "*", responseBody: "" },
+  // POST /v1/event-views
+  { method: EventViewService.method.createEventView, verb: "POST", template: "/v1/event-views", segments: ["v1","event-views"], custom: "", variables: [], body: "view", responseBody: "" },
+  // GET /v1/event-views
+  { method: EventViewService.method.listEventViews, verb: "GET", template: "/v1/event-views", segments: ["v1","event-views"], custom: "", variables: [], body: "", responseBody: "" },
+  // PUT /v1/event-views/{view.name}
+  { method: EventViewService.method.replaceEventView, verb: "PUT", template: "/v1/event-views/{view.name}", segments: ["v1","event-views",1], custom: "", variables: [{"path":["view","name"],"start":2,"end":3,"many":false}], body: "view", responseBody: "" },
+  // DELETE /v1/event-views/{name}
+  { method: EventViewService.method.deleteEventView, verb: "DELETE", template: "/v1/event-views/{name}", segments: ["v1","event-views",1], custom: "", variables: [{"path":["name"],"start":2,"end":3,"many":false}], body: "", responseBody: "" },
   // POST /v1/modelcontext/maintwindows
   { method: MaintenanceWindowService.method.createMaintenanceWindow, verb: "POST", template: "/v1/modelcontext/maintwindows", segments: ["v1","modelcontext","maintwindows"], custom: "", variables: [], body: "*", responseBody: "" },
   // PUT /v1/modelcontext/maintwindows

@@ -98,6 +98,10 @@ READ        *           .            POST   /v1/events:count                    
 READ        *           .            POST   /v1/events:frequency                          EventQueryService.CountEventFrequency
 READ        *           .            POST   /v1/events:group                              EventQueryService.GroupEvents
 READ        *           .            POST   /v1/events:watch                              EventQueryService.WatchEvents
+OPERATE     view        .            POST   /v1/event-views                               EventViewService.CreateEventView
+READ        -           .            GET    /v1/event-views                               EventViewService.ListEventViews
+OPERATE     view        .            PUT    /v1/event-views/{}                            EventViewService.ReplaceEventView
+OPERATE     -           .            DELETE /v1/event-views/{}                            EventViewService.DeleteEventView
 OPERATE     *           .            POST   /v1/event-management/annotate                 EventManagementService.AnnotateEvents
 OPERATE     *           .            POST   /v1/event-management/status                   EventManagementService.SetEventStatus
 ADMINISTER  api_client  .            POST   /v1/api-clients                               ApiClientService.CreateApiClient
