@@ -5,6 +5,7 @@ import { MetricDictionaryService } from "./belfry/dictionary/v1/metric_entry_ser
 import { EntityService } from "./belfry/entities/v1/entity_service_pb.ts";
 import { EventManagementService } from "./belfry/events/v1/management_service_pb.ts";
 import { EventQueryService } from "./belfry/events/v1/query_service_pb.ts";
+import { EventViewService } from "./belfry/events/v1/view_service_pb.ts";
 import { MaintenanceWindowService } from "./belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { MetricQueryService } from "./belfry/metrics/v1/metric_query_service_pb.ts";
 import { DeliveryService } from "./belfry/notifications/v1/delivery_service_pb.ts";
@@ -80,8 +81,18 @@ export const routes = [
   { method: EventQueryService.method.countEvents, verb: "POST", template: "/v1/events:count", segments: ["v1","events"], custom: "count", variables: [], body: "*", responseBody: "" },
   // POST /v1/events:frequency
   { method: EventQueryService.method.countEventFrequency, verb: "POST", template: "/v1/events:frequency", segments: ["v1","events"], custom: "frequency", variables: [], body: "*", responseBody: "" },
+  // POST /v1/events:group
+  { method: EventQueryService.method.groupEvents, verb: "POST", template: "/v1/events:group", segments: ["v1","events"], custom: "group", variables: [], body: "*", responseBody: "" },
   // POST /v1/events:watch
   { method: EventQueryService.method.watchEvents, verb: "POST", template: "/v1/events:watch", segments: ["v1","events"], custom: "watch", variables: [], body: "*", responseBody: "" },
+  // POST /v1/event-views
+  { method: EventViewService.method.createEventView, verb: "POST", template: "/v1/event-views", segments: ["v1","event-views"], custom: "", variables: [], body: "view", responseBody: "" },
+  // GET /v1/event-views
+  { method: EventViewService.method.listEventViews, verb: "GET", template: "/v1/event-views", segments: ["v1","event-views"], custom: "", variables: [], body: "", responseBody: "" },
+  // PUT /v1/event-views/{view.name}
+  { method: EventViewService.method.replaceEventView, verb: "PUT", template: "/v1/event-views/{view.name}", segments: ["v1","event-views",1], custom: "", variables: [{"path":["view","name"],"start":2,"end":3,"many":false}], body: "view", responseBody: "" },
+  // DELETE /v1/event-views/{name}
+  { method: EventViewService.method.deleteEventView, verb: "DELETE", template: "/v1/event-views/{name}", segments: ["v1","event-views",1], custom: "", variables: [{"path":["name"],"start":2,"end":3,"many":false}], body: "", responseBody: "" },
   // POST /v1/modelcontext/maintwindows
   { method: MaintenanceWindowService.method.createMaintenanceWindow, verb: "POST", template: "/v1/modelcontext/maintwindows", segments: ["v1","modelcontext","maintwindows"], custom: "", variables: [], body: "*", responseBody: "" },
   // PUT /v1/modelcontext/maintwindows
@@ -108,8 +119,14 @@ export const routes = [
   { method: DeliveryService.method.getDelivery, verb: "GET", template: "/v1/notification/deliveries/{id}", segments: ["v1","notification","deliveries",1], custom: "", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "", responseBody: "" },
   // POST /v1/notification/rules/{name}:explain
   { method: DeliveryService.method.explainNotification, verb: "POST", template: "/v1/notification/rules/{name}:explain", segments: ["v1","notification","rules",1], custom: "explain", variables: [{"path":["name"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
+  // POST /v1/notification/occurrences/{id}:explain
+  { method: DeliveryService.method.explainOccurrence, verb: "POST", template: "/v1/notification/occurrences/{id}:explain", segments: ["v1","notification","occurrences",1], custom: "explain", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
+  // GET /v1/notification/health
+  { method: DeliveryService.method.getNotificationHealth, verb: "GET", template: "/v1/notification/health", segments: ["v1","notification","health"], custom: "", variables: [], body: "", responseBody: "" },
   // POST /v1/notification/deliveries/{id}:retry
   { method: DeliveryService.method.retryDelivery, verb: "POST", template: "/v1/notification/deliveries/{id}:retry", segments: ["v1","notification","deliveries",1], custom: "retry", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
+  // POST /v1/notification/deliveries:retry
+  { method: DeliveryService.method.retryDeliveries, verb: "POST", template: "/v1/notification/deliveries:retry", segments: ["v1","notification","deliveries"], custom: "retry", variables: [], body: "*", responseBody: "" },
   // POST /v1/notification/destinations
   { method: DestinationService.method.createDestination, verb: "POST", template: "/v1/notification/destinations", segments: ["v1","notification","destinations"], custom: "", variables: [], body: "destination", responseBody: "" },
   // GET /v1/notification/destinations/{name}

@@ -8,6 +8,7 @@ import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { EventViewService } from "#gen/belfry/events/v1/view_service_pb.ts";
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { MetricQueryService } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { CustomPropertyService } from "#gen/belfry/properties/v1/custom_property_service_pb.ts";
@@ -42,6 +43,7 @@ import { eventHousekeeping } from "./events/housekeeping.ts";
 import { dataBounds } from "./events/ingest.ts";
 import { openAlerts } from "./events/open-alerts.ts";
 import { eventManagementService, eventQueryService } from "./events/service.ts";
+import { eventViewService } from "./events/views.ts";
 import { feedNotifications } from "./events/watch/notify-channel.ts";
 import { watchHub } from "./events/watch/watch-hub.ts";
 import { certifiedNames } from "./http/certificate.ts";
@@ -227,6 +229,7 @@ export async function startServer(
     [MetricQueryService, metricQueryService(pool.sql)],
     [EventQueryService, eventQueryService(pool.sql, watching)],
     [EventManagementService, eventManagementService(pool.sql, clock.nowMs, storeChanges, config.annotationsMax)],
+    [EventViewService, eventViewService(pool.sql, clock.nowMs)],
     [
       MaintenanceWindowService,
       maintenanceWindowService(pool.sql, config, { nowMs: clock.nowMs, wake: jobs.wake, hooks: rules.windows }),

@@ -82,6 +82,11 @@ const lists: Readonly<Record<string, Fill>> = {
     await Promise.all(made);
     return { clientId };
   },
+  "EventQueryService/GroupEvents": async ({ client }) => {
+    const event = { timestamp: BigInt(Date.now()), dimensions: { source: "web-1" } };
+    await client(DataReceiverService).putEvents({ events: names.map((name) => ({ ...event, name })) });
+    return { labels: ["alertname"], sort: 1 };
+  },
   "MetricQueryService/SearchMetrics": async ({ client }) => {
     const nowMs = Date.now();
     const point = { timestamp: BigInt(nowMs), value: 1, dimensions: { source: "web-1" } };
@@ -159,6 +164,10 @@ const more: Readonly<Record<string, (world: World, request: object) => Promise<u
     });
     await consumed(db, tenant.id);
   },
+  "EventQueryService/GroupEvents": ({ client }) =>
+    client(DataReceiverService).putEvents({
+      events: [{ timestamp: BigInt(Date.now()), dimensions: { source: "web-1" }, name: "zz" }],
+    }),
   "AuditLogService/ListAuditEntries": ({ client }) =>
     client(ApiClientService).createApiClient({ apiClient: { name: "zz", type: 3, role: "user" } }),
 };

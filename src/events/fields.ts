@@ -9,6 +9,7 @@ import { jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import type { SortKey } from "../db/paging/keyset.ts";
 import { eventIds, idIndex, idText, idTextSql } from "../entities/identity.ts";
+import { labelSql } from "./label-sql.ts";
 import type { OccurrenceRow } from "./rows.ts";
 
 /** What a report says of the event itself; the same in all its occurrences. */
@@ -88,7 +89,7 @@ export function toColumns({ entityId, name, dedupKey, alertLabels }: EventIdenti
 }
 
 /** An occurrence, with how many its event has. */
-export type EventRow = OccurrenceRow & { count: bigint };
+export type EventRow = OccurrenceRow & { count: bigint } & Partial<Pick<IdentityColumns, "alert_labels">>;
 
 /** A field that is in a column: `id`s are texts to clauses, and bytes to the database. */
 interface Column {
@@ -192,12 +193,16 @@ export function isOfInstance(name: string): boolean {
 /** What a field's name means: a column, a key of one of the maps, or a bare key: of the dimensions, else of the metadata. */
 export type EventField =
   | { kind: "column"; name: ColumnField }
-  | { kind: "dimension" | "metadata" | "coreProperty" | "bare"; key: string };
+  | { kind: "dimension" | "metadata" | "coreProperty" | "label" | "bare"; key: string };
+
+/** Stands before the name of a label. */
+const labelsPrefix = "labels.";
 
 const maps = [
   ["dimensions.", "dimension"],
   ["metadataFields.", "metadata"],
   ["coreProperties.", "coreProperty"],
+  [labelsPrefix, "label"],
 ] as const;
 
 /** What a field's name means. Every name means something; a key that an event does not have is a missing value. */
@@ -260,9 +265,20 @@ export function mapValue(db: Db, tenantId: string, { kind, key }: Exclude<EventF
       return db`(o.metadata -> ${key}::text)`;
     case "coreProperty":
       return corePropertyValue(db, tenantId, key);
+    case "label":
+      return db`to_jsonb(${labelText(db, key)})`;
     case "bare":
       return db`coalesce(n.dimensions -> ${key}::text, o.metadata -> ${key}::text)`;
   }
+}
+
+/** The key of a label's field as it stands: a dimension or a metadata field may be called like it. */
+export const bareKeyOf = (label: string) => `${labelsPrefix}${label}`;
+
+/** The value of a label; where there is none, that of the key as it stands. */
+export function labelText(db: Db, name: string): Fragment {
+  const bare = bareKeyOf(name);
+  return db`coalesce(${labelSql(db, name)}, n.dimensions ->> ${bare}::text, o.metadata ->> ${bare}::text)`;
 }
 
 function corePropertyValue(db: Db, tenantId: string, key: string): Fragment {

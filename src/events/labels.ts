@@ -25,7 +25,7 @@ export type Labelled =
   | { readonly kind: "stale"; readonly triggerName: string; readonly dimensions: Dimensions };
 
 /** Names by the number of the API's enum. */
-const severityNames = ["default", "debug", "info", "warning", "error", "critical"] as const;
+export const severityNames = ["default", "debug", "info", "warning", "error", "critical"] as const;
 
 /** The labels of anything that a rule can match. Where names collide the first one counts; an empty text is no label. */
 export function labelView(of: Labelled): LabelView {
@@ -90,7 +90,7 @@ export const annotationPrefix = "annotation.";
 /** The key of an alert's `generatorURL`. */
 export const generatorKey = "generatorURL";
 /** The key under which the service says why it closed an occurrence. */
-const reasonKey = "reason";
+export const reasonKey = "reason";
 
 /** The labels, annotations and source that an event's metadata hold of the alert that it was; values may be cut. */
 export function alertOfMetadata(metadata: Occurrence["metadata"]) {

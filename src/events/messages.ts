@@ -11,7 +11,7 @@ import {
 } from "#gen/belfry/events/v1/event_pb.ts";
 import { coreProperties } from "../entities/core-properties.ts";
 import { idText } from "../entities/identity.ts";
-import { type ColumnField, type EventField, eventField, eventMembers } from "./fields.ts";
+import { bareKeyOf, type ColumnField, type EventField, eventField, eventMembers } from "./fields.ts";
 import { occurrenceIdText } from "./identity.ts";
 import type { OccurrenceRow } from "./rows.ts";
 
@@ -34,7 +34,9 @@ const everything: Selection = {
 /** The fields of these names; all of them when there are none. */
 export function selection(names: readonly string[]): Selection {
   if (names.length === 0) return everything;
-  const fields = names.map(eventField);
+  const fields = names
+    .map(eventField)
+    .map((field) => (field.kind === "label" ? { kind: "bare" as const, key: bareKeyOf(field.key) } : field));
   const columns = new Set(fields.filter((field) => field.kind === "column").map(({ name }) => name));
   const keysOf = (...kinds: EventField["kind"][]) =>
     fields.flatMap((field) => (field.kind !== "column" && kinds.includes(field.kind) ? [field.key] : []));

@@ -8,8 +8,18 @@ import { coreProperties } from "../entities/core-properties.ts";
 import { entityResolver } from "../entities/fields.ts";
 import { idText, parseId } from "../entities/identity.ts";
 import { nameText } from "../entities/texts.ts";
-import { columnField, type EventField, type EventRow, eventField, mapValue } from "./fields.ts";
+import {
+  bareKeyOf,
+  columnField,
+  type EventField,
+  type EventRow,
+  eventField,
+  labelText,
+  mapValue,
+  toTexts,
+} from "./fields.ts";
 import { occurrenceIdText, parseOccurrenceId } from "./identity.ts";
+import { labelOf, labelView } from "./labels.ts";
 
 /** How clauses read occurrences: o in statements, with their event e and its entity n. */
 export function eventResolver(tenantId: string): Resolver<EventRow> {
@@ -58,9 +68,26 @@ function mapField(tenantId: string, field: Exclude<EventField, { kind: "column" 
       };
     case "metadata":
       return { type: "json", sql, get: (row) => own(metadataOf(row), key) };
+    case "label":
+      return { type: "text", sql: (db) => labelText(db, key), get: (row) => labelIn(row, key) };
     case "bare":
       return { type: "json", sql, get: (row) => own(row.entity_dimensions, key) ?? own(metadataOf(row), key) };
   }
+}
+
+/** The same as `labelText`. */
+function labelIn(row: EventRow, name: string): string | undefined {
+  const labels = labelView({
+    kind: "occurrence",
+    event: toTexts({ alert_labels: null, ...row }),
+    occurrence: row,
+    dimensions: row.entity_dimensions,
+  });
+  const bare = bareKeyOf(name);
+  const found = labelOf(labels, name) || (own(row.entity_dimensions, bare) ?? own(metadataOf(row), bare));
+  return found === undefined || found === null || typeof found === "string"
+    ? (found ?? undefined)
+    : JSON.stringify(found);
 }
 
 const own = <T>(map: Record<string, T>, key: string) => (Object.hasOwn(map, key) ? map[key] : undefined);

@@ -14,6 +14,7 @@ import { annotate } from "./annotate.ts";
 import type { StoreChanges } from "./changes.ts";
 import { countEventFrequency, countEvents } from "./count.ts";
 import { getEvent } from "./get.ts";
+import { groupEvents } from "./group.ts";
 import { searchEvents } from "./search.ts";
 import { setStatuses } from "./set-status.ts";
 import type { WatchHub } from "./watch/watch-hub.ts";
@@ -26,6 +27,7 @@ export function eventQueryService(db: Sql, watches: WatchHub): Partial<ServiceIm
     countEvents: (request, context) => countEvents(db, principalOf(context).tenantId, request, context.signal),
     countEventFrequency: (request, context) =>
       countEventFrequency(db, principalOf(context).tenantId, request, context.signal),
+    groupEvents: (request, context) => groupEvents(db, principalOf(context).tenantId, request, context.signal),
     watchEvents: (request, context) => watchEvents(db, watches, principalOf(context).tenantId, request, context.signal),
   };
 }

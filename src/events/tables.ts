@@ -148,3 +148,20 @@ export const feedCursors = pgTable(
   },
   (table) => [primaryKey({ columns: [table.tenantId, table.name] })],
 );
+
+/** One row a view of events that people of a tenant share. */
+export const eventViews = pgTable(
+  "event_views",
+  {
+    tenantId: tenantId(),
+    name: text("name").notNull(),
+    /** Which events it shows, and how: texts of the program that shows it. */
+    query: text("query").notNull(),
+    display: text("display").notNull(),
+    /** Whose key made it. */
+    createdBy: text("created_by").notNull(),
+    createdMs: bigintMs("created_ms").notNull(),
+    updatedMs: bigintMs("updated_ms").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.name] })],
+);

@@ -10,8 +10,10 @@ import {
   ListDeliveriesRequestSchema,
   type ListDeliveriesResponse,
   ListDeliveriesResponseSchema,
+  RetryDeliveriesResponseSchema,
   RetryDeliveryResponseSchema,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import { bigintArray, uuidArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { beyond } from "../db/paging/keyset.ts";
@@ -24,6 +26,7 @@ import { failedPrecondition, notFound } from "../errors.ts";
 import { parseOccurrenceId } from "../events/identity.ts";
 import { announce } from "../jobs/queue.ts";
 import { principalOf } from "../rpc/context.ts";
+import { normalizedName } from "../rpc/name-rules.ts";
 import { audited } from "../tenants/audit.ts";
 import { newest } from "./delivering/attempts.ts";
 import { deliveriesKind } from "./delivering/delivery-queue.ts";
@@ -163,11 +166,20 @@ async function retryDelivery(tx: Db, tenantId: string, id: string, nowMs: number
   const { status, createdMs } = await getDelivery(tx, tenantId, id);
   if (status !== "FAILED")
     throw failedPrecondition(`delivery "${id}" is ${status}: only one that has FAILED is tried again`);
-  const now = BigInt(nowMs);
   const failed = tx`tenant_id = ${tenantId} and created_ms = ${BigInt(createdMs)} and id = ${id} and status = 'FAILED'`;
+  const [row] = await putBack(tx, failed, nowMs);
+  if (row === undefined) throw notFound("delivery", id);
+  const reason = await overOf(tx, tenantId, row);
+  if (reason !== undefined) throw failedPrecondition(`delivery "${id}" is not needed any more: ${reason}`);
+  return row;
+}
+
+/** Puts the failed deliveries of a condition back among those that are due, in the caller's transaction. */
+async function putBack(tx: Db, failed: Fragment, nowMs: number): Promise<(DeliveryRow & Needed)[]> {
+  const now = BigInt(nowMs);
   // Of two calls at once the second waits here, and then finds nothing.
-  const [, [row]] = await Promise.all([
-    tx`select from delivery_history where ${failed} for update`,
+  const [, rows] = await Promise.all([
+    tx`select from delivery_history where ${failed} order by created_ms, id for update`,
     tx<(DeliveryRow & Needed)[]>`
       insert into due_deliveries (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
         event_id, number, entity_id, metric_name, occasion, told, attempts, error, due_ms, lease_until_ms, fence, tries,
@@ -179,10 +191,50 @@ async function retryDelivery(tx: Db, tenantId: string, id: string, nowMs: number
         told ? 'window' as "ofWindow"`,
     tx`delete from delivery_history where ${failed}`,
   ]);
-  if (row === undefined) throw notFound("delivery", id);
-  const reason = await overOf(tx, tenantId, row);
-  if (reason !== undefined) throw failedPrecondition(`delivery "${id}" is not needed any more: ${reason}`);
-  return row;
+  return rows;
+}
+
+/** How many failed deliveries of a destination a call looks at, and tries again. */
+const failedMax = 10_000;
+const retriedMax = 1000;
+
+/**
+ * Puts what has failed of a destination and is still needed back among what is due, in the caller's transaction.
+ * @throws code 5; code 9 for a destination that is disabled: all would fail again
+ */
+async function retryDeliveries(tx: Db, tenantId: string, destination: string, nowMs: number) {
+  const [found] = await tx<{ reason: string }[]>`
+    select disabled_reason as reason from destinations where tenant_id = ${tenantId} and name = ${destination}`;
+  if (found === undefined) throw notFound("destination", destination);
+  if (found.reason !== "") throw failedPrecondition(`destination "${destination}" is disabled: ${found.reason}`);
+  // As `overOf` judges one.
+  const judged = await tx<{ id: string; createdMs: bigint; needed: boolean }[]>`
+    select f.id, f.created_ms as "createdMs", coalesce(r.enabled and (f.of_window or f.occasion = 'clear' or m.stands), false) as needed
+    from (
+        select id, created_ms, rule_id, rule_name, subject, occasion, told ? 'window' as of_window from delivery_history
+        where tenant_id = ${tenantId} and destination_name = ${destination} and status = 'FAILED'
+        order by created_ms desc, id desc limit ${failedMax}
+      ) as f
+      left join lateral (
+        select enabled from rules where tenant_id = ${tenantId} and name = f.rule_name and id = f.rule_id limit 1
+      ) as r on true
+      left join lateral (
+        select standing and matched_ms <= f.created_ms as stands from rule_matches
+        where tenant_id = ${tenantId} and subject = f.subject and rule_id = f.rule_id limit 1
+      ) as m on true`;
+  const needed = judged.filter((each) => each.needed);
+  const taken = needed.slice(0, retriedMax);
+  const times = bigintArray(taken.map(({ createdMs }) => createdMs));
+  const ids = uuidArray(taken.map(({ id }) => id));
+  const failed = tx`tenant_id = ${tenantId} and created_ms = any(${times}::bigint[]) and id = any(${ids}::uuid[])
+    and status = 'FAILED'`;
+  const rows = taken.length === 0 ? [] : await putBack(tx, failed, nowMs);
+  return create(RetryDeliveriesResponseSchema, {
+    retriedCount: BigInt(rows.length),
+    unneededCount: BigInt(judged.length - needed.length),
+    remainingCount: BigInt(needed.length - taken.length),
+    deliveryIds: rows.map(({ id }) => id),
+  });
 }
 
 interface Needed {
@@ -224,6 +276,18 @@ export function deliveryService(
         await announce(tx, { tenantId, kind: deliveriesKind }, BigInt(nowMs()));
         afterCommit(tx, () => wake(tenantId));
         return create(RetryDeliveryResponseSchema, { delivery: toDelivery(row) });
+      });
+    },
+
+    async retryDeliveries({ destination }, context) {
+      const { tenantId } = principalOf(context);
+      const name = normalizedName(destination);
+      return await transaction(db, async (tx) => {
+        const answer = await retryDeliveries(tx, tenantId, name, nowMs());
+        await audited(tx, context, name);
+        if (answer.retriedCount > 0n) await announce(tx, { tenantId, kind: deliveriesKind }, BigInt(nowMs()));
+        afterCommit(tx, () => wake(tenantId));
+        return answer;
       });
     },
   };

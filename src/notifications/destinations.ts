@@ -288,6 +288,7 @@ async function deleteDestination(tx: Db, tenantId: string, name: string, product
       ),
     );
   await forgetCounts(tx, tenantId, "destination", name);
+  await forgetCounts(tx, tenantId, "failed", name);
 }
 
 const threadsOf = (tenantId: string, name: string) =>

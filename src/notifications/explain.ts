@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
   type DeliveryService,
-  type ExplainNotificationRequest,
   ExplainNotificationResponseSchema,
+  ExplainOccurrenceResponseSchema,
   ExplainNotificationResponse_Outcome as Outcome,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import type { ExplanationStep } from "#gen/belfry/notifications/v1/explanation_pb.ts";
@@ -12,31 +12,25 @@ import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { notFound } from "../errors.ts";
 import { paced } from "../event-loop.ts";
-import { changedBehindMs } from "../events/consumers/cursors.ts";
-import { asideOf } from "../events/consumers/set-aside.ts";
 import { parseOccurrenceId } from "../events/identity.ts";
 import { CLOSED } from "../events/lifecycle.ts";
-import { findOccurrences, keyText as occurrenceText } from "../events/occurrences.ts";
 import { principalOf } from "../rpc/context.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
-import { rulesName } from "./deciding/deciding.ts";
-import { keyText, nilRule, readMatches, type StoredMatch } from "./deciding/match-store.ts";
-import { fieldsOf, type MatchRow, matchRow } from "./deciding/matcher/rows.ts";
-import { holdsOf } from "./deciding/mute.ts";
-import { labelsKey, readLabels } from "./deciding/subject-labels.ts";
+import { fieldsOf } from "./deciding/matcher/rows.ts";
 import { type DeliveryRow, readDeliveries, toDelivery } from "./delivery-rows.ts";
 import {
-  ownTriggers,
-  type Result,
-  readSeen,
-  ruleStep,
-  type StoredTrigger,
-  step,
-  triggerStep,
-} from "./explanation-steps.ts";
-import { occurrenceSubject } from "./matched-subject.ts";
-import { activeSilences, toLoaded } from "./silences/silences.ts";
-import { silencesInForce } from "./silences/silences-in-force.ts";
+  type About,
+  type Case,
+  heldDestinations,
+  newestOfEach,
+  type RuleRow,
+  readAbout,
+  readOwn,
+  readRules,
+  silencesOver,
+} from "./explanation-reads.ts";
+import { type Result, readSeen, ruleStep, step, triggerStep } from "./explanation-steps.ts";
+import type { StoredSilence } from "./silences/silences.ts";
 
 /** The maintenance windows that an entity is in, by the folder of windows. */
 export type OpenWindows = (
@@ -47,121 +41,172 @@ export type OpenWindows = (
 
 const deliveriesMax = 100;
 
-interface RuleRow {
-  id: string;
-  enabled: boolean;
-  repeat: boolean;
-  repeatIntervalSec: number;
-  /** Null in rows of 0.1.0: by reports. */
-  repeatWhile: RepeatWhile | null;
-  delaySec: number;
-  muteDuringMaintenance: boolean;
-  matchers: string[];
-  destinationNames: string[];
-  triggers: StoredTrigger[];
-}
-
-/** What is asked about, and what is stored of it. */
-interface Case {
-  readonly rule: RuleRow;
-  readonly name: string;
-  /** As triggers see it; undefined for what is no occurrence. */
-  readonly row: MatchRow | undefined;
-  readonly match: StoredMatch | undefined;
-  /** The rules that led to it. */
-  readonly chain: readonly string[];
-  /** The newest first. */
-  readonly deliveries: readonly DeliveryRow[];
-  /** Since when a change of it waits to be looked at. */
-  readonly unseenMs: number | undefined;
-  /** Why looking at a change of it has failed, and when that is tried again. */
-  readonly aside: Awaited<ReturnType<typeof asideOf>>;
+/** What a rule came to, and why. */
+interface Explained {
+  known: Case;
+  outcome: Outcome;
+  steps: ExplanationStep[];
 }
 
 /** Says why rules did or did not notify. */
 export function explanations(
   db: Db,
   { nowMs, openWindows }: { nowMs(): number; openWindows: OpenWindows },
-): Pick<ServiceImpl<typeof DeliveryService>, "explainNotification"> {
-  return {
-    async explainNotification(request, context) {
-      const { tenantId, tenantName } = principalOf(context);
-      const known = await readCase(db, tenantId, request);
-      const pace = paced(() => context.signal.throwIfAborted(), tenantId);
-      const steps = [ruleStep(known.rule), ...chainSteps(known)];
+): Pick<ServiceImpl<typeof DeliveryService>, "explainNotification" | "explainOccurrence"> {
+  /** Explains all of these rules; what they have in common is read once. */
+  async function explain(
+    about: About,
+    rules: readonly RuleRow[],
+    deliveries: readonly DeliveryRow[],
+    context: HandlerContext,
+  ) {
+    const { tenantId, tenantName } = principalOf(context);
+    const pace = paced(() => context.signal.throwIfAborted(), tenantId);
+    const { events: values } = fieldsOf(tenantId, tenantName);
+    const triggerSteps = new Map<string, ExplanationStep>();
+    const byRule = Map.groupBy(deliveries, ({ ruleName }) => ruleName);
+    const entityId = about.row?.entity_id ?? [...about.noted.values()][0]?.subject.entityId;
+    const muting = entityId !== undefined && rules.some(({ muteDuringMaintenance }) => muteDuringMaintenance);
+    const [windows, silences, destinations] = await Promise.all([
+      muting ? openWindows(db, tenantId, entityId) : [],
+      silencesOver(db, tenantId, about, rules, nowMs(), pace),
+      heldDestinations(db, tenantId, deliveries, nowMs()),
+    ]);
+    const explained: Explained[] = [];
+    for (const rule of rules) {
+      const known = { ...about, rule, match: about.noted.get(rule.id), deliveries: byRule.get(rule.name) ?? [] };
       const triggers: ExplanationStep[] = [];
-      for (const trigger of known.rule.triggers) {
+      for (const trigger of rule.triggers) {
         await pace();
-        triggers.push(triggerStep(trigger, known, fieldsOf(tenantId, tenantName).events));
+        // An occurrence looks the same to all rules; what else is asked about is held against the rule's own match.
+        const seen = about.row && trigger.name !== "" ? triggerSteps.get(trigger.name) : undefined;
+        const made = seen ?? triggerStep(trigger, known, values);
+        triggerSteps.set(trigger.name, made);
+        triggers.push(made);
       }
       const matches = triggers.some(({ result }) => result === "passed");
-      const entityId = known.row?.entity_id ?? known.match?.subject.entityId;
-      const muting = known.rule.muteDuringMaintenance && entityId !== undefined;
-      const windows = muting ? await openWindows(db, tenantId, entityId) : [];
-      const silence = await silenceOf(db, tenantId, known, matches, nowMs());
-      steps.push(
+      const silence = matches || known.match?.standing ? silences(known) : undefined;
+      const steps = [
+        ruleStep(rule),
+        ...chainSteps(known),
         ...triggers,
         ...matchSteps(known, matches),
-        ...windowSteps(known, windows),
+        ...windowSteps(known, rule.muteDuringMaintenance ? windows : []),
         ...silenceSteps(silence, known),
+        ...delaySteps(known, nowMs()),
+        ...repeatSteps(known, nowMs()),
+        ...destinationSteps(known, destinations),
+        ...deliverySteps(known),
+      ];
+      explained.push({ known, outcome: outcomeOf(known, matches, silence !== undefined), steps });
+    }
+    return explained;
+  }
+
+  return {
+    async explainNotification({ name, about: asked }, context) {
+      const { tenantId } = principalOf(context);
+      const [rule] = await readRules(db, tenantId, db`name = ${normalizedName(name)}`);
+      if (rule === undefined) throw notFound("rule", normalizedName(name));
+      const text = asked.value ?? "";
+      const occurrence = parseOccurrenceId(text);
+      const unknown = () => notFound(asked.case === "occurrenceId" ? "occurrence" : "subject", text);
+      if (occurrence === undefined && asked.case === "occurrenceId") throw unknown();
+      const about = await readAbout(db, tenantId, text);
+      if (about === undefined) throw unknown();
+      const deliveries = await readDeliveries(db, {
+        waiting: db`tenant_id = ${tenantId} and destination_name = any(${textArray(rule.destinationNames)}::text[])
+          and subject = ${about.key} and created_ms >= 0 and rule_id = ${rule.id}`,
+        done: db`tenant_id = ${tenantId} and subject = ${about.key} and rule_id = ${rule.id}`,
+        limit: deliveriesMax,
+      });
+      if (about.row === undefined && about.noted.size === 0 && deliveries.length === 0) throw unknown();
+      if (about.row !== undefined) await readSeen(db, tenantId, about.row, rule.triggers);
+      const [{ outcome, steps } = { outcome: Outcome.OUTCOME_UNSPECIFIED, steps: [] }] = await explain(
+        about,
+        [rule],
+        deliveries,
+        context,
       );
-      steps.push(...delaySteps(known, nowMs()), ...repeatSteps(known, nowMs()), ...deliverySteps(known));
-      return create(ExplainNotificationResponseSchema, {
-        outcome: outcomeOf(known, matches, silence !== undefined),
-        steps,
-        deliveries: known.deliveries.map(toDelivery),
+      return create(ExplainNotificationResponseSchema, { outcome, steps, deliveries: deliveries.map(toDelivery) });
+    },
+
+    async explainOccurrence({ id, limit }, context) {
+      const { tenantId } = principalOf(context);
+      const about = parseOccurrenceId(id) && (await readAbout(db, tenantId, id));
+      if (about?.row === undefined) throw notFound("occurrence", id);
+      const noted = textArray([...about.noted.keys()]);
+      const [rules, [all]] = await Promise.all([
+        readRules(
+          db,
+          tenantId,
+          db`(id = any(${noted}::text[]::uuid[]) or name in (
+            select name from rules where tenant_id = ${tenantId} order by name limit ${rulesMax}))`,
+        ),
+        db<[{ count: number }]>`select count(*)::float8 as count from rules where tenant_id = ${tenantId}`,
+        readSeen(db, tenantId, about.row),
+      ]);
+      const own = rules.filter((rule) => about.noted.has(rule.id));
+      const explained = await explain(about, rules, await readOwn(db, tenantId, about, own), context);
+      const counts = Map.groupBy(explained, ({ outcome }) => outcome);
+      return create(ExplainOccurrenceResponseSchema, {
+        rules: explained
+          .sort((a, b) => relevance(a) - relevance(b))
+          .slice(0, Math.min(limit || rulesShown, rulesMax))
+          .map(({ known: { rule, deliveries }, outcome, steps }) => ({
+            rule: rule.name,
+            outcome,
+            steps,
+            deliveries: newestOfEach(deliveries).map(toDelivery),
+          })),
+        outcomes: [...counts].map(([outcome, those]) => ({ outcome, count: BigInt(those.length) })),
+        totalCount: BigInt(all.count),
+        unexaminedCount: BigInt(Math.max(0, all.count - rules.length)),
       });
     },
   };
 }
 
-/** @throws code 5 for a rule or a subject that there is none of */
-async function readCase(db: Db, tenantId: string, { name, about }: ExplainNotificationRequest): Promise<Case> {
-  const rule = await readRule(db, tenantId, normalizedName(name));
-  const text = about.value ?? "";
-  const occurrence = parseOccurrenceId(text);
-  const unknown = () => notFound(about.case === "occurrenceId" ? "occurrence" : "subject", text);
-  if (occurrence === undefined && about.case === "occurrenceId") throw unknown();
-  const found = occurrence && (await findOccurrences(db, tenantId, [occurrence])).get(occurrenceText(occurrence));
-  if (occurrence !== undefined && found === undefined) throw unknown();
-  const key = found ? occurrenceSubject(found.event, found.occurrence.number).key : Buffer.from(text, "base64url");
-  const [matches, unseenMs, aside, deliveries] = await Promise.all([
-    readMatches(db, tenantId, [key]),
-    occurrence && changedBehindMs(db, tenantId, rulesName, occurrence),
-    occurrence && asideOf(db, tenantId, rulesName, occurrence),
-    readDeliveries(db, {
-      waiting: db`tenant_id = ${tenantId} and destination_name = any(${textArray(rule.destinationNames)}::text[])
-        and subject = ${key} and created_ms >= 0 and rule_id = ${rule.id}`,
-      done: db`tenant_id = ${tenantId} and subject = ${key} and rule_id = ${rule.id}`,
-      limit: deliveriesMax,
-    }),
-  ]);
-  const noted = matches.get(keyText(key));
-  if (found === undefined && noted === undefined && deliveries.length === 0) throw unknown();
-  const row = found && matchRow(found.event, found.occurrence);
-  if (row !== undefined) await readSeen(db, tenantId, row, rule.triggers);
-  const chain = noted?.get(nilRule)?.chain ?? [];
-  return { rule, name, row, match: noted?.get(rule.id), chain, deliveries, unseenMs, aside };
+/** How many rules are looked at that were not noted with an occurrence, and answered at most. */
+const rulesMax = 1000;
+const rulesShown = 100;
+/** The most relevant outcome first. */
+const byRelevance: readonly Outcome[] = [
+  Outcome.NOTIFIED,
+  Outcome.WAITING,
+  Outcome.CANCELLED,
+  Outcome.SILENCED,
+  Outcome.MUTED,
+  Outcome.SUPPRESSED,
+  Outcome.NOT_MATCHED,
+  Outcome.RULE_DISABLED,
+];
+
+/** Returns the smaller number for the more relevant rule; of rules that do not match, for one that did. */
+function relevance({ outcome, known: { match } }: Explained): number {
+  return byRelevance.indexOf(outcome) * 2 + (match === undefined ? 1 : 0);
 }
 
-async function readRule(db: Db, tenantId: string, name: string): Promise<RuleRow> {
-  const [row] = await db<Omit<RuleRow, "triggers">[]>`
-    select id, enabled, repeat, repeat_interval_sec::float8 as "repeatIntervalSec",
-      repeat_while as "repeatWhile", delay_sec as "delaySec",
-      mute_during_maintenance as "muteDuringMaintenance", matchers,
-      array(select d.destination_name from rule_destinations d
-        where d.tenant_id = ${tenantId} and d.rule_name = ${name} order by d.place) as "destinationNames"
-    from rules where tenant_id = ${tenantId} and name = ${name}`;
-  if (row === undefined) throw notFound("rule", name);
-  const triggers = await db<RuleRow["triggers"]>`
-    select t.name, t.type from rule_triggers u
-      join triggers t on t.tenant_id = ${tenantId} and t.name = u.trigger_name
-    where u.tenant_id = ${tenantId} and u.rule_name = ${name} order by u.place`;
-  return { ...row, triggers: [...triggers, ...ownTriggers(row.matchers)] };
+/** Why what waits is not tried, one step a destination. */
+function destinationSteps(
+  { deliveries }: Case,
+  held: ReadonlyMap<string, { disabledReason: string; openUntilMs: number }>,
+): ExplanationStep[] {
+  const waiting = newestOfEach(deliveries).filter(({ status }) => status === "PENDING");
+  return waiting.flatMap(({ destinationName }) => {
+    const found = held.get(destinationName);
+    if (found === undefined) return [];
+    const place = `destination ${JSON.stringify(destinationName)}`;
+    if (found.disabledReason !== "")
+      return [step("destination", "stopped", `${place} is disabled: ${found.disabledReason}`)];
+    return [
+      step("destination", "waiting", `${place} is paused: it failed again and again`, { untilMs: found.openUntilMs }),
+    ];
+  });
 }
 
-function chainSteps({ chain, name }: Case): ExplanationStep[] {
-  if (!chain.includes(name)) return [];
+function chainSteps({ chain, rule }: Case): ExplanationStep[] {
+  if (!chain.includes(rule.name)) return [];
   return [step("chain", "stopped", "the rule led to this event itself, so it does not start by it")];
 }
 
@@ -193,35 +238,7 @@ function windowSteps({ match }: Case, windows: Awaited<ReturnType<OpenWindows>>)
   return [step("maintenance", "stopped", "the entity is in maintenance", { window: last.name, untilMs })];
 }
 
-/** The silence that holds the rule's notifications about it now, to all of its destinations or some: the one that ends last. */
-async function silenceOf(
-  db: Db,
-  tenantId: string,
-  { match, row, rule, name, deliveries }: Case,
-  matches: boolean,
-  nowMs: number,
-) {
-  const subject =
-    match?.subject ?? (row && occurrenceSubject({ id: row.event_id, entityId: row.entity_id }, row.number));
-  const held = deliveries.flatMap(({ silenceId }) => silenceId ?? []);
-  if (subject === undefined || !(matches || match?.standing)) return undefined;
-  const active = await activeSilences(db, tenantId, nowMs);
-  if (active.length === 0) return undefined;
-  const labelled = { subject, triggerName: match?.triggerNames[0] ?? "", isSeries: match?.value !== undefined };
-  const view = (await readLabels(db, tenantId, [labelled])).get(labelsKey(labelled));
-  if (view === undefined) return undefined;
-  const loaded = new Map(active.map((each) => [each.id, toLoaded(each)]));
-  const found = await silencesInForce(loaded).matching(view, nowMs, paced(undefined, tenantId));
-  const holds = [...holdsOf(found, { name, destinationNames: rule.destinationNames }).values()];
-  const last = holds.reduce<(typeof holds)[number] | undefined>(
-    (a, b) => (a && a.untilMs >= b.untilMs ? a : b),
-    undefined,
-  );
-  const id = last?.silenceId ?? held[0];
-  return active.find((each) => each.id === id);
-}
-
-function silenceSteps(silence: Awaited<ReturnType<typeof silenceOf>>, { deliveries }: Case): ExplanationStep[] {
+function silenceSteps(silence: StoredSilence | undefined, { deliveries }: Case): ExplanationStep[] {
   if (silence === undefined) return [];
   const { id: silenceId, createdBy, clientName, comment, endsMs } = silence;
   const author = createdBy === "" ? clientName : createdBy;
@@ -274,7 +291,7 @@ function deliverySteps({ deliveries }: Case): ExplanationStep[] {
 }
 
 function outcomeOf(known: Case, matches: boolean, silenced: boolean): Outcome {
-  const { rule, name, match, chain, deliveries, unseenMs, aside } = known;
+  const { rule, match, chain, deliveries, unseenMs, aside } = known;
   if (!rule.enabled || rule.destinationNames.length === 0) return Outcome.RULE_DISABLED;
   if (unseenMs !== undefined || aside !== undefined) return Outcome.WAITING;
   const own = deliveries.filter(({ createdMs }) => createdMs >= (match?.matchedMs ?? 0));
@@ -285,5 +302,5 @@ function outcomeOf(known: Case, matches: boolean, silenced: boolean): Outcome {
   if (some("SENT", "SUMMARISED")) return Outcome.NOTIFIED;
   if (some("CANCELLED", "FAILED")) return Outcome.CANCELLED;
   if (!matches && !match?.standing) return Outcome.NOT_MATCHED;
-  return match?.standing || chain.includes(name) ? Outcome.SUPPRESSED : Outcome.WAITING;
+  return match?.standing || chain.includes(rule.name) ? Outcome.SUPPRESSED : Outcome.WAITING;
 }

@@ -83,8 +83,8 @@ export function triggerStep(
     : says("stopped", `does not match${value}`, { timeMs: match?.valueMs });
 }
 
-/** Reads what triggers may see of an occurrence: its entity, and where one looks at it the number of occurrences. */
-export async function readSeen(db: Db, tenantId: string, row: MatchRow, triggers: readonly StoredTrigger[]) {
+/** Reads what triggers may see of an occurrence: its entity, and the number of occurrences unless none of these looks at it. */
+export async function readSeen(db: Db, tenantId: string, row: MatchRow, triggers?: readonly StoredTrigger[]) {
   await readEntitiesOf(db, tenantId, [row]);
-  if (JSON.stringify(triggers).includes('"count"')) await readCounts(db, tenantId, [row]);
+  if (triggers === undefined || JSON.stringify(triggers).includes('"count"')) await readCounts(db, tenantId, [row]);
 }

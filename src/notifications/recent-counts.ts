@@ -6,7 +6,8 @@ import { orm } from "../db/orm.ts";
 import { deliveryCounts as counts } from "./delivering/tables.ts";
 
 const dayMs = 24 * 3_600_000;
-type About = "rule" | "trigger" | "destination";
+/** `failed`: what failed, by the name of its destination. */
+type About = "rule" | "trigger" | "destination" | "failed";
 
 /** Forgets the counts of what is deleted: they are not those of another one of its name. */
 export async function forgetCounts(tx: Db, tenantId: string, about: About, name: string): Promise<void> {

@@ -12,6 +12,7 @@ import { deliveryService } from "./deliveries.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { destinationService } from "./destinations.ts";
 import { explanations, type OpenWindows } from "./explain.ts";
+import { notificationHealth } from "./health.ts";
 import { rulePreviews } from "./preview.ts";
 import { messagePreviews } from "./preview-message.ts";
 import { triggerPreviews } from "./preview-trigger.ts";
@@ -53,6 +54,7 @@ export function notificationServices(
   const deliveries: Partial<ServiceImpl<typeof DeliveryService>> = {
     ...deliveryService(db, sending),
     ...explanations(db, { ...sending, openWindows }),
+    ...notificationHealth(db, sending),
   };
   return [
     [TriggerService, triggers],

@@ -358,6 +358,17 @@ create table entity_keys (
   constraint entity_keys_tenant_id_source_key_pk PRIMARY KEY (tenant_id, source, key)
 );
 
+create table event_views (
+  tenant_id uuid not null,
+  name text collate "C" not null,
+  query text collate "C" not null,
+  display text collate "C" not null,
+  created_by text collate "C" not null,
+  created_ms bigint not null,
+  updated_ms bigint not null,
+  constraint event_views_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
+);
+
 create table events (
   tenant_id uuid not null,
   id bytea not null,

@@ -1,4 +1,5 @@
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { EventViewService } from "#gen/belfry/events/v1/view_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import type { Calls, World } from "../support/calls.ts";
 
@@ -11,7 +12,31 @@ async function event({ client, mark }: World): Promise<string> {
   return results[0]?.id ?? "";
 }
 
+const viewOf = ({ mark }: World) => ({ name: mark, query: mark, display: mark });
+
+/** A view that is there; its name. */
+async function view(world: World): Promise<string> {
+  await world.client(EventViewService).createEventView({ view: viewOf(world) });
+  return world.mark;
+}
+
 export const calls: Calls = {
+  "EventViewService/CreateEventView": { request: (world) => ({ view: viewOf(world) }), elsewhere: "his own" },
+  "EventViewService/ListEventViews": {
+    request: async (world) => {
+      await view(world);
+      return {};
+    },
+    elsewhere: "nothing",
+  },
+  "EventViewService/ReplaceEventView": {
+    request: async (world) => ({ view: { name: await view(world), query: "changed" } }),
+    elsewhere: "not found",
+  },
+  "EventViewService/DeleteEventView": {
+    request: async (world) => ({ name: await view(world) }),
+    elsewhere: "not found",
+  },
   "EventQueryService/GetEvent": {
     request: async (world) => ({ id: await event(world) }),
     elsewhere: "not found",
@@ -27,6 +52,13 @@ export const calls: Calls = {
     request: async (world) => {
       await event(world);
       return { query: {}, fields: [{ field: "name" }] };
+    },
+    elsewhere: "nothing",
+  },
+  "EventQueryService/GroupEvents": {
+    request: async (world) => {
+      await event(world);
+      return { query: {}, labels: ["alertname"] };
     },
     elsewhere: "nothing",
   },

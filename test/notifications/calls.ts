@@ -189,6 +189,35 @@ export const calls: Calls = {
     },
     elsewhere: "not found",
   },
+  "DeliveryService/ExplainOccurrence": {
+    request: async (world) => {
+      await Promise.all([trigger(world), destination(world)]);
+      // Nothing comes of the event by itself.
+      await world.client(RuleService).createRule({ rule: { ...ruleOf(world), enabled: false } });
+      await world.client(DataReceiverService).putEvents({
+        events: [{ timestamp: BigInt(Date.now()), name: world.mark, dimensions: { source: world.mark }, severity: 4 }],
+      });
+      const { results } = await world.client(EventQueryService).searchEvents({ query: {} });
+      return { id: results[0]?.occurrences[0]?.id ?? "" };
+    },
+    elsewhere: "not found",
+  },
+  "DeliveryService/GetNotificationHealth": {
+    request: async (world) => {
+      await destination(world);
+      await world.db`update destinations set disabled_reason = 'gone' where tenant_id = ${world.tenant.id}`;
+      return {};
+    },
+    elsewhere: "nothing",
+  },
+  "DeliveryService/RetryDeliveries": {
+    request: async (world) => {
+      await rule(world);
+      await doneDelivery(world.db, world.tenant.id, world.mark);
+      return { destination: world.mark };
+    },
+    elsewhere: "not found",
+  },
   "DeliveryService/RetryDelivery": {
     request: async (world) => {
       await rule(world);

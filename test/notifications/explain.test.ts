@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeAll, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { eventIds } from "../../src/entities/identity.ts";
 import { occurrenceIdText } from "../../src/events/identity.ts";
 import { answering, httpReceiver } from "../support/receivers.ts";
@@ -199,4 +199,122 @@ test("a rule that is disabled, and what is not there", async () => {
   expect(await missing("off", { occurrenceId: occurrenceOf("unknown") })).toMatchObject({ code: 5 });
   expect(await missing("off", { subject: Buffer.alloc(24, 1).toString("base64url") })).toMatchObject({ code: 5 });
   expect(await missing("off", {})).toMatchObject({ code: 3 });
+});
+
+describe("all rules of an occurrence", async () => {
+  const other = await testTenant(server.database.sql);
+  const own = v1(server.url, other.headers);
+  const done = async (method: string, path: string, body?: object) => {
+    const answer = await own(method, path, body);
+    expect(answer).toMatchObject({ status: 200 });
+    // biome-ignore lint/suspicious/noExplicitAny: JSON of several shapes
+    return answer.body as any;
+  };
+  const id = occurrenceIdText(eventIds(other.id, dimensions, "disk full").eventId, 1);
+  const explainAll = (body: object = {}) => done("POST", `/v1/notification/occurrences/${id}:explain`, body);
+  // biome-ignore lint/suspicious/noExplicitAny: JSON of several shapes
+  const outcomes = ({ rules }: any) => rules.map(({ rule, outcome }: any) => `${rule} ${outcome}`);
+
+  beforeAll(async () => {
+    const clause = (value: string) => ({ contains: { field: "name", value } });
+    for (const value of ["disk", "fan"])
+      await done("POST", "/v1/notification/triggers", {
+        name: value,
+        type: { event: { query: { clause: clause(value) } } },
+      });
+    for (const name of ["ops", "pager"])
+      await done("POST", "/v1/notification/destinations", { name, type: { webhook: { url: receiver.url } } });
+    const make = (name: string, more: object = {}) =>
+      done("POST", "/v1/notification/rules", {
+        name,
+        enabled: true,
+        triggerNames: ["disk"],
+        destinationNames: ["ops"],
+        ...more,
+      });
+    await make("a off", { enabled: false });
+    await make("b fans", { triggerNames: ["fan"] });
+    await make("c late", { delaySec: 600, destinationNames: ["ops", "pager"] });
+    await make("d told");
+    await make("e own", { triggerNames: [], matchers: ["alertname=none"] });
+    await done("POST", "/v1/data-receiver/events", {
+      events: [
+        {
+          name: "disk full",
+          timestamp: String(Date.now()),
+          dimensions,
+          severity: "SEVERITY_ERROR",
+          status: "STATUS_OPEN",
+        },
+      ],
+    });
+    for (;;) {
+      if (outcomes(await explainAll())[0] === "d told NOTIFIED") break;
+      await sleep(50);
+    }
+  });
+
+  test("those that notified come first, then those that wait, then those that do not match, each as it explains itself", async () => {
+    const found = await explainAll();
+    expect(outcomes(found)).toEqual([
+      "d told NOTIFIED",
+      "c late WAITING",
+      "b fans NOT_MATCHED",
+      "e own NOT_MATCHED",
+      "a off RULE_DISABLED",
+    ]);
+    expect(found).toMatchObject({ totalCount: "5", unexaminedCount: "0" });
+    expect(found.outcomes).toContainEqual({ outcome: "NOT_MATCHED", count: "2" });
+    for (const { rule: name, outcome, steps } of found.rules) {
+      const alone = await done("POST", `/v1/notification/rules/${encodeURIComponent(name)}:explain`, {
+        occurrenceId: id,
+      });
+      expect([name, alone.outcome, alone.steps]).toEqual([name, outcome, steps]);
+    }
+    const [told, late] = found.rules;
+    expect(told.deliveries).toMatchObject([
+      { destination: "ops", status: "SENT", tries: [{ reason: "sent", answer: expect.stringContaining("200") }] },
+    ]);
+    // biome-ignore lint/suspicious/noExplicitAny: JSON of several shapes
+    expect(late.deliveries.map(({ destination }: any) => destination).sort()).toEqual(["ops", "pager"]);
+  });
+
+  test("what waits for a destination that is paused says so, and until when", async () => {
+    const sql = server.database.sql;
+    const untilMs = Date.now() + 300_000;
+    await sql`
+      insert into destination_states (tenant_id, destination_name, failures, opened, open_until_ms, probe_until_ms,
+        allowed_ms, minute_ms, minute_count, summary_ms)
+      values (${other.id}, 'pager', 9, 1, ${BigInt(untilMs)}, 0, 0, 0, 0, 0)`;
+    const { rules } = await explainAll();
+    const late = rules.find(({ rule: name }: { rule: string }) => name === "c late");
+    expect(late.steps.filter(({ step }: Step) => step === "destination")).toMatchObject([
+      {
+        result: "waiting",
+        reason: 'destination "pager" is paused: it failed again and again',
+        untilTime: new Date(untilMs).toISOString(),
+      },
+    ]);
+  });
+
+  test("the answer is cut with a count, and of many rules the first thousand are looked at", async () => {
+    expect(outcomes(await explainAll({ limit: 2 }))).toEqual(["d told NOTIFIED", "c late WAITING"]);
+    await server.database.sql`
+      insert into rules (tenant_id, name, description, enabled, message, repeat, repeat_interval_sec, delay_sec, send_updates,
+        mute_during_maintenance, tags, created_ms)
+      select ${other.id}, '0 ' || n, '', true, '', false, 0, 0, false, false, '[]', 0 from generate_series(1, 1000) as n`;
+    const found = await explainAll({ limit: 3 });
+    // The two that have to do with it, beside the thousand that come first by name.
+    expect(outcomes(found).slice(0, 2)).toEqual(["d told NOTIFIED", "c late WAITING"]);
+    expect(found).toMatchObject({ totalCount: "1005", unexaminedCount: "3" });
+    expect(found.rules).toHaveLength(3);
+  });
+
+  test("an occurrence that is unknown, and what is none, are not found", async () => {
+    for (const text of ["none", id.replace(":1", ":2"), "x:1"])
+      expect(await own("POST", `/v1/notification/occurrences/${text}:explain`, {})).toMatchObject({
+        status: 404,
+        body: { code: 5, message: `no occurrence found for "${text}"` },
+      });
+  });
 });

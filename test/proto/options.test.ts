@@ -37,7 +37,7 @@ describe.each(methods.map((method) => ({ rpc: nameOf(method), method })))("$rpc"
   });
 
   test("says whether it only reads", () => {
-    const reads = /^(Get|List|Search|Count|BatchGet|Watch|Preview|Explain)/.test(method.name);
+    const reads = /^(Get|List|Search|Count|BatchGet|Watch|Preview|Explain|Group)/.test(method.name);
     expect(method.idempotency === 1).toBe(reads);
   });
 

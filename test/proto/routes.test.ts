@@ -44,6 +44,9 @@ READ        *           .            POST   /v1/notification/rules:preview      
 READ        -           .            GET    /v1/notification/deliveries                   DeliveryService.ListDeliveries
 READ        -           .            GET    /v1/notification/deliveries/{}                DeliveryService.GetDelivery
 READ        *           .            POST   /v1/notification/rules/{}:explain             DeliveryService.ExplainNotification
+READ        *           .            POST   /v1/notification/occurrences/{}:explain       DeliveryService.ExplainOccurrence
+READ        -           .            GET    /v1/notification/health                       DeliveryService.GetNotificationHealth
+CONFIGURE   *           .            POST   /v1/notification/deliveries:retry             DeliveryService.RetryDeliveries
 CONFIGURE   *           .            POST   /v1/notification/deliveries/{}:retry          DeliveryService.RetryDelivery
 OPERATE     silence     silence      POST   /v1/notification/silences                     SilenceService.CreateSilence
 READ        -           silence      GET    /v1/notification/silences/{}                  SilenceService.GetSilence
@@ -93,7 +96,12 @@ READ        -           .            GET    /v1/events/{}                       
 READ        *           .            POST   /v1/events:search                             EventQueryService.SearchEvents
 READ        *           .            POST   /v1/events:count                              EventQueryService.CountEvents
 READ        *           .            POST   /v1/events:frequency                          EventQueryService.CountEventFrequency
+READ        *           .            POST   /v1/events:group                              EventQueryService.GroupEvents
 READ        *           .            POST   /v1/events:watch                              EventQueryService.WatchEvents
+OPERATE     view        .            POST   /v1/event-views                               EventViewService.CreateEventView
+READ        -           .            GET    /v1/event-views                               EventViewService.ListEventViews
+OPERATE     view        .            PUT    /v1/event-views/{}                            EventViewService.ReplaceEventView
+OPERATE     -           .            DELETE /v1/event-views/{}                            EventViewService.DeleteEventView
 OPERATE     *           .            POST   /v1/event-management/annotate                 EventManagementService.AnnotateEvents
 OPERATE     *           .            POST   /v1/event-management/status                   EventManagementService.SetEventStatus
 ADMINISTER  api_client  .            POST   /v1/api-clients                               ApiClientService.CreateApiClient

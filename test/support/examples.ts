@@ -36,6 +36,7 @@ const files = [
   "metrics",
   "events",
   "event-management",
+  "event-views",
   "api-clients",
   "audit-log",
   "deliveries",

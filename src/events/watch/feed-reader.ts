@@ -77,7 +77,7 @@ export async function changedRows(
   const rows = await transaction(db, (tx) => {
     planWithoutValues(tx);
     return tx<EventRow[]>`
-      select ${occurrenceColumns(tx)},
+      select ${occurrenceColumns(tx)}, e.alert_labels,
         (select count(*) from occurrences c where c.tenant_id = ${tenantId} and c.event_id = o.event_id) as count
       from unnest(
           ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[],

@@ -20,7 +20,7 @@ import {
   taken,
   untaken,
 } from "./limits.ts";
-import { disabledError, type Ending, endDeliveries } from "./result-statements.ts";
+import { countFailed, disabledError, type Ending, endDeliveries } from "./result-statements.ts";
 import type { SendSlots } from "./send-slots.ts";
 
 /** How many one summary sums up. */
@@ -202,7 +202,10 @@ async function endWaiting(
   let more = false;
   for (const each of due) {
     const end = endOf(each, waitMsMax, nowMs);
-    if (end !== undefined && (await endDeliveries(tx, tenantId, end, nowMs)) > 0) more = true;
+    const ended = end === undefined ? 0 : await endDeliveries(tx, tenantId, end, nowMs);
+    if (ended === 0) continue;
+    more = true;
+    if (end?.status === "FAILED") await countFailed(tx, tenantId, new Array<string>(ended).fill(each.name), nowMs);
   }
   return more;
 }

@@ -87,6 +87,7 @@ function write(tx: Db, tenantId: string, results: readonly Result[], nowMs: numb
   const waiting = results.filter(({ status }) => status === "PENDING");
   const done = results.filter(({ status }) => status !== "PENDING");
   const sent = done.filter(({ status }) => status === "SENT");
+  const failed = done.filter(({ status }) => status === "FAILED");
   const ofThreads = results.filter(({ thread }) => thread !== undefined);
   const ended = results.filter(endsMembers);
   const unsent = results.flatMap(({ unsent }) => unsent ?? []);
@@ -95,6 +96,13 @@ function write(tx: Db, tenantId: string, results: readonly Result[], nowMs: numb
     waiting.length > 0 && keepWaiting(tx, own(waiting, waitingValues)),
     done.length > 0 && addToHistory(tx, own(done, doneValues), now),
     sent.length > 0 && countSent(tx, own(sent), now),
+    failed.length > 0 &&
+      countFailed(
+        tx,
+        tenantId,
+        failed.map(({ row }) => row.destinationName),
+        nowMs,
+      ),
     ofThreads.length > 0 && keepThreads(tx, own(ofThreads, threadValues), now),
     ...(ended.length > 0 ? endMembers(tx, tenantId, ended, nowMs) : []),
     unsent.length > 0 && forgetMembers(tx, tenantId, unsent),
@@ -166,6 +174,17 @@ const countSent = (tx: Db, { byId, held }: OwnRows, now: bigint) => tx`
     union all select 'trigger', t from unnest(trigger_names) as t where t <> ''
   ) as counts (about, name)
   where ${held} group by tenant_id, about, name order by tenant_id, about, name
+  on conflict (tenant_id, about, name, slot_ms) do update set count = c.count + excluded.count`;
+
+/** Counts what failed, by its destination; `destinations` names one for each failure. */
+export const countFailed = (tx: Db, tenantId: string, destinations: readonly string[], nowMs: number) => tx`
+  insert into delivery_counts as c (tenant_id, about, name, slot_ms, count)
+  select d.tenant_id, 'failed', d.name, ${BigInt(nowMs - (nowMs % slotMs))}, failed.count
+  from destinations d join (
+    select name, count(*)::int4 as count from unnest(${textArray(destinations)}::text[]) as failed (name) group by name
+  ) as failed on failed.name = d.name
+  where d.tenant_id = ${tenantId} and d.name = any(${textArray([...new Set(destinations)])}::text[])
+  order by d.name
   on conflict (tenant_id, about, name, slot_ms) do update set count = c.count + excluded.count`;
 
 const threadValues = ({ thread }: Result) => ({ ...thread });

@@ -150,12 +150,12 @@ export const summaryMembers = pgTable(
   ],
 );
 
-/** One row ten minutes of what was sent for a rule, by a trigger or to a destination: the counts of the last 24 hours. */
+/** One row ten minutes of what was sent for a rule, by a trigger or to a destination, or failed there: the counts of the last 24 hours. */
 export const deliveryCounts = pgTable(
   "delivery_counts",
   {
     tenantId: tenantId(),
-    /** rule, trigger or destination. */
+    /** rule, trigger or destination; failed: what failed to a destination. */
     about: text("about").notNull(),
     name: text("name").notNull(),
     /** When the ten minutes begin. */

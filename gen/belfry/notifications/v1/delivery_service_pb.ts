@@ -5,6 +5,8 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_belfry_auth_v1_permission } from "../../auth/v1/permission_pb.ts";
+import type { BreakerState } from "./destination_pb.ts";
+import { file_belfry_notifications_v1_destination } from "./destination_pb.ts";
 import type { ExplanationStep } from "./explanation_pb.ts";
 import { file_belfry_notifications_v1_explanation } from "./explanation_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
@@ -18,7 +20,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/delivery_service.proto.
  */
 export const file_belfry_notifications_v1_delivery_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSLOAwoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISEQoJZW50aXR5X2lkGAwgASgJEhMKC21ldHJpY19uYW1lGA0gASgJEhAKCG9jY2FzaW9uGA4gASgJEjcKBXRyaWVzGA8gAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlBdHRlbXB0Eg8KB3N1YmplY3QYECABKAkSEgoKc2lsZW5jZV9pZBgRIAEoCSJgCg9EZWxpdmVyeUF0dGVtcHQSLQoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAhIOCgZyZWFzb24YAiABKAkSDgoGYW5zd2VyGAMgASgJIvUCChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSGgoEcnVsZRgBIAEoCUIMukgJcgcY/wG6AQEAEiEKC2Rlc3RpbmF0aW9uGAIgASgJQgy6SAlyBxj/AboBAQASQQoGc3RhdHVzGAMgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXNCCLpIBYIBAhABEhoKCXBhZ2Vfc2l6ZRgEIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAUgASgJQgi6SAVyAxiAIBIdCgd0cmlnZ2VyGAYgASgJQgy6SAlyBxj/AboBAQASHgoIZXZlbnRfaWQYByABKAlCDLpICXIHGP8BugEBABIfCgllbnRpdHlfaWQYCCABKAlCDLpICXIHGP8BugEBABIhCgttZXRyaWNfbmFtZRgJIAEoCUIMukgJcgcY/wG6AQEAEh0KB3N1bW1hcnkYCiABKAlCDLpICXIHGP8BugEBACJ9ChZMaXN0RGVsaXZlcmllc1Jlc3BvbnNlEjUKCmRlbGl2ZXJpZXMYASADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMiMwoUUmV0cnlEZWxpdmVyeVJlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGIAIugEBACJRChVSZXRyeURlbGl2ZXJ5UmVzcG9uc2USOAoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeUID4EECIjEKEkdldERlbGl2ZXJ5UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAIk8KE0dldERlbGl2ZXJ5UmVzcG9uc2USOAoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeUID4EECIpMBChpFeHBsYWluTm90aWZpY2F0aW9uUmVxdWVzdBIdCgRuYW1lGAEgASgJQg/gQQK6SAlyBxiACLoBAQASJQoNb2NjdXJyZW5jZV9pZBgCIAEoCUIMukgJcgcY/wG6AQEASAASHwoHc3ViamVjdBgDIAEoCUIMukgJcgcY/wG6AQEASABCDgoFYWJvdXQSBbpIAggBIvgCChtFeHBsYWluTm90aWZpY2F0aW9uUmVzcG9uc2USTQoHb3V0Y29tZRgBIAEoDjI8LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZS5PdXRjb21lEjcKBXN0ZXBzGAIgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFuYXRpb25TdGVwEjUKCmRlbGl2ZXJpZXMYAyADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeSKZAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASDAoITk9USUZJRUQQARILCgdXQUlUSU5HEAISCQoFTVVURUQQAxIOCgpTVVBQUkVTU0VEEAQSDQoJQ0FOQ0VMTEVEEAUSDwoLTk9UX01BVENIRUQQBhIRCg1SVUxFX0RJU0FCTEVEEAcSDAoIU0lMRU5DRUQQCCp9Cg5EZWxpdmVyeVN0YXR1cxIfChtERUxJVkVSWV9TVEFUVVNfVU5TUEVDSUZJRUQQABILCgdQRU5ESU5HEAESCAoEU0VOVBACEgoKBkZBSUxFRBADEg0KCUNBTkNFTExFRBAEEg4KClNVTU1BUklTRUQQBRIICgRIRUxEEAYysQUKD0RlbGl2ZXJ5U2VydmljZRKdAQoOTGlzdERlbGl2ZXJpZXMSLi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0RGVsaXZlcmllc1JlcXVlc3QaLy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0RGVsaXZlcmllc1Jlc3BvbnNlIiqQAgGItRgDgtPkkwIdEhsvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMSmQEKC0dldERlbGl2ZXJ5EisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0RGVsaXZlcnlSZXF1ZXN0GiwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0RGVsaXZlcnlSZXNwb25zZSIvkAIBiLUYA4LT5JMCIhIgL3YxL25vdGlmaWNhdGlvbi9kZWxpdmVyaWVzL3tpZH0SuQEKE0V4cGxhaW5Ob3RpZmljYXRpb24SMy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYWluTm90aWZpY2F0aW9uUmVxdWVzdBo0LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZSI3kAIBiLUYA4LT5JMCKjoBKiIlL3YxL25vdGlmaWNhdGlvbi9ydWxlcy97bmFtZX06ZXhwbGFpbhKlAQoNUmV0cnlEZWxpdmVyeRItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyeVJlc3BvbnNlIjWItRgFgtPkkwIrOgEqIiYvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfTpyZXRyeWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_explanation, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSLOAwoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISEQoJZW50aXR5X2lkGAwgASgJEhMKC21ldHJpY19uYW1lGA0gASgJEhAKCG9jY2FzaW9uGA4gASgJEjcKBXRyaWVzGA8gAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlBdHRlbXB0Eg8KB3N1YmplY3QYECABKAkSEgoKc2lsZW5jZV9pZBgRIAEoCSJgCg9EZWxpdmVyeUF0dGVtcHQSLQoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAhIOCgZyZWFzb24YAiABKAkSDgoGYW5zd2VyGAMgASgJIvUCChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSGgoEcnVsZRgBIAEoCUIMukgJcgcY/wG6AQEAEiEKC2Rlc3RpbmF0aW9uGAIgASgJQgy6SAlyBxj/AboBAQASQQoGc3RhdHVzGAMgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXNCCLpIBYIBAhABEhoKCXBhZ2Vfc2l6ZRgEIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAUgASgJQgi6SAVyAxiAIBIdCgd0cmlnZ2VyGAYgASgJQgy6SAlyBxj/AboBAQASHgoIZXZlbnRfaWQYByABKAlCDLpICXIHGP8BugEBABIfCgllbnRpdHlfaWQYCCABKAlCDLpICXIHGP8BugEBABIhCgttZXRyaWNfbmFtZRgJIAEoCUIMukgJcgcY/wG6AQEAEh0KB3N1bW1hcnkYCiABKAlCDLpICXIHGP8BugEBACJ9ChZMaXN0RGVsaXZlcmllc1Jlc3BvbnNlEjUKCmRlbGl2ZXJpZXMYASADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMiMwoUUmV0cnlEZWxpdmVyeVJlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGIAIugEBACJRChVSZXRyeURlbGl2ZXJ5UmVzcG9uc2USOAoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeUID4EECIjEKEkdldERlbGl2ZXJ5UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAIk8KE0dldERlbGl2ZXJ5UmVzcG9uc2USOAoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeUID4EECIpMBChpFeHBsYWluTm90aWZpY2F0aW9uUmVxdWVzdBIdCgRuYW1lGAEgASgJQg/gQQK6SAlyBxiACLoBAQASJQoNb2NjdXJyZW5jZV9pZBgCIAEoCUIMukgJcgcY/wG6AQEASAASHwoHc3ViamVjdBgDIAEoCUIMukgJcgcY/wG6AQEASABCDgoFYWJvdXQSBbpIAggBIvgCChtFeHBsYWluTm90aWZpY2F0aW9uUmVzcG9uc2USTQoHb3V0Y29tZRgBIAEoDjI8LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZS5PdXRjb21lEjcKBXN0ZXBzGAIgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFuYXRpb25TdGVwEjUKCmRlbGl2ZXJpZXMYAyADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeSKZAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASDAoITk9USUZJRUQQARILCgdXQUlUSU5HEAISCQoFTVVURUQQAxIOCgpTVVBQUkVTU0VEEAQSDQoJQ0FOQ0VMTEVEEAUSDwoLTk9UX01BVENIRUQQBhIRCg1SVUxFX0RJU0FCTEVEEAcSDAoIU0lMRU5DRUQQCCJPChhFeHBsYWluT2NjdXJyZW5jZVJlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGP8BugEBABIWCgVsaW1pdBgCIAEoBUIHukgEGgIoACLeAQoPUnVsZUV4cGxhbmF0aW9uEgwKBHJ1bGUYASABKAkSTQoHb3V0Y29tZRgCIAEoDjI8LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZS5PdXRjb21lEjcKBXN0ZXBzGAMgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFuYXRpb25TdGVwEjUKCmRlbGl2ZXJpZXMYBCADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeSJsCgxPdXRjb21lQ291bnQSTQoHb3V0Y29tZRgBIAEoDjI8LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZS5PdXRjb21lEg0KBWNvdW50GAIgASgDIrwBChlFeHBsYWluT2NjdXJyZW5jZVJlc3BvbnNlEjcKBXJ1bGVzGAEgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZUV4cGxhbmF0aW9uEjcKCG91dGNvbWVzGAIgAygLMiUuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuT3V0Y29tZUNvdW50EhMKC3RvdGFsX2NvdW50GAMgASgDEhgKEHVuZXhhbWluZWRfY291bnQYBCABKAMiHgocR2V0Tm90aWZpY2F0aW9uSGVhbHRoUmVxdWVzdCKKAgoRRGVzdGluYXRpb25IZWFsdGgSDAoEbmFtZRgBIAEoCRI8Cg1icmVha2VyX3N0YXRlGAIgASgOMiUuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuQnJlYWtlclN0YXRlEjAKDHBhdXNlZF91bnRpbBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPZGlzYWJsZWRfcmVhc29uGAQgASgJEhUKDXdhaXRpbmdfY291bnQYBSABKAMSMQoNd2FpdGluZ19zaW5jZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMZmFpbGVkX2NvdW50GAcgASgDIooCCh1HZXROb3RpZmljYXRpb25IZWFsdGhSZXNwb25zZRJACgxkZXN0aW5hdGlvbnMYASADKAsyKi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZXN0aW5hdGlvbkhlYWx0aBIZChFkZXN0aW5hdGlvbl9jb3VudBgCIAEoAxIWCg5kaXNhYmxlZF9jb3VudBgDIAEoAxIUCgxwYXVzZWRfY291bnQYBCABKAMSFQoNd2FpdGluZ19jb3VudBgFIAEoAxIxCg13YWl0aW5nX3NpbmNlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxmYWlsZWRfY291bnQYByABKAMiPgoWUmV0cnlEZWxpdmVyaWVzUmVxdWVzdBIkCgtkZXN0aW5hdGlvbhgBIAEoCUIP4EECukgJcgcYgAi6AQEAIncKF1JldHJ5RGVsaXZlcmllc1Jlc3BvbnNlEhUKDXJldHJpZWRfY291bnQYASABKAMSFgoOdW5uZWVkZWRfY291bnQYAiABKAMSFwoPcmVtYWluaW5nX2NvdW50GAMgASgDEhQKDGRlbGl2ZXJ5X2lkcxgEIAMoCSp9Cg5EZWxpdmVyeVN0YXR1cxIfChtERUxJVkVSWV9TVEFUVVNfVU5TUEVDSUZJRUQQABILCgdQRU5ESU5HEAESCAoEU0VOVBACEgoKBkZBSUxFRBADEg0KCUNBTkNFTExFRBAEEg4KClNVTU1BUklTRUQQBRIICgRIRUxEEAYyxQkKD0RlbGl2ZXJ5U2VydmljZRKdAQoOTGlzdERlbGl2ZXJpZXMSLi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0RGVsaXZlcmllc1JlcXVlc3QaLy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0RGVsaXZlcmllc1Jlc3BvbnNlIiqQAgGItRgDgtPkkwIdEhsvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMSmQEKC0dldERlbGl2ZXJ5EisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0RGVsaXZlcnlSZXF1ZXN0GiwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0RGVsaXZlcnlSZXNwb25zZSIvkAIBiLUYA4LT5JMCIhIgL3YxL25vdGlmaWNhdGlvbi9kZWxpdmVyaWVzL3tpZH0SuQEKE0V4cGxhaW5Ob3RpZmljYXRpb24SMy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYWluTm90aWZpY2F0aW9uUmVxdWVzdBo0LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZSI3kAIBiLUYA4LT5JMCKjoBKiIlL3YxL25vdGlmaWNhdGlvbi9ydWxlcy97bmFtZX06ZXhwbGFpbhK3AQoRRXhwbGFpbk9jY3VycmVuY2USMS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYWluT2NjdXJyZW5jZVJlcXVlc3QaMi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYWluT2NjdXJyZW5jZVJlc3BvbnNlIjuQAgGItRgDgtPkkwIuOgEqIikvdjEvbm90aWZpY2F0aW9uL29jY3VycmVuY2VzL3tpZH06ZXhwbGFpbhKuAQoVR2V0Tm90aWZpY2F0aW9uSGVhbHRoEjUuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0Tm90aWZpY2F0aW9uSGVhbHRoUmVxdWVzdBo2LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkdldE5vdGlmaWNhdGlvbkhlYWx0aFJlc3BvbnNlIiaQAgGItRgDgtPkkwIZEhcvdjEvbm90aWZpY2F0aW9uL2hlYWx0aBKlAQoNUmV0cnlEZWxpdmVyeRItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyeVJlc3BvbnNlIjWItRgFgtPkkwIrOgEqIiYvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfTpyZXRyeRKmAQoPUmV0cnlEZWxpdmVyaWVzEi8uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyaWVzUmVxdWVzdBowLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcmllc1Jlc3BvbnNlIjCItRgFgtPkkwImOgEqIiEvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXM6cmV0cnliBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_destination, file_belfry_notifications_v1_explanation, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * A notification on its way to one destination.
@@ -558,6 +560,350 @@ export const ExplainNotificationResponse_OutcomeSchema: GenEnum<ExplainNotificat
   enumDesc(file_belfry_notifications_v1_delivery_service, 9, 0);
 
 /**
+ * What to explain.
+ *
+ * @generated from message belfry.notifications.v1.ExplainOccurrenceRequest
+ */
+export type ExplainOccurrenceRequest = Message<"belfry.notifications.v1.ExplainOccurrenceRequest"> & {
+  /**
+   * The identifier of the occurrence.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * How many rules to answer at most. 0 or left out: 100; above 1000: 1000.
+   *
+   * @generated from field: int32 limit = 2;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.ExplainOccurrenceRequest.
+ * Use `create(ExplainOccurrenceRequestSchema)` to create a new message.
+ */
+export const ExplainOccurrenceRequestSchema: GenMessage<ExplainOccurrenceRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 10);
+
+/**
+ * Why one rule did or did not notify.
+ *
+ * @generated from message belfry.notifications.v1.RuleExplanation
+ */
+export type RuleExplanation = Message<"belfry.notifications.v1.RuleExplanation"> & {
+  /**
+   * The name of the rule.
+   *
+   * @generated from field: string rule = 1;
+   */
+  rule: string;
+
+  /**
+   * What it came to.
+   *
+   * @generated from field: belfry.notifications.v1.ExplainNotificationResponse.Outcome outcome = 2;
+   */
+  outcome: ExplainNotificationResponse_Outcome;
+
+  /**
+   * How it came to that, in the order of the decision.
+   *
+   * @generated from field: repeated belfry.notifications.v1.ExplanationStep steps = 3;
+   */
+  steps: ExplanationStep[];
+
+  /**
+   * The newest delivery to each destination.
+   *
+   * @generated from field: repeated belfry.notifications.v1.Delivery deliveries = 4;
+   */
+  deliveries: Delivery[];
+};
+
+/**
+ * Describes the message belfry.notifications.v1.RuleExplanation.
+ * Use `create(RuleExplanationSchema)` to create a new message.
+ */
+export const RuleExplanationSchema: GenMessage<RuleExplanation> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 11);
+
+/**
+ * How many rules came to the same.
+ *
+ * @generated from message belfry.notifications.v1.OutcomeCount
+ */
+export type OutcomeCount = Message<"belfry.notifications.v1.OutcomeCount"> & {
+  /**
+   * What they came to.
+   *
+   * @generated from field: belfry.notifications.v1.ExplainNotificationResponse.Outcome outcome = 1;
+   */
+  outcome: ExplainNotificationResponse_Outcome;
+
+  /**
+   * How many did.
+   *
+   * @generated from field: int64 count = 2;
+   */
+  count: bigint;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.OutcomeCount.
+ * Use `create(OutcomeCountSchema)` to create a new message.
+ */
+export const OutcomeCountSchema: GenMessage<OutcomeCount> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 12);
+
+/**
+ * Who was notified of an occurrence, and who was not.
+ *
+ * @generated from message belfry.notifications.v1.ExplainOccurrenceResponse
+ */
+export type ExplainOccurrenceResponse = Message<"belfry.notifications.v1.ExplainOccurrenceResponse"> & {
+  /**
+   * The rules, the relevant ones first.
+   *
+   * @generated from field: repeated belfry.notifications.v1.RuleExplanation rules = 1;
+   */
+  rules: RuleExplanation[];
+
+  /**
+   * What all rules that were looked at came to, also those that are not among `rules`.
+   *
+   * @generated from field: repeated belfry.notifications.v1.OutcomeCount outcomes = 2;
+   */
+  outcomes: OutcomeCount[];
+
+  /**
+   * The number of all rules.
+   *
+   * @generated from field: int64 total_count = 3;
+   */
+  totalCount: bigint;
+
+  /**
+   * How many of them were not looked at.
+   *
+   * @generated from field: int64 unexamined_count = 4;
+   */
+  unexaminedCount: bigint;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.ExplainOccurrenceResponse.
+ * Use `create(ExplainOccurrenceResponseSchema)` to create a new message.
+ */
+export const ExplainOccurrenceResponseSchema: GenMessage<ExplainOccurrenceResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 13);
+
+/**
+ * Nothing is needed.
+ *
+ * @generated from message belfry.notifications.v1.GetNotificationHealthRequest
+ */
+export type GetNotificationHealthRequest = Message<"belfry.notifications.v1.GetNotificationHealthRequest"> & {
+};
+
+/**
+ * Describes the message belfry.notifications.v1.GetNotificationHealthRequest.
+ * Use `create(GetNotificationHealthRequestSchema)` to create a new message.
+ */
+export const GetNotificationHealthRequestSchema: GenMessage<GetNotificationHealthRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 14);
+
+/**
+ * A destination that is paused or disabled, or of which something waits or has failed.
+ *
+ * @generated from message belfry.notifications.v1.DestinationHealth
+ */
+export type DestinationHealth = Message<"belfry.notifications.v1.DestinationHealth"> & {
+  /**
+   * The name of the destination.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Whether notifications are sent to it, or held back because it fails.
+   *
+   * @generated from field: belfry.notifications.v1.BreakerState breaker_state = 2;
+   */
+  breakerState: BreakerState;
+
+  /**
+   * Until when it is paused. Null when it is not.
+   *
+   * @generated from field: google.protobuf.Timestamp paused_until = 3;
+   */
+  pausedUntil?: Timestamp | undefined;
+
+  /**
+   * Why the service disabled it; empty when it did not.
+   *
+   * @generated from field: string disabled_reason = 4;
+   */
+  disabledReason: string;
+
+  /**
+   * How many deliveries are due or wait for another attempt, at most 10,000. What a rule's delay or a silence holds back does not count.
+   *
+   * @generated from field: int64 waiting_count = 5;
+   */
+  waitingCount: bigint;
+
+  /**
+   * Since when the oldest of them waits. Null when none does.
+   *
+   * @generated from field: google.protobuf.Timestamp waiting_since = 6;
+   */
+  waitingSince?: Timestamp | undefined;
+
+  /**
+   * How many deliveries failed in the last hour, counted in slots of ten minutes.
+   *
+   * @generated from field: int64 failed_count = 7;
+   */
+  failedCount: bigint;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.DestinationHealth.
+ * Use `create(DestinationHealthSchema)` to create a new message.
+ */
+export const DestinationHealthSchema: GenMessage<DestinationHealth> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 15);
+
+/**
+ * How notifying is.
+ *
+ * @generated from message belfry.notifications.v1.GetNotificationHealthResponse
+ */
+export type GetNotificationHealthResponse = Message<"belfry.notifications.v1.GetNotificationHealthResponse"> & {
+  /**
+   * The destinations of which there is something to say, at most 100: first the disabled ones, then the paused ones, then those of which most waits.
+   *
+   * @generated from field: repeated belfry.notifications.v1.DestinationHealth destinations = 1;
+   */
+  destinations: DestinationHealth[];
+
+  /**
+   * The number of all destinations.
+   *
+   * @generated from field: int64 destination_count = 2;
+   */
+  destinationCount: bigint;
+
+  /**
+   * How many of them are disabled.
+   *
+   * @generated from field: int64 disabled_count = 3;
+   */
+  disabledCount: bigint;
+
+  /**
+   * How many are paused, or tried once to see whether they work again.
+   *
+   * @generated from field: int64 paused_count = 4;
+   */
+  pausedCount: bigint;
+
+  /**
+   * How many deliveries wait, to all destinations.
+   *
+   * @generated from field: int64 waiting_count = 5;
+   */
+  waitingCount: bigint;
+
+  /**
+   * Since when the oldest of them waits. Null when none does.
+   *
+   * @generated from field: google.protobuf.Timestamp waiting_since = 6;
+   */
+  waitingSince?: Timestamp | undefined;
+
+  /**
+   * How many deliveries failed in the last hour, to all destinations.
+   *
+   * @generated from field: int64 failed_count = 7;
+   */
+  failedCount: bigint;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.GetNotificationHealthResponse.
+ * Use `create(GetNotificationHealthResponseSchema)` to create a new message.
+ */
+export const GetNotificationHealthResponseSchema: GenMessage<GetNotificationHealthResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 16);
+
+/**
+ * Of which destination to try deliveries again.
+ *
+ * @generated from message belfry.notifications.v1.RetryDeliveriesRequest
+ */
+export type RetryDeliveriesRequest = Message<"belfry.notifications.v1.RetryDeliveriesRequest"> & {
+  /**
+   * The name of the destination.
+   *
+   * @generated from field: string destination = 1;
+   */
+  destination: string;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.RetryDeliveriesRequest.
+ * Use `create(RetryDeliveriesRequestSchema)` to create a new message.
+ */
+export const RetryDeliveriesRequestSchema: GenMessage<RetryDeliveriesRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 17);
+
+/**
+ * What is tried again.
+ *
+ * @generated from message belfry.notifications.v1.RetryDeliveriesResponse
+ */
+export type RetryDeliveriesResponse = Message<"belfry.notifications.v1.RetryDeliveriesResponse"> & {
+  /**
+   * How many deliveries are tried again.
+   *
+   * @generated from field: int64 retried_count = 1;
+   */
+  retriedCount: bigint;
+
+  /**
+   * How many are not needed any more: their rule is gone or disabled, or what they are about is over. They stay `FAILED`.
+   *
+   * @generated from field: int64 unneeded_count = 2;
+   */
+  unneededCount: bigint;
+
+  /**
+   * How many are left for another call.
+   *
+   * @generated from field: int64 remaining_count = 3;
+   */
+  remainingCount: bigint;
+
+  /**
+   * The identifiers of those that are tried again.
+   *
+   * @generated from field: repeated string delivery_ids = 4;
+   */
+  deliveryIds: string[];
+};
+
+/**
+ * Describes the message belfry.notifications.v1.RetryDeliveriesResponse.
+ * Use `create(RetryDeliveriesResponseSchema)` to create a new message.
+ */
+export const RetryDeliveriesResponseSchema: GenMessage<RetryDeliveriesResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 18);
+
+/**
  * How a delivery stands.
  * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
@@ -667,6 +1013,28 @@ export const DeliveryService: GenService<{
     output: typeof ExplainNotificationResponseSchema;
   },
   /**
+   * Says who was notified of an occurrence, rule by rule, and why others were not: what ExplainNotification says of one rule, of all.
+   * The relevant rules come first: those that have notified, or are about to, or were held back. Of the rules that have never matched it
+   * the first 1,000 are looked at. An occurrence that is unknown: code 5.
+   *
+   * @generated from rpc belfry.notifications.v1.DeliveryService.ExplainOccurrence
+   */
+  explainOccurrence: {
+    methodKind: "unary";
+    input: typeof ExplainOccurrenceRequestSchema;
+    output: typeof ExplainOccurrenceResponseSchema;
+  },
+  /**
+   * Says how notifying itself is: which destinations are paused or disabled, what waits and since when, and what failed in the last hour.
+   *
+   * @generated from rpc belfry.notifications.v1.DeliveryService.GetNotificationHealth
+   */
+  getNotificationHealth: {
+    methodKind: "unary";
+    input: typeof GetNotificationHealthRequestSchema;
+    output: typeof GetNotificationHealthResponseSchema;
+  },
+  /**
    * Tries a delivery that has failed again, at once. One that has not failed, or that is not needed any more: code 9.
    *
    * @generated from rpc belfry.notifications.v1.DeliveryService.RetryDelivery
@@ -675,6 +1043,17 @@ export const DeliveryService: GenService<{
     methodKind: "unary";
     input: typeof RetryDeliveryRequestSchema;
     output: typeof RetryDeliveryResponseSchema;
+  },
+  /**
+   * Tries all deliveries to a destination that have failed again, at once: of the newest 10,000 those that are still needed, the newest
+   * first, 1,000 in a call. Call again while `remainingCount` is not 0. A destination that is disabled: code 9.
+   *
+   * @generated from rpc belfry.notifications.v1.DeliveryService.RetryDeliveries
+   */
+  retryDeliveries: {
+    methodKind: "unary";
+    input: typeof RetryDeliveriesRequestSchema;
+    output: typeof RetryDeliveriesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_belfry_notifications_v1_delivery_service, 0);

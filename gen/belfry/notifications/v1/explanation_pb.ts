@@ -21,7 +21,7 @@ export const file_belfry_notifications_v1_explanation: GenFile = /*@__PURE__*/
  */
 export type ExplanationStep = Message<"belfry.notifications.v1.ExplanationStep"> & {
   /**
-   * Which one: `rule`, `chain`, `trigger`, `match`, `maintenance`, `silence`, `delay`, `repeat` or `delivery`.
+   * Which one: `rule`, `chain`, `trigger`, `match`, `maintenance`, `silence`, `delay`, `repeat`, `destination` or `delivery`.
    *
    * @generated from field: string step = 1;
    */

@@ -22,7 +22,7 @@ import { toRow } from "../../../events/rows.ts";
 const ofEntity = "entity.";
 
 /** An occurrence as triggers see it. What its entity says is there once it is read. */
-export interface MatchRow extends EventRow, IdentityColumns {
+export interface MatchRow extends Omit<EventRow, "alert_labels">, IdentityColumns {
   entity: EntityRow | undefined;
   /** Its labels, once they were asked for; its entity was read before. */
   labels?: LabelView;

@@ -1,0 +1,140 @@
+import { expect, test } from "vitest";
+import { httpReceiver } from "../support/receivers.ts";
+import { testServer } from "../support/server.ts";
+import { v1 } from "../support/v1.ts";
+import { type Destinations, sendingTenant } from "./dispatch.ts";
+
+const server = await testServer();
+const receiver = await httpReceiver();
+const { sql } = server.database;
+const range = (count: number) => Array.from({ length: count }, (_, i) => i);
+
+async function place(destinations: Destinations) {
+  const nowMs = Date.now();
+  const tenant = await sendingTenant(server.database, receiver.url, nowMs, destinations);
+  const call = v1(server.url, tenant.headers);
+  const health = async () => (await call("GET", "/v1/notification/health")).body;
+  /** Waits until this many have failed. */
+  async function failed(count: number) {
+    while ((await health()).failedCount !== String(count)) await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return {
+    nowMs,
+    tenant,
+    call,
+    health,
+    failed,
+    retry: (destination: string) => call("POST", "/v1/notification/deliveries:retry", { destination }),
+  };
+}
+
+test("what is paused or disabled, what waits and since when, and what failed: of destinations and in all", async () => {
+  receiver.answer((request, response) => void response.writeHead(request.path === "/bad" ? 400 : 200).end());
+  const { nowMs, tenant, health, failed } = await place({ good: {}, bad: {}, paused: {}, gone: {} });
+  expect(await health()).toEqual({
+    destinations: [],
+    destinationCount: "4",
+    disabledCount: "0",
+    pausedCount: "0",
+    waitingCount: "0",
+    waitingSince: null,
+    failedCount: "0",
+  });
+  await sql`
+    insert into destination_states (tenant_id, destination_name, failures, opened, open_until_ms, probe_until_ms,
+      allowed_ms, minute_ms, minute_count, summary_ms)
+    values (${tenant.id}, 'paused', 9, 1, ${BigInt(nowMs + 600_000)}, 0, 0, 0, 0, 0)`;
+  await sql`update destinations set disabled_reason = '410' where tenant_id = ${tenant.id} and name = 'gone'`;
+  await tenant.put([
+    ...range(3).map((event) => ({ destination: "bad", event, createdMs: nowMs + event })),
+    ...range(2).map((event) => ({ destination: "paused", event, createdMs: nowMs - 5000 + event })),
+    // A rule's delay is no waiting.
+    { destination: "good", event: 4, createdMs: nowMs, dueMs: nowMs + 3_600_000 },
+    { destination: "paused", event: 5, createdMs: nowMs - 60_000, dueMs: nowMs + 3_600_000 },
+  ]);
+  await failed(3);
+  const pausedUntil = new Date(nowMs + 600_000).toISOString();
+  const waitingSince = new Date(nowMs - 5000).toISOString();
+  const nothing = { breakerState: "BREAKER_STATE_CLOSED", pausedUntil: null, disabledReason: "" };
+  expect(await health()).toEqual({
+    destinations: [
+      { ...nothing, name: "gone", disabledReason: "410", waitingCount: "0", waitingSince: null, failedCount: "0" },
+      {
+        ...nothing,
+        name: "paused",
+        breakerState: "BREAKER_STATE_OPEN",
+        pausedUntil,
+        waitingCount: "2",
+        waitingSince,
+        failedCount: "0",
+      },
+      { ...nothing, name: "bad", waitingCount: "0", waitingSince: null, failedCount: "3" },
+    ],
+    destinationCount: "4",
+    disabledCount: "1",
+    pausedCount: "1",
+    waitingCount: "2",
+    waitingSince,
+    failedCount: "3",
+  });
+});
+
+test("all that failed to a destination and is still needed is tried again, and the answer says how many", async () => {
+  receiver.answer((_request, response) => void response.writeHead(400).end());
+  const { nowMs, tenant, call, failed, retry } = await place({ bad: {}, other: {} });
+  const ids = await tenant.put([
+    ...range(5).map((event) => ({ destination: "bad", event, createdMs: nowMs + event })),
+    { destination: "other", event: 1, createdMs: nowMs },
+  ]);
+  await failed(6);
+  const over = ids[2] as string;
+  await sql`
+    update rule_matches set standing = false
+    where tenant_id = ${tenant.id}
+      and subject = (select subject from delivery_history where tenant_id = ${tenant.id} and id = ${over})`;
+  receiver.answer((_request, response) => void response.writeHead(200).end());
+  const answer = await retry("bad");
+  expect(answer).toMatchObject({ status: 200, body: { retriedCount: "4", unneededCount: "1", remainingCount: "0" } });
+  expect(answer.body.deliveryIds.sort()).toEqual(
+    ids
+      .slice(0, 5)
+      .filter((id) => id !== over)
+      .sort(),
+  );
+  const count = async (filter: string) => (await call("GET", `/v1/notification/deliveries?${filter}`)).body.totalCount;
+  while ((await count("status=SENT")) !== "4") await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(await count("status=FAILED&destination=bad")).toBe("1");
+  expect(await count("status=FAILED&destination=other")).toBe("1");
+  expect(await retry("bad")).toMatchObject({ body: { retriedCount: "0", unneededCount: "1", remainingCount: "0" } });
+  const { entries } = (await call("GET", "/v1/audit-log?pageSize=5")).body;
+  expect(JSON.stringify(entries)).toContain("RetryDeliveries");
+});
+
+test("a call tries a thousand again, and says that more remain", async () => {
+  receiver.answer((_request, response) => void response.writeHead(400).end());
+  const { nowMs, tenant, failed, retry } = await place({ bad: {} });
+  await tenant.put([{ destination: "bad", event: 0, createdMs: nowMs }]);
+  await failed(1);
+  await sql`
+    insert into delivery_history (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject, event_id,
+      number, entity_id, metric_name, occasion, told, attempts, error, status, ended_ms)
+    select tenant_id, gen_random_uuid(), created_ms, rule_id, rule_name, trigger_names, destination_name, subject, event_id,
+      number, entity_id, metric_name, occasion, told, attempts, error, status, ended_ms
+    from delivery_history cross join generate_series(1, 1004) where tenant_id = ${tenant.id}`;
+  // Nothing is sent meanwhile.
+  await sql`
+    insert into destination_states (tenant_id, destination_name, failures, opened, open_until_ms, probe_until_ms,
+      allowed_ms, minute_ms, minute_count, summary_ms)
+    values (${tenant.id}, 'bad', 9, 1, ${BigInt(nowMs + 600_000)}, 0, 0, 0, 0, 0)
+    on conflict (tenant_id, destination_name) do update set opened = 1, open_until_ms = excluded.open_until_ms`;
+  expect(await retry("bad")).toMatchObject({ body: { retriedCount: "1000", unneededCount: "0", remainingCount: "5" } });
+  expect(await retry("bad")).toMatchObject({ body: { retriedCount: "5", remainingCount: "0" } });
+});
+
+test("a destination that is unknown, or disabled, has nothing tried again", async () => {
+  const { tenant, retry } = await place({ bad: {} });
+  expect(await retry("none")).toMatchObject({ status: 404, body: { code: 5 } });
+  await sql`update destinations set disabled_reason = 'HTTP 410' where tenant_id = ${tenant.id}`;
+  const message = 'destination "bad" is disabled: HTTP 410';
+  expect(await retry("bad")).toMatchObject({ status: 400, body: { code: 9, message } });
+});
