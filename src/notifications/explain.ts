@@ -120,9 +120,10 @@ async function readCase(db: Db, tenantId: string, { name, about }: ExplainNotifi
   const found = occurrence && (await findOccurrences(db, tenantId, [occurrence])).get(occurrenceText(occurrence));
   if (occurrence !== undefined && found === undefined) throw unknown();
   const key = found ? occurrenceSubject(found.event, found.occurrence.number).key : Buffer.from(text, "base64url");
-  const [matches, unseenMs, aside, deliveries] = await Promise.all([
+  // Before what rules have made of it: else a change that is looked at meanwhile would be neither waiting nor decided.
+  const unseenMs = occurrence && (await changedBehindMs(db, tenantId, rulesName, occurrence));
+  const [matches, aside, deliveries] = await Promise.all([
     readMatches(db, tenantId, [key]),
-    occurrence && changedBehindMs(db, tenantId, rulesName, occurrence),
     occurrence && asideOf(db, tenantId, rulesName, occurrence),
     readDeliveries(db, {
       waiting: db`tenant_id = ${tenantId} and destination_name = any(${textArray(rule.destinationNames)}::text[])
