@@ -10,6 +10,11 @@ import type { Db } from "./connect.ts";
 export const home = (db: Db, tenantId: string): Fragment =>
   db`(select tenant_id from tenant_state where tenant_id = ${tenantId}) as home`;
 
+/** Makes the rows of tenants that came without it, as in a file that was changed before its import. */
+export async function makeHomes(db: Db): Promise<void> {
+  await db`insert into tenant_state (tenant_id) select id from tenants on conflict do nothing`;
+}
+
 /** Makes the row of a tenant. May be repeated. */
 export async function makeHome(db: Db, tenantId: string): Promise<void> {
   await db`insert into tenant_state (tenant_id) values (${tenantId}) on conflict do nothing`;

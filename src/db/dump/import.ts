@@ -4,6 +4,7 @@ import { pipeline } from "node:stream/promises";
 import { createZstdDecompress } from "node:zlib";
 import { checkServer, connectOnce, type Db, type Sql } from "../connect.ts";
 import { isDistributed } from "../distribution.ts";
+import { makeHomes } from "../home-row.ts";
 import { knownMigrations, migrate } from "../migrate.ts";
 import { StartError } from "../start-error.ts";
 import { transaction } from "../transaction.ts";
@@ -102,6 +103,7 @@ async function fill(sql: Sql, work: Import): Promise<Record<string, number>> {
     async (tx) => {
       await noLimits(tx);
       const rows = await copyAll(tx, work);
+      await makeHomes(tx); // without its row all that a tenant sends would be refused, or lost
       // So that the first searches are planned for what is there.
       await tx`analyze`;
       return rows;

@@ -61,7 +61,9 @@ test("a file that is as it should be is imported: the others differ from it in o
     tables: { ...of(`${head("tenants")}${tenantRow}\n\\.\n`).tables, ...chunks(day(right)).tables },
   });
   const { rows } = await importFrom(partitioned.url, whole, version, async () => {});
-  expect(rows).toMatchObject({ tenants: 1, metric_chunks: 0 });
+  expect(rows).toMatchObject({ tenants: 1, metric_chunks: 0, tenant_state: 0 });
+  // A tenant that came without its row of state has one: what it sends is stored.
+  expect(await partitioned.sql`select tenant_id from tenant_state`).toEqual([{ tenant_id: tenantRow.split("\t")[0] }]);
   await partitioned.drop();
 });
 

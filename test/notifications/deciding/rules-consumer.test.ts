@@ -1,9 +1,15 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
+import {
+  ExplainNotificationRequestSchema,
+  type ExplainNotificationResponse,
+} from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import type { Principal } from "../../../src/auth/principal.ts";
 import { transaction } from "../../../src/db/transaction.ts";
 import { entityCache } from "../../../src/entities/entity-cache.ts";
 import { eventIds } from "../../../src/entities/identity.ts";
@@ -20,11 +26,13 @@ import type { JobKind } from "../../../src/jobs/worker.ts";
 import type { Log } from "../../../src/log.ts";
 import { rulesName } from "../../../src/notifications/deciding/deciding.ts";
 import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
+import { explanations } from "../../../src/notifications/explain.ts";
+import { admittedValues, openRecord } from "../../../src/rpc/context.ts";
 import { ingestEvents } from "../../entities/stored.ts";
 import { testDatabase } from "../../support/database.ts";
 import { lockWaits } from "../../support/lock-waits.ts";
 import { onOnePostgres } from "../../support/one-postgres.ts";
-import { equals, report, ruleTenant } from "../rule-tenant.ts";
+import { equals, occurrenceOf, report, ruleTenant } from "../rule-tenant.ts";
 
 const asked: string[] = [];
 const { sql, pool } = await testDatabase({ debug: (_, statement) => void asked.push(statement) });
@@ -479,6 +487,36 @@ test("rows in memory that came twice, out of order or with a gap are none of the
     expect(facts).toEqual([1, 2, 3, 4].map((n) => report(n).timeMs).map(Number));
   }
 });
+
+onOnePostgres("locks in sight")(
+  "a change that is matched while it is asked about is waiting or decided, never neither",
+  async () => {
+    const tenant = await simple({ delaySec: 600 });
+    const { consumer } = tenant.engine;
+    const { tenantId } = tenant;
+    await tenant.store(t0, report(1));
+    const record = openRecord({ headers: {} }, "");
+    record.principal = { tenantId } as Principal;
+    const context = { values: admittedValues(record), signal: AbortSignal.timeout(60_000) } as HandlerContext;
+    const { explainNotification } = explanations(sql, { nowMs: () => t0, openWindows: async () => [] });
+    const about = { case: "occurrenceId" as const, value: occurrenceOf(tenantId, report(1)) };
+    const request = create(ExplainNotificationRequestSchema, { name: "r", about });
+    const ofTest = AsyncLocalStorage.snapshot(); // the matching server's share of the database is not for others
+    let asked: unknown;
+    const late: Consumer = {
+      ...consumer,
+      async batch(tx, ...more) {
+        await tx`lock table feed_cursors in access exclusive mode`;
+        asked = ofTest(() => explainNotification(request, context));
+        while ((await ofTest(() => lockWaits(sql, "%feed_cursors%"))) === 0) await sleep(5);
+        return await consumer.batch(tx, ...more);
+      },
+    };
+    await feedConsumer(sql, late, { nowMs: () => t0 }).consume(tenantId);
+    const { steps = [] } = (await asked) as ExplainNotificationResponse;
+    expect(steps.map(({ step, result }) => `${step} ${result}`)).toContain("match passed");
+  },
+);
 
 describe("beside servers of 0.2", () => {
   /** Stores as 0.2 does, without facts: it matches by itself, or leaves what it stores in a row of its own, with a job. */
