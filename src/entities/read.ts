@@ -1,5 +1,6 @@
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import type { LockedEntity } from "./custom-properties.ts";
 import { type EntityRow, entityColumns } from "./messages.ts";
 
 /** The rows of these entities, deleted ones too, those that there are. */
@@ -7,6 +8,13 @@ export async function readEntities(db: Db, tenantId: string, ids: readonly Buffe
   return await db<EntityRow[]>`
     select ${entityColumns(db)} from entities
     where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[])`.execute();
+}
+
+/** Reads the living ones of these entities, as clauses read them, without a lock. */
+export async function readLiving(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedEntity[]> {
+  return await tx<LockedEntity[]>`
+    select ${entityColumns(tx)} from entities
+    where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[]) and deleted_ms is null`;
 }
 
 /** Reads the dimensions of entities, deleted ones too, by the bytes of their ids. */

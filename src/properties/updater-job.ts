@@ -2,17 +2,18 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { and, eq } from "drizzle-orm";
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { toSql } from "../clause/to-sql.ts";
+import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { afterCommit } from "../db/transaction.ts";
-import { matchingIds } from "../entities/batched-writes.ts";
+import { matchingIds, splitIds } from "../entities/batched-writes.ts";
 import { lockEntities, writeCustomProperties } from "../entities/custom-properties.ts";
 import { keysIn, noteKeys } from "../entities/field-keys.ts";
-import { readEntities } from "../entities/unlocked-names.ts";
-import { enqueue, hasWaiting, type Job } from "../jobs/queue.ts";
+import { ID_BYTES } from "../entities/identity.ts";
+import { readLiving } from "../entities/read.ts";
+import { type Again, enqueue, hasWaiting, type Job, type NewJob } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
-import { entitiesOf, jobsOf, partJobsOf, portion } from "./entity-jobs.ts";
 import { evaluate, pairsMax, transactionPace } from "./evaluate.ts";
 import { toQuery } from "./messages.ts";
 import { readyUpdaters } from "./ready-updaters.ts";
@@ -35,8 +36,47 @@ const gatherMs = 250;
  */
 const matchedMax = 10_000;
 const postponeMs = 1000;
-/** Of what models change this many jobs may wait; then what they change further is noted by parts of the tenant's entities. */
-const changedMax = 5000;
+/** Entities a job; a run takes one or three: few enough that their locks are held for a short time. */
+const portion = 100;
+
+/**
+ * The entities that a job is over. Servers up to 0.2.x note what changes beyond 5,000 waiting jobs by the first byte of the
+ * entities' ids.
+ */
+type Payload = { ids: string } | { part: number };
+
+/** Jobs over these entities. */
+function jobsOf(ids: Buffer, dueMs?: number): NewJob[] {
+  const found: NewJob[] = [];
+  for (let at = 0; at < ids.byteLength; at += portion * ID_BYTES) {
+    const some = ids.subarray(at, at + portion * ID_BYTES);
+    const payload = { ids: some.toString("base64") } satisfies Payload;
+    found.push({ payload, size: some.byteLength / ID_BYTES, ...(dueMs !== undefined && { dueMs }) });
+  }
+  return found;
+}
+
+const listsEntities = ({ payload }: Job) => "ids" in (payload as Payload);
+
+/** The entities that jobs list, each once. */
+function listedIn(jobs: readonly Job[]): Buffer[] {
+  const distinct = new Map<string, Buffer>();
+  for (const { payload } of jobs) {
+    const { ids } = payload as { ids: string };
+    for (const id of splitIds(Buffer.from(ids, "base64"))) distinct.set(id.toString("latin1"), id);
+  }
+  return [...distinct.values()];
+}
+
+/** Leaves jobs over the entities of parts, which these jobs are over. */
+async function listParts(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<void> {
+  const parts = jobs.map(({ payload }) => (payload as { part: number }).part);
+  if (parts.length === 0) return;
+  const within = tx`substr(id, 1, 1) = any(${byteaArray(parts.map((part) => Buffer.of(part)))}::bytea[])`;
+  const portions = await matchingIds(tx, tenantId, within, portion);
+  const listed = portions.flatMap((ids) => jobsOf(ids));
+  await enqueue(tx, { tenantId, kind: changedKind }, listed, nowMs);
+}
 
 /**
  * Called with entities that models have created or changed, in their transaction: enqueues jobs for the enabled updaters.
@@ -46,9 +86,7 @@ export function changedEntities(nowMs: () => number, wake: (dueMs: number) => vo
   return async (tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<void> => {
     if (!(await anyEnabled(tx, tenantId))) return;
     const dueMs = nowMs() + gatherMs;
-    const crowded = await hasWaiting(tx, { tenantId, kind: changedKind }, changedMax);
-    const changed = crowded ? partJobsOf(ids, dueMs) : jobsOf(Buffer.concat(ids), dueMs);
-    await enqueue(tx, { tenantId, kind: changedKind }, changed, nowMs());
+    await enqueue(tx, { tenantId, kind: changedKind }, jobsOf(Buffer.concat(ids), dueMs), nowMs());
     afterCommit(tx, () => wake(dueMs));
   };
 }
@@ -65,13 +103,14 @@ const clauseOf = (stored: JsonValue) => toQuery(stored).clause as Clause;
 export function updaterKinds(fieldsMax = Infinity): JobKind[] {
   const ready = readyUpdaters();
 
-  async function apply(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
-    const { ids, left } = await entitiesOf(tx, tenantId, jobs);
+  async function apply(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<Again[]> {
+    const listing = jobs.filter(listsEntities);
+    const ids = listedIn(listing);
     const pace = transactionPace(tx, tenantId);
     const expected = await ready(tx, tenantId, pace);
     // Much work is done before the locks; what has changed meanwhile is done again.
     const early = ids.length * expected.length > pairsMax;
-    const before = early ? await evaluate(await readEntities(tx, tenantId, ids), expected, pace) : undefined;
+    const before = early ? await evaluate(await readLiving(tx, tenantId, ids), expected, pace) : undefined;
     // Keys come before entities in the order of locks (src/events/lock.ts).
     const keys = keysIn(expected.map(({ properties }) => properties));
     await noteKeys(tx, tenantId, { customProperty: keys }, fieldsMax);
@@ -82,7 +121,15 @@ export function updaterKinds(fieldsMax = Infinity): JobKind[] {
     if (since.length > 0) await noteKeys(tx, tenantId, { customProperty: since }, fieldsMax);
     const found = await evaluate(entities, updaters, pace, updaters === expected ? before : undefined);
     await writeCustomProperties(tx, tenantId, found.changes, nowMs);
-    return left(found.left, nowMs);
+    await listParts(
+      tx,
+      tenantId,
+      jobs.filter((job) => !listsEntities(job)),
+      nowMs,
+    );
+    // As many jobs as these entities need go on with what was not reached.
+    const rest = jobsOf(Buffer.concat(found.left));
+    return rest.map(({ payload }, i) => ({ id: (listing[i] as Job).id, payload, dueMs: nowMs }));
   }
 
   async function start(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {

@@ -32,28 +32,6 @@ async function world() {
   return { tenant, call, create, crowd, open, settled, without };
 }
 
-test("what models change beyond what may wait is noted by parts of the tenant's entities, and none is left out", async () => {
-  const { call, create, crowd, open, settled, without, tenant } = await world();
-  await create("one");
-  await settled();
-  await crowd("properties.changed", 5000);
-  for (const at of [1, 2, 3]) {
-    const models = Array.from({ length: 2000 }, (_, i) => ({
-      timestamp: `${Date.now()}`,
-      dimensions: { source: `s${i}` },
-      metadataFields: { at },
-    }));
-    expect((await call("POST", "/v1/data-receiver/models", { models })).body).toMatchObject({ succeeded: 2000 });
-    const ids = (await open()).map(({ id }) => id);
-    expect(ids.every((id) => id.startsWith("part "))).toBe(true);
-    expect(ids.length).toBeLessThanOrEqual(256);
-  }
-  await settled();
-  expect([await without("one"), (await sql`select from entities where tenant_id = ${tenant.id}`).count]).toEqual([
-    0, 2000,
-  ]);
-});
-
 test("an updater begins to look when what others have matched is done", async () => {
   const { call, create, crowd, open, settled, without, tenant } = await world();
   const models = [{ timestamp: `${Date.now()}`, dimensions: { source: "a" } }];
@@ -72,7 +50,7 @@ test("an updater begins to look when what others have matched is done", async ()
   expect(await without("one")).toBe(0);
 });
 
-test("a part of more entities than one run takes is gone through to its end", async () => {
+test("a job of 0.2.x over a part of the entities is done for all of them", async () => {
   const { call, create, settled, without, tenant } = await world();
   const models = Array.from({ length: 800 }, (_, i) => ({
     timestamp: `${Date.now()}`,
