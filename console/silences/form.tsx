@@ -5,9 +5,10 @@ import { address, goTo, linkTo } from "../frame/address.ts";
 import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
 import { say } from "../frame/notice.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { MatcherCompletion } from "../parts/form/matcher-completion.tsx";
+import { equalityText } from "../parts/form/matcher-text.ts";
 import { matchersIn } from "../parts/form/matchers-field.tsx";
 import { Problem } from "../parts/problem.tsx";
-import { equalityText } from "./matcher-text.ts";
 import { SilencePreview, usePreview } from "./preview.tsx";
 
 const silences = clientOf(SilenceService);
@@ -92,22 +93,29 @@ export function NewSilence() {
             send();
           }}
         >
-          <div class="field">
-            <label for={`${id}-matchers`}>Matchers</label>
-            <textarea
-              id={`${id}-matchers`}
-              rows={6}
-              spellcheck={false}
-              aria-describedby={`${id}-help`}
-              value={matchers.value}
-              onInput={({ currentTarget }) => {
-                matchers.value = currentTarget.value;
-              }}
-            />
-            <p class="help" id={`${id}-help`}>
-              A matcher each line, all of which must hold, such as severity="critical" or instance=~web-.+
-            </p>
-          </div>
+          <MatcherCompletion
+            value={matchers.value}
+            set={(text) => {
+              matchers.value = text;
+            }}
+          >
+            <div class="field">
+              <label for={`${id}-matchers`}>Matchers</label>
+              <textarea
+                id={`${id}-matchers`}
+                rows={6}
+                spellcheck={false}
+                aria-describedby={`${id}-help`}
+                value={matchers.value}
+                onInput={({ currentTarget }) => {
+                  matchers.value = currentTarget.value;
+                }}
+              />
+              <p class="help" id={`${id}-help`}>
+                A matcher each line, all of which must hold, such as severity="critical" or instance=~web-.+
+              </p>
+            </div>
+          </MatcherCompletion>
           <div class="field">
             <label for={`${id}-duration`}>Duration</label>
             <select
