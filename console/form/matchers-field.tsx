@@ -2,6 +2,7 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import { useSignal } from "@preact/signals";
 import { TextField } from "./fields.tsx";
 import type { Form } from "./form.ts";
+import { MatcherCompletion } from "./matcher-completion.tsx";
 
 /** Reads the lines of a field: a matcher each. */
 export const matchersIn = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
@@ -19,18 +20,23 @@ export function MatchersField<S extends DescMessage>({ form, path, label, value,
   const typed = useSignal(value.join("\n"));
   // What is typed stays as it is, blank lines included, unless the value is another one by now.
   const text = matchersIn(typed.value).join("\n") === value.join("\n") ? typed.value : value.join("\n");
+  const change = (changed: string) => {
+    typed.value = changed;
+    set(matchersIn(changed));
+  };
   return (
-    <TextField
-      form={form}
-      path={path}
-      label={label}
-      help={'A matcher each line, all of which must hold, such as severity="critical" or instance=~web-.+ Case counts.'}
-      rows={3}
-      value={text}
-      set={(changed) => {
-        typed.value = changed;
-        set(matchersIn(changed));
-      }}
-    />
+    <MatcherCompletion value={text} set={change}>
+      <TextField
+        form={form}
+        path={path}
+        label={label}
+        help={
+          'A matcher each line, all of which must hold, such as severity="critical" or instance=~web-.+ Case counts.'
+        }
+        rows={3}
+        value={text}
+        set={change}
+      />
+    </MatcherCompletion>
   );
 }

@@ -5,12 +5,13 @@ import { address, goTo, linkTo } from "../data/address.ts";
 import { clientOf, type Failure, failureOf } from "../data/calls.ts";
 import { say } from "../data/notice.ts";
 import formLook from "../form/form.module.css";
+import { MatcherCompletion } from "../form/matcher-completion.tsx";
+import { equalityText } from "../form/matcher-text.ts";
 import { matchersIn } from "../form/matchers-field.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import ui from "../ui/ui.module.css";
-import { equalityText } from "./matcher-text.ts";
 import { SilencePreview, usePreview } from "./preview.tsx";
 
 const silences = clientOf(SilenceService);
@@ -93,22 +94,29 @@ export function NewSilence() {
             send();
           }}
         >
-          <div class={formLook.field}>
-            <label for={`${id}-matchers`}>Matchers</label>
-            <textarea
-              id={`${id}-matchers`}
-              rows={6}
-              spellcheck={false}
-              aria-describedby={`${id}-help`}
-              value={matchers.value}
-              onInput={({ currentTarget }) => {
-                matchers.value = currentTarget.value;
-              }}
-            />
-            <p class={formLook.help} id={`${id}-help`}>
-              A matcher each line, all of which must hold, such as severity="critical" or instance=~web-.+
-            </p>
-          </div>
+          <MatcherCompletion
+            value={matchers.value}
+            set={(text) => {
+              matchers.value = text;
+            }}
+          >
+            <div class={formLook.field}>
+              <label for={`${id}-matchers`}>Matchers</label>
+              <textarea
+                id={`${id}-matchers`}
+                rows={6}
+                spellcheck={false}
+                aria-describedby={`${id}-help`}
+                value={matchers.value}
+                onInput={({ currentTarget }) => {
+                  matchers.value = currentTarget.value;
+                }}
+              />
+              <p class={formLook.help} id={`${id}-help`}>
+                A matcher each line, all of which must hold, such as severity="critical" or instance=~web-.+
+              </p>
+            </div>
+          </MatcherCompletion>
           <div class={formLook.field}>
             <label for={`${id}-duration`}>Duration</label>
             <select

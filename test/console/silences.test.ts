@@ -51,6 +51,21 @@ describe("silences", async () => {
     await page.getByRole("article", { name: "move" }).waitFor();
   });
 
+  onPage("matchers are completed, name and value, from what is open and the other lines match", async (page) => {
+    await page.logIn(tenant, "#/silences/new");
+    const matchers = page.getByLabel("Matchers");
+    await matchers.fill("source=db-2\nsev");
+    await page.getByRole("button", { name: "severity", exact: true }).click();
+    await page.getByRole("button", { name: "critical", exact: true }).click();
+    expect(await matchers.inputValue()).toBe('source=db-2\nseverity="critical"');
+    await matchers.fill("alertname=fan 1");
+    await page.getByRole("button", { name: "fan 13", exact: true }).click();
+    expect(await matchers.inputValue()).toBe('alertname="fan 13"');
+    await page.goto("#/rules/rules?new=1");
+    await page.getByLabel("Or when the labels of an event match").fill("sour");
+    await page.getByRole("button", { name: "source", exact: true }).waitFor();
+  });
+
   onPage("a trigger and a rule are made of matchers, whose mistakes stand at their field", async (page) => {
     await page.logIn(tenant, "#/rules/triggers?new=1");
     await page.getByLabel("Name").fill("by labels");

@@ -7,7 +7,7 @@ import { byteaArray, textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { paced } from "../../event-loop.ts";
 import { occurrenceIdText } from "../../events/identity.ts";
-import { labelOf } from "../../events/labels.ts";
+import { type LabelView, labelOf } from "../../events/labels.ts";
 import { openAlerts } from "../../events/open-alerts.ts";
 import { principalOf } from "../../rpc/context.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
@@ -34,6 +34,7 @@ export function silencePreviews(db: Db): Pick<ServiceImpl<typeof SilenceService>
       const pace = paced(() => context.signal.throwIfAborted(), tenantId);
       const occurrences: { occurrenceId: string; name: string; summary: string }[] = [];
       const ruleNames = new Set<string>();
+      const labels = new Map<string, Set<string>>();
       let [count, all] = [0, 0];
       for await (const page of openAlerts(db, tenantId)) {
         all += page.length;
@@ -45,10 +46,11 @@ export function silencePreviews(db: Db): Pick<ServiceImpl<typeof SilenceService>
         }
         const keys = found.map(({ event, occurrence }) => occurrenceSubject(event, occurrence.number).key);
         const byKey = await matchingRules(db, tenantId, keys, scope);
-        for (const [i, { event, occurrence }] of found.entries()) {
+        for (const [i, { event, occurrence, labels: own }] of found.entries()) {
           const rules = byKey.get(keyText(keys[i] as Buffer)) ?? [];
           if (hasScope && rules.length === 0) continue;
           count += 1;
+          collect(labels, own);
           for (const name of rules) ruleNames.add(name);
           const occurrenceId = occurrenceIdText(event.id, occurrence.number);
           if (occurrences.length < shownMax)
@@ -59,11 +61,29 @@ export function silencePreviews(db: Db): Pick<ServiceImpl<typeof SilenceService>
         count: BigInt(count),
         ruleNames: [...ruleNames].sort(),
         occurrences,
+        labels: [...labels].sort(byName).map(([name, values]) => ({ name, values: [...values].sort() })),
         broad: count >= broadCount || (count >= broadShareCount && count * 2 >= all),
       });
     },
   };
 }
+
+const labelsMax = 100;
+const valuesMax = 20;
+const charsMax = 255;
+
+/** Adds the labels of an occurrence to those that are shown. */
+function collect(labels: Map<string, Set<string>>, own: LabelView): void {
+  for (const [name, value] of Object.entries(own)) {
+    if (name.length > charsMax || value.length > charsMax) continue;
+    const values = labels.get(name);
+    if (values === undefined) {
+      if (labels.size < labelsMax) labels.set(name, new Set([value]));
+    } else if (values.size < valuesMax) values.add(value);
+  }
+}
+
+const byName = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1);
 
 /** Returns the names of the enabled rules of a scope that match subjects now, by the subjects' keys. By the primary keys. */
 async function matchingRules(

@@ -150,3 +150,12 @@ test("the 10,001st that has not ended is code 8", async () => {
   const body = { matchers: ["a=b"], endsAt: inMs(1000), comment: "c" };
   expect(await call("POST", path, body)).toMatchObject({ status: 429, body: { code: 8 } });
 });
+
+test("a preview lists labels of what it matches, at most 20 values of each and none that is long", async () => {
+  const { report, made } = await silencePlace();
+  for (let i = 0; i < 22; i++) await report(`fan ${i}`, { metadataFields: { note: "x".repeat(256), rack: "7" } });
+  const { labels } = await made("silences:preview", { matchers: ["source=web"] });
+  const values = Object.fromEntries(labels.map((each: { name: string; values: string[] }) => [each.name, each.values]));
+  expect(values).toEqual({ alertname: expect.anything(), rack: ["7"], severity: ["error"], source: ["web"] });
+  expect(values.alertname).toHaveLength(20);
+});
