@@ -3,8 +3,8 @@ import { EntityFieldDictionaryService } from "./belfry/dictionary/v1/entity_fiel
 import { EventFieldDictionaryService } from "./belfry/dictionary/v1/event_field_service_pb.ts";
 import { MetricDictionaryService } from "./belfry/dictionary/v1/metric_entry_service_pb.ts";
 import { EntityService } from "./belfry/entities/v1/entity_service_pb.ts";
-import { EventManagementService } from "./belfry/events/v1/management_service_pb.ts";
 import { EventQueryService } from "./belfry/events/v1/query_service_pb.ts";
+import { EventManagementService } from "./belfry/events/v1/management_service_pb.ts";
 import { EventViewService } from "./belfry/events/v1/view_service_pb.ts";
 import { MaintenanceWindowService } from "./belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { MetricQueryService } from "./belfry/metrics/v1/metric_query_service_pb.ts";
@@ -69,10 +69,6 @@ export const routes = [
   { method: EntityService.method.searchEntities, verb: "POST", template: "/v1/modelcontext/entities:search", segments: ["v1","modelcontext","entities"], custom: "search", variables: [], body: "*", responseBody: "" },
   // POST /v1/modelcontext/fields:listDefault
   { method: EntityService.method.listDefaultFields, verb: "POST", template: "/v1/modelcontext/fields:listDefault", segments: ["v1","modelcontext","fields"], custom: "listDefault", variables: [], body: "*", responseBody: "" },
-  // POST /v1/event-management/annotate
-  { method: EventManagementService.method.annotateEvents, verb: "POST", template: "/v1/event-management/annotate", segments: ["v1","event-management","annotate"], custom: "", variables: [], body: "*", responseBody: "" },
-  // POST /v1/event-management/status
-  { method: EventManagementService.method.setEventStatus, verb: "POST", template: "/v1/event-management/status", segments: ["v1","event-management","status"], custom: "", variables: [], body: "*", responseBody: "" },
   // GET /v1/events/{id}
   { method: EventQueryService.method.getEvent, verb: "GET", template: "/v1/events/{id}", segments: ["v1","events",1], custom: "", variables: [{"path":["id"],"start":2,"end":3,"many":false}], body: "", responseBody: "" },
   // POST /v1/events:search
@@ -85,6 +81,12 @@ export const routes = [
   { method: EventQueryService.method.groupEvents, verb: "POST", template: "/v1/events:group", segments: ["v1","events"], custom: "group", variables: [], body: "*", responseBody: "" },
   // POST /v1/events:watch
   { method: EventQueryService.method.watchEvents, verb: "POST", template: "/v1/events:watch", segments: ["v1","events"], custom: "watch", variables: [], body: "*", responseBody: "" },
+  // POST /v1/event-management/annotate
+  { method: EventManagementService.method.annotateEvents, verb: "POST", template: "/v1/event-management/annotate", segments: ["v1","event-management","annotate"], custom: "", variables: [], body: "*", responseBody: "" },
+  // POST /v1/event-management/status
+  { method: EventManagementService.method.setEventStatus, verb: "POST", template: "/v1/event-management/status", segments: ["v1","event-management","status"], custom: "", variables: [], body: "*", responseBody: "" },
+  // POST /v1/event-management/status:matching
+  { method: EventManagementService.method.setMatchingStatus, verb: "POST", template: "/v1/event-management/status:matching", segments: ["v1","event-management","status"], custom: "matching", variables: [], body: "*", responseBody: "" },
   // POST /v1/event-views
   { method: EventViewService.method.createEventView, verb: "POST", template: "/v1/event-views", segments: ["v1","event-views"], custom: "", variables: [], body: "view", responseBody: "" },
   // GET /v1/event-views

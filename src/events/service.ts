@@ -1,9 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
   AnnotateEventsResponseSchema,
   type EventManagementService,
   SetEventStatusResponseSchema,
+  SetMatchingStatusResponseSchema,
+  type StatusItem,
+  type StatusResult,
 } from "#gen/belfry/events/v1/management_service_pb.ts";
 import type { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { Db, Sql } from "../db/connect.ts";
@@ -16,6 +19,7 @@ import { countEventFrequency, countEvents } from "./count.ts";
 import { getEvent } from "./get.ts";
 import { groupEvents } from "./group.ts";
 import { searchEvents } from "./search.ts";
+import { itemsToSet } from "./set-matching.ts";
 import { setStatuses } from "./set-status.ts";
 import type { WatchHub } from "./watch/watch-hub.ts";
 import { watchEvents } from "./watch/watch-stream.ts";
@@ -43,6 +47,17 @@ export function eventManagementService(
   store: StoreChanges,
   annotationsMax: number,
 ): Partial<ServiceImpl<typeof EventManagementService>> {
+  async function setAll(statuses: readonly StatusItem[], context: HandlerContext): Promise<StatusResult[]> {
+    const { tenantId } = principalOf(context);
+    return await transaction(db, async (tx) => {
+      const done = await setStatuses(tx, tenantId, statuses, nowMs());
+      await audited(tx, context, changedEvents(done.results));
+      // Last, since the feed makes others wait until the commit.
+      await store(tx, done.locked, done.changes, nowMs());
+      return done.results;
+    });
+  }
+
   return {
     async annotateEvents({ annotations }, context) {
       const { tenantId, clientName } = principalOf(context);
@@ -59,15 +74,13 @@ export function eventManagementService(
     },
 
     async setEventStatus({ statuses }, context) {
-      const { tenantId } = principalOf(context);
-      const statusResponses = await transaction(db, async (tx) => {
-        const done = await setStatuses(tx, tenantId, statuses, nowMs());
-        await audited(tx, context, changedEvents(done.results));
-        // Last, since the feed makes others wait until the commit.
-        await store(tx, done.locked, done.changes, nowMs());
-        return done.results;
-      });
-      return create(SetEventStatusResponseSchema, { statusResponses });
+      return create(SetEventStatusResponseSchema, { statusResponses: await setAll(statuses, context) });
+    },
+
+    async setMatchingStatus(request, context) {
+      const { items, remaining } = await itemsToSet(db, principalOf(context).tenantId, request, context.signal);
+      const statusResponses = await setAll(items, context);
+      return create(SetMatchingStatusResponseSchema, { statusResponses, remainingCount: remaining });
     },
   };
 }

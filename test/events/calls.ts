@@ -77,6 +77,13 @@ export const calls: Calls = {
     },
     elsewhere: "his own",
   },
+  "EventManagementService/SetMatchingStatus": {
+    request: async (world) => {
+      await event(world);
+      return { query: {}, acknowledged: true };
+    },
+    elsewhere: "his own",
+  },
   "EventManagementService/AnnotateEvents": {
     request: async (world) => {
       const id = await event(world);

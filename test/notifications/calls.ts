@@ -191,12 +191,12 @@ export const calls: Calls = {
   },
   "DeliveryService/ExplainOccurrence": {
     request: async (world) => {
-      await Promise.all([trigger(world), destination(world)]);
-      // Nothing comes of the event by itself.
-      await world.client(RuleService).createRule({ rule: { ...ruleOf(world), enabled: false } });
       await world.client(DataReceiverService).putEvents({
         events: [{ timestamp: BigInt(Date.now()), name: world.mark, dimensions: { source: world.mark }, severity: 4 }],
       });
+      await Promise.all([trigger(world), destination(world)]);
+      // Nothing comes of the event by itself: it was there before, and the rule is disabled.
+      await world.client(RuleService).createRule({ rule: { ...ruleOf(world), enabled: false } });
       const { results } = await world.client(EventQueryService).searchEvents({ query: {} });
       return { id: results[0]?.occurrences[0]?.id ?? "" };
     },

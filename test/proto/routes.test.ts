@@ -98,6 +98,7 @@ READ        *           .            POST   /v1/events:count                    
 READ        *           .            POST   /v1/events:frequency                          EventQueryService.CountEventFrequency
 READ        *           .            POST   /v1/events:group                              EventQueryService.GroupEvents
 READ        *           .            POST   /v1/events:watch                              EventQueryService.WatchEvents
+OPERATE     *           .            POST   /v1/event-management/status:matching          EventManagementService.SetMatchingStatus
 OPERATE     view        .            POST   /v1/event-views                               EventViewService.CreateEventView
 READ        -           .            GET    /v1/event-views                               EventViewService.ListEventViews
 OPERATE     view        .            PUT    /v1/event-views/{}                            EventViewService.ReplaceEventView

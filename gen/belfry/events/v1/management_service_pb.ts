@@ -7,16 +7,19 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
 import { file_belfry_auth_v1_permission } from "../../auth/v1/permission_pb.ts";
 import type { Status } from "./event_pb.ts";
 import { file_belfry_events_v1_event } from "./event_pb.ts";
+import type { EventQuery } from "./query_service_pb.ts";
+import { file_belfry_events_v1_query_service } from "./query_service_pb.ts";
 import { file_belfry_limits_v1_limits } from "../../limits/v1/limits_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.ts";
+import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file belfry/events/v1/management_service.proto.
  */
 export const file_belfry_events_v1_management_service: GenFile = /*@__PURE__*/
-  fileDesc("CiliZWxmcnkvZXZlbnRzL3YxL21hbmFnZW1lbnRfc2VydmljZS5wcm90bxIQYmVsZnJ5LmV2ZW50cy52MSKRAQoOQW5ub3RhdGlvbkl0ZW0SGgoIZXZlbnRfaWQYASABKAlCCLpIBXIDGIAIEh8KDW9jY3VycmVuY2VfaWQYAiABKAlCCLpIBXIDGIAIEh8KDWFubm90YXRpb25faWQYAyABKAlCCLpIBXIDGIAIEiEKCmFubm90YXRpb24YBCABKAlCDbpICnIIKICABLoBAQAiWwoVQW5ub3RhdGVFdmVudHNSZXF1ZXN0EkIKC2Fubm90YXRpb25zGAEgAygLMiAuYmVsZnJ5LmV2ZW50cy52MS5Bbm5vdGF0aW9uSXRlbUILukgD2AEDwLUY6AciiQEKEEFubm90YXRpb25SZXN1bHQSEAoIZXZlbnRfaWQYASABKAkSFQoNb2NjdXJyZW5jZV9pZBgCIAEoCRIaCg1hbm5vdGF0aW9uX2lkGAMgASgJSACIAQESDwoHc3VjY2VzcxgEIAEoCBINCgVlcnJvchgFIAEoCUIQCg5fYW5ub3RhdGlvbl9pZCJaChZBbm5vdGF0ZUV2ZW50c1Jlc3BvbnNlEkAKFGFubm90YXRpb25fcmVzcG9uc2VzGAEgAygLMiIuYmVsZnJ5LmV2ZW50cy52MS5Bbm5vdGF0aW9uUmVzdWx0IkMKDVN0YXR1c1dyYXBwZXISMgoGc3RhdHVzGAEgASgOMhguYmVsZnJ5LmV2ZW50cy52MS5TdGF0dXNCCLpIBYIBAhABIq4BCgpTdGF0dXNJdGVtEhoKCGV2ZW50X2lkGAEgASgJQgi6SAVyAxiACBIfCg1vY2N1cnJlbmNlX2lkGAIgASgJQgi6SAVyAxiACBIZCgxhY2tub3dsZWRnZWQYAyABKAhIAIgBARI3Cg5zdGF0dXNfd3JhcHBlchgEIAEoCzIfLmJlbGZyeS5ldmVudHMudjEuU3RhdHVzV3JhcHBlckIPCg1fYWNrbm93bGVkZ2VkIlQKFVNldEV2ZW50U3RhdHVzUmVxdWVzdBI7CghzdGF0dXNlcxgBIAMoCzIcLmJlbGZyeS5ldmVudHMudjEuU3RhdHVzSXRlbUILukgD2AEDwLUY6AciVwoMU3RhdHVzUmVzdWx0EhAKCGV2ZW50X2lkGAEgASgJEhUKDW9jY3VycmVuY2VfaWQYAiABKAkSDwoHc3VjY2VzcxgDIAEoCBINCgVlcnJvchgEIAEoCSJSChZTZXRFdmVudFN0YXR1c1Jlc3BvbnNlEjgKEHN0YXR1c19yZXNwb25zZXMYASADKAsyHi5iZWxmcnkuZXZlbnRzLnYxLlN0YXR1c1Jlc3VsdDK+AgoWRXZlbnRNYW5hZ2VtZW50U2VydmljZRKRAQoOQW5ub3RhdGVFdmVudHMSJy5iZWxmcnkuZXZlbnRzLnYxLkFubm90YXRlRXZlbnRzUmVxdWVzdBooLmJlbGZyeS5ldmVudHMudjEuQW5ub3RhdGVFdmVudHNSZXNwb25zZSIsiLUYBILT5JMCIjoBKiIdL3YxL2V2ZW50LW1hbmFnZW1lbnQvYW5ub3RhdGUSjwEKDlNldEV2ZW50U3RhdHVzEicuYmVsZnJ5LmV2ZW50cy52MS5TZXRFdmVudFN0YXR1c1JlcXVlc3QaKC5iZWxmcnkuZXZlbnRzLnYxLlNldEV2ZW50U3RhdHVzUmVzcG9uc2UiKoi1GASC0+STAiA6ASoiGy92MS9ldmVudC1tYW5hZ2VtZW50L3N0YXR1c2IGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_events_v1_event, file_belfry_limits_v1_limits, file_buf_validate_validate, file_google_api_annotations]);
+  fileDesc("CiliZWxmcnkvZXZlbnRzL3YxL21hbmFnZW1lbnRfc2VydmljZS5wcm90bxIQYmVsZnJ5LmV2ZW50cy52MSKRAQoOQW5ub3RhdGlvbkl0ZW0SGgoIZXZlbnRfaWQYASABKAlCCLpIBXIDGIAIEh8KDW9jY3VycmVuY2VfaWQYAiABKAlCCLpIBXIDGIAIEh8KDWFubm90YXRpb25faWQYAyABKAlCCLpIBXIDGIAIEiEKCmFubm90YXRpb24YBCABKAlCDbpICnIIKICABLoBAQAiWwoVQW5ub3RhdGVFdmVudHNSZXF1ZXN0EkIKC2Fubm90YXRpb25zGAEgAygLMiAuYmVsZnJ5LmV2ZW50cy52MS5Bbm5vdGF0aW9uSXRlbUILukgD2AEDwLUY6AciiQEKEEFubm90YXRpb25SZXN1bHQSEAoIZXZlbnRfaWQYASABKAkSFQoNb2NjdXJyZW5jZV9pZBgCIAEoCRIaCg1hbm5vdGF0aW9uX2lkGAMgASgJSACIAQESDwoHc3VjY2VzcxgEIAEoCBINCgVlcnJvchgFIAEoCUIQCg5fYW5ub3RhdGlvbl9pZCJaChZBbm5vdGF0ZUV2ZW50c1Jlc3BvbnNlEkAKFGFubm90YXRpb25fcmVzcG9uc2VzGAEgAygLMiIuYmVsZnJ5LmV2ZW50cy52MS5Bbm5vdGF0aW9uUmVzdWx0IkMKDVN0YXR1c1dyYXBwZXISMgoGc3RhdHVzGAEgASgOMhguYmVsZnJ5LmV2ZW50cy52MS5TdGF0dXNCCLpIBYIBAhABIq4BCgpTdGF0dXNJdGVtEhoKCGV2ZW50X2lkGAEgASgJQgi6SAVyAxiACBIfCg1vY2N1cnJlbmNlX2lkGAIgASgJQgi6SAVyAxiACBIZCgxhY2tub3dsZWRnZWQYAyABKAhIAIgBARI3Cg5zdGF0dXNfd3JhcHBlchgEIAEoCzIfLmJlbGZyeS5ldmVudHMudjEuU3RhdHVzV3JhcHBlckIPCg1fYWNrbm93bGVkZ2VkIlQKFVNldEV2ZW50U3RhdHVzUmVxdWVzdBI7CghzdGF0dXNlcxgBIAMoCzIcLmJlbGZyeS5ldmVudHMudjEuU3RhdHVzSXRlbUILukgD2AEDwLUY6AciVwoMU3RhdHVzUmVzdWx0EhAKCGV2ZW50X2lkGAEgASgJEhUKDW9jY3VycmVuY2VfaWQYAiABKAkSDwoHc3VjY2VzcxgDIAEoCBINCgVlcnJvchgEIAEoCSJSChZTZXRFdmVudFN0YXR1c1Jlc3BvbnNlEjgKEHN0YXR1c19yZXNwb25zZXMYASADKAsyHi5iZWxmcnkuZXZlbnRzLnYxLlN0YXR1c1Jlc3VsdCKxAQoYU2V0TWF0Y2hpbmdTdGF0dXNSZXF1ZXN0EjAKBXF1ZXJ5GAEgASgLMhwuYmVsZnJ5LmV2ZW50cy52MS5FdmVudFF1ZXJ5QgPgQQISGQoMYWNrbm93bGVkZ2VkGAIgASgISACIAQESNwoOc3RhdHVzX3dyYXBwZXIYAyABKAsyHy5iZWxmcnkuZXZlbnRzLnYxLlN0YXR1c1dyYXBwZXJCDwoNX2Fja25vd2xlZGdlZCJuChlTZXRNYXRjaGluZ1N0YXR1c1Jlc3BvbnNlEjgKEHN0YXR1c19yZXNwb25zZXMYASADKAsyHi5iZWxmcnkuZXZlbnRzLnYxLlN0YXR1c1Jlc3VsdBIXCg9yZW1haW5pbmdfY291bnQYAiABKAMy4gMKFkV2ZW50TWFuYWdlbWVudFNlcnZpY2USkQEKDkFubm90YXRlRXZlbnRzEicuYmVsZnJ5LmV2ZW50cy52MS5Bbm5vdGF0ZUV2ZW50c1JlcXVlc3QaKC5iZWxmcnkuZXZlbnRzLnYxLkFubm90YXRlRXZlbnRzUmVzcG9uc2UiLIi1GASC0+STAiI6ASoiHS92MS9ldmVudC1tYW5hZ2VtZW50L2Fubm90YXRlEo8BCg5TZXRFdmVudFN0YXR1cxInLmJlbGZyeS5ldmVudHMudjEuU2V0RXZlbnRTdGF0dXNSZXF1ZXN0GiguYmVsZnJ5LmV2ZW50cy52MS5TZXRFdmVudFN0YXR1c1Jlc3BvbnNlIiqItRgEgtPkkwIgOgEqIhsvdjEvZXZlbnQtbWFuYWdlbWVudC9zdGF0dXMSoQEKEVNldE1hdGNoaW5nU3RhdHVzEiouYmVsZnJ5LmV2ZW50cy52MS5TZXRNYXRjaGluZ1N0YXR1c1JlcXVlc3QaKy5iZWxmcnkuZXZlbnRzLnYxLlNldE1hdGNoaW5nU3RhdHVzUmVzcG9uc2UiM4i1GASC0+STAik6ASoiJC92MS9ldmVudC1tYW5hZ2VtZW50L3N0YXR1czptYXRjaGluZ2IGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_events_v1_event, file_belfry_events_v1_query_service, file_belfry_limits_v1_limits, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior]);
 
 /**
  * A note to write or to change. An item that breaks a rule, or names no known event, occurrence or note, fails by itself.
@@ -300,6 +303,69 @@ export const SetEventStatusResponseSchema: GenMessage<SetEventStatusResponse> = 
   messageDesc(file_belfry_events_v1_management_service, 8);
 
 /**
+ * How the occurrences that match shall stand: at least one of `acknowledged` and `statusWrapper`.
+ *
+ * @generated from message belfry.events.v1.SetMatchingStatusRequest
+ */
+export type SetMatchingStatusRequest = Message<"belfry.events.v1.SetMatchingStatusRequest"> & {
+  /**
+   * The occurrences, without `sortBy`, `pageInput` and `fields`.
+   *
+   * @generated from field: belfry.events.v1.EventQuery query = 1;
+   */
+  query?: EventQuery | undefined;
+
+  /**
+   * Whether they are acknowledged. Left out: unchanged.
+   *
+   * @generated from field: optional bool acknowledged = 2;
+   */
+  acknowledged?: boolean | undefined;
+
+  /**
+   * The status. Left out: unchanged.
+   *
+   * @generated from field: belfry.events.v1.StatusWrapper status_wrapper = 3;
+   */
+  statusWrapper?: StatusWrapper | undefined;
+};
+
+/**
+ * Describes the message belfry.events.v1.SetMatchingStatusRequest.
+ * Use `create(SetMatchingStatusRequestSchema)` to create a new message.
+ */
+export const SetMatchingStatusRequestSchema: GenMessage<SetMatchingStatusRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_events_v1_management_service, 9);
+
+/**
+ * What became of the occurrences that match.
+ *
+ * @generated from message belfry.events.v1.SetMatchingStatusResponse
+ */
+export type SetMatchingStatusResponse = Message<"belfry.events.v1.SetMatchingStatusResponse"> & {
+  /**
+   * The results, at most 1,000.
+   *
+   * @generated from field: repeated belfry.events.v1.StatusResult status_responses = 1;
+   */
+  statusResponses: StatusResult[];
+
+  /**
+   * How many more match and do not stand so yet.
+   *
+   * @generated from field: int64 remaining_count = 2;
+   */
+  remainingCount: bigint;
+};
+
+/**
+ * Describes the message belfry.events.v1.SetMatchingStatusResponse.
+ * Use `create(SetMatchingStatusResponseSchema)` to create a new message.
+ */
+export const SetMatchingStatusResponseSchema: GenMessage<SetMatchingStatusResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_events_v1_management_service, 10);
+
+/**
  * Sets the status and the acknowledgement of occurrences, and writes notes on them. Results are per item:
  * look at `success` of each.
  *
@@ -325,6 +391,17 @@ export const EventManagementService: GenService<{
     methodKind: "unary";
     input: typeof SetEventStatusRequestSchema;
     output: typeof SetEventStatusResponseSchema;
+  },
+  /**
+   * Sets the status and the acknowledgement of the occurrences that match a query and do not stand so yet, 1,000 in a call. Call again while
+   * `remainingCount` is not 0, unless a call changed none.
+   *
+   * @generated from rpc belfry.events.v1.EventManagementService.SetMatchingStatus
+   */
+  setMatchingStatus: {
+    methodKind: "unary";
+    input: typeof SetMatchingStatusRequestSchema;
+    output: typeof SetMatchingStatusResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_belfry_events_v1_management_service, 0);
