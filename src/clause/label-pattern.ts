@@ -31,7 +31,20 @@ export function labelPattern(expression: string): LabelPattern | PatternMistake 
   // A quotation that is not ended would take the end of the group with it, as it does at Alertmanager.
   const compiled = RE2JS.compile(`(?:${expression})`);
   if (compiled.programSize() > instructionsMax) return { at: 0, reason: tooComplex };
-  return { matches: (text) => compiled.testExact(text), instructions: compiled.programSize() };
+  const begin = beginOf(expression);
+  return {
+    matches: (text) => text.startsWith(begin) && compiled.testExact(text),
+    instructions: compiled.programSize(),
+  };
+}
+
+/** Returns what every match begins with, where that is plain to see: a comparison with it takes a tenth of the machine's. */
+function beginOf(expression: string): string {
+  // Alternatives, flags and quotations may change what the first characters mean.
+  if (/\||\(\?|\\Q/.test(expression)) return "";
+  const [plain = ""] = /^[\w :/,@%-]*/.exec(expression) ?? [];
+  const isRepeated = /^[*+?{]/.test(expression.slice(plain.length));
+  return isRepeated ? plain.slice(0, -1) : plain;
 }
 
 /** Counts the characters of a text as people see them, not UTF-16's units. */

@@ -1,3 +1,5 @@
+import fc from "fast-check";
+import { RE2JS } from "re2js";
 import { expect, test } from "vitest";
 import {
   type LabelMatcher,
@@ -6,6 +8,8 @@ import {
   readMatcher,
   readMatchers,
 } from "../../src/clause/label-matcher.ts";
+import { labelPattern } from "../../src/clause/label-pattern.ts";
+import { cases } from "../support/cases.ts";
 
 const read = (text: string) => readMatcher(text) as LabelMatcher;
 const mistake = (text: string) => {
@@ -72,5 +76,40 @@ test.each([
 test("a list names the place of each that is wrong", () => {
   expect(() => readMatchers(["a=b", "c", "d=~("], "silence.matchers")).toThrow(
     "silence.matchers[1]: column 2: =, !=, =~ or !~ follows the name; silence.matchers[2]: column 4: missing closing )",
+  );
+});
+
+test("a value is compared with the whole expression, whatever its first characters mean", () => {
+  const pieces = [
+    "a",
+    "b",
+    "ab",
+    "-",
+    ".",
+    "*",
+    "+",
+    "?",
+    "{0}",
+    "{2}",
+    "|",
+    "(",
+    "(?i)",
+    "(?:",
+    ")",
+    "[ab]",
+    "\\Qa|",
+    "\\E",
+    "^",
+    "$",
+  ];
+  const expressions = fc.array(fc.constantFrom(...pieces), { maxLength: 6 }).map((some) => some.join(""));
+  const texts = fc.array(fc.constantFrom("a", "b", "A", "-", "|"), { maxLength: 4 }).map((some) => some.join(""));
+  fc.assert(
+    fc.property(expressions, texts, (expression, text) => {
+      const pattern = labelPattern(expression);
+      fc.pre(!("reason" in pattern));
+      expect(pattern.matches(text)).toBe(RE2JS.compile(`(?:${expression})`).testExact(text));
+    }),
+    { numRuns: cases(4000) },
   );
 });

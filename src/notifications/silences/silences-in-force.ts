@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { type LabelMatcher, labelMatcher, type MatcherParts } from "../../clause/label-matcher.ts";
 import type { Pace } from "../../event-loop.ts";
 import { type LabelView, labelOf } from "../../events/labels.ts";
@@ -80,16 +81,28 @@ function valuesOf({ operator, value }: LabelMatcher): readonly string[] | undefi
   return operator === "=~" && literals.test(inner) ? inner.split("|") : undefined;
 }
 
-/** Finds silences by an equality that each needs; those that need none are asked of everything. */
+/** How many silences are remembered, by the values of labels that their expressions were compared with. */
+const rememberedMax = 100_000;
+const valueCharsMax = 255;
+
+/** Finds silences by an equality that each needs; those that need none by one of their matchers, whose answers are remembered by value. */
 export function silencesInForce(byId: ReadonlyMap<string, LoadedSilence>): Silences {
   const byName = new Map<string, Map<string, LoadedSilence[]>>();
-  const others: LoadedSilence[] = [];
+  const others = new Map<string, { silence: LoadedSilence; matcher: LabelMatcher }[]>();
+  const passed = new LRUCache<string, LoadedSilence[]>({
+    maxSize: rememberedMax,
+    sizeCalculation: (found) => found.length + 1,
+  });
   let weight = 0;
   for (const silence of byId.values()) {
     for (const { name, value } of silence.matchers) weight += name.length + value.length;
     const needed = silence.matchers.find((matcher) => valuesOf(matcher) !== undefined);
     if (needed === undefined) {
-      others.push(silence);
+      const matcher = silence.matchers.find(({ operator }) => operator === "=~") ?? silence.matchers[0];
+      if (matcher === undefined) continue;
+      const some = others.get(matcher.name);
+      if (some === undefined) others.set(matcher.name, [{ silence, matcher }]);
+      else some.push({ silence, matcher });
       continue;
     }
     const byValue = byName.get(needed.name) ?? new Map<string, LoadedSilence[]>();
@@ -101,13 +114,20 @@ export function silencesInForce(byId: ReadonlyMap<string, LoadedSilence>): Silen
     }
   }
 
-  async function matches({ matchers }: LoadedSilence, labels: LabelView, pace: Pace): Promise<boolean> {
-    for (const matcher of matchers) {
+  /** Finds those of `others` whose matcher of this name takes a value. */
+  async function taking(name: string, value: string, pace: Pace): Promise<LoadedSilence[]> {
+    const key = `${name}\0${value}`;
+    const known = passed.get(key);
+    if (known !== undefined) return known;
+    const found: LoadedSilence[] = [];
+    for (const { silence, matcher } of others.get(name) ?? []) {
+      // Nothing is awaited but a turn: a thousand silences may be asked.
       const turn = pace();
       if (turn !== undefined) await turn;
-      if (!matcher.matches(labelOf(labels, matcher.name))) return false;
+      if (matcher.matches(value)) found.push(silence);
     }
-    return true;
+    if (value.length <= valueCharsMax) passed.set(key, found);
+    return found;
   }
 
   return {
@@ -115,11 +135,20 @@ export function silencesInForce(byId: ReadonlyMap<string, LoadedSilence>): Silen
     weight,
     any: (nowMs) => [...byId.values()].some((silence) => isActive(silence, nowMs)),
     async matching(labels, nowMs, pace) {
-      const candidates = [...others];
+      const candidates: LoadedSilence[] = [];
+      for (const name of others.keys())
+        for (const silence of await taking(name, labelOf(labels, name), pace)) candidates.push(silence);
       for (const [name, byValue] of byName) candidates.push(...(byValue.get(labelOf(labels, name)) ?? []));
       const found: LoadedSilence[] = [];
-      for (const silence of candidates)
-        if (isActive(silence, nowMs) && (await matches(silence, labels, pace))) found.push(silence);
+      next: for (const silence of candidates) {
+        if (!isActive(silence, nowMs)) continue;
+        for (const { name, matches } of silence.matchers) {
+          const turn = pace();
+          if (turn !== undefined) await turn;
+          if (!matches(labelOf(labels, name))) continue next;
+        }
+        found.push(silence);
+      }
       return found;
     },
   };
