@@ -75,7 +75,7 @@ function valueOf({ table, name, type, required }: Column): string {
   if (type === "uuid") return "md5($1::text || n)::uuid";
   if (name.endsWith("_ms")) return "null";
   if (type === "text") return "'name-' || n";
-  if (type === "text[]" || type === "jsonb") return "'{}'";
+  if (type === "text[]" || type === "jsonb" || type === "json") return "'{}'";
   if (type === "boolean") return "false";
   return type === "bigint" ? "n" : "1";
 }

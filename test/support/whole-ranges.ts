@@ -92,8 +92,7 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "a test looks at all",
   },
   {
-    begin:
-      /^select o\.event_id, o\.number from occurrences o where o\.tenant_id = \$1 and o\.end_ms is null and o\.type/,
+    begin: /^select o\.event_id, o\.number from occurrences o where o\.tenant_id = \$1 and o\.end_ms is null limit/,
     why: "all alerts that are open",
   },
   {
@@ -145,10 +144,6 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   {
     begin: /^delete from rule_matches where tenant_id = \$1 and rule_id/,
     why: "what is noted of all subjects, when a rule is deleted",
-  },
-  {
-    begin: /^select coalesce\(sum\(count - done\), 0\)::float8 as changes/,
-    why: "all that waits to be matched, which is bounded",
   },
   {
     begin: /^select id from entities where tenant_id = \$\d and id >= \$\d and (?:id < \$\d|true) order by id limit/,
