@@ -40,7 +40,7 @@ export const screens: readonly Screen[] = [
   },
   {
     name: "windows",
-    label: "Windows",
+    label: "Maintenance",
     letter: "w",
     load: async () => (await import("./windows/screen.tsx")).WindowsScreen,
   },

@@ -53,7 +53,8 @@ export function hereWith(changes: Record<string, string | undefined>): string {
 export function setParameters(changes: Record<string, string | undefined>, asStep = true): void {
   const hash = hereWith(changes);
   if (hash === location.hash) return;
-  history[asStep ? "pushState" : "replaceState"](null, "", hash);
+  if (asStep) history.pushState(null, "", hash);
+  else history.replaceState(history.state, "", hash);
   address.value = read();
 }
 

@@ -4,6 +4,7 @@ import { EventManagementService } from "#gen/belfry/events/v1/management_service
 import { clientOf, failureOf } from "../data/calls.ts";
 import { say } from "../data/notice.ts";
 import { may } from "../data/session.ts";
+import { useShortcuts } from "../data/shortcuts.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import ui from "../ui/ui.module.css";
 import eventsLook from "./events.module.css";
@@ -115,8 +116,17 @@ function sayDone(action: Action, rows: readonly EventRow[], reread: Reread): voi
 /** Reads rows again that were changed: an action that follows at once has to know from what it changes them. */
 type Reread = (rows: readonly EventRow[]) => unknown;
 
+interface ActionsProps {
+  readonly rows: readonly EventRow[];
+  /** The row that keys are about where none is selected. */
+  readonly current?: EventRow | undefined;
+  readonly reread: Reread;
+  /** Acknowledging is what the screen is for. */
+  readonly main?: boolean;
+}
+
 /** Shows the buttons for what can be done with these rows, and what came of it. */
-export function Actions({ rows, reread }: { rows: readonly EventRow[]; reread: Reread }) {
+export function Actions({ rows, current, reread, main }: ActionsProps) {
   const outcome = useSignal<Outcome | undefined>(undefined);
   const writing = useSignal(false);
   const run = async (action: Action, chosen: readonly EventRow[]) => {
@@ -135,12 +145,29 @@ export function Actions({ rows, reread }: { rows: readonly EventRow[]; reread: R
     return rows.some(({ occurrence }) => occurrence.status === Status.CLOSED);
   });
   const now = outcome.value;
+  const meant = rows.length > 0 || current === undefined ? rows : [current];
+  const pressed = (name: string) => {
+    const action = settings.find((each) => each.name === name);
+    if (action && meant.length > 0 && may(EventManagementService.method.setEventStatus)) void run(action, meant);
+  };
+  useShortcuts({
+    a: () => pressed(meant.every(({ occurrence }) => occurrence.acknowledged) ? "Unacknowledge" : "Acknowledge"),
+    c: () => pressed("Close"),
+    n() {
+      writing.value = meant.length > 0 && may(EventManagementService.method.annotateEvents);
+    },
+  });
   return (
     <>
       {rows.length > 0 &&
         may(EventManagementService.method.setEventStatus) &&
         wanted.map((action) => (
-          <button key={action.name} type="button" onClick={() => void run(action, rows)}>
+          <button
+            key={action.name}
+            type="button"
+            class={main && action.name === "Acknowledge" ? ui.primary : undefined}
+            onClick={() => void run(action, rows)}
+          >
             {action.name}
           </button>
         ))}
@@ -157,11 +184,11 @@ export function Actions({ rows, reread }: { rows: readonly EventRow[]; reread: R
       {now && <Result outcome={now} again={(failed) => void run(now.action, failed)} />}
       {writing.value && (
         <Annotate
-          count={rows.length}
+          count={meant.length}
           close={() => {
             writing.value = false;
           }}
-          write={(text) => run(annotating(text), rows)}
+          write={(text) => run(annotating(text), meant)}
         />
       )}
     </>

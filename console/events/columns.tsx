@@ -1,83 +1,128 @@
-import type { Column } from "../ui/column.ts";
+import { type Column, textColumn } from "../ui/column.ts";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
+import eventsLook from "./events.module.css";
 import type { EventRow } from "./list.ts";
-import { SeverityMark, statusWord } from "./words.tsx";
+import { SeverityMark, severityOf, statusWord } from "./words.tsx";
 
-const own: readonly Column<EventRow>[] = [
-  {
-    key: "severity",
-    label: "Severity",
-    width: "92px",
-    line: 1,
-    cell: ({ occurrence }) => <SeverityMark value={occurrence.severity} />,
-  },
-  {
-    key: "name",
-    label: "Event",
-    width: "minmax(120px, 1.2fr)",
-    line: 1,
-    cell: ({ event }) => <strong>{event.name}</strong>,
-    title: ({ event }) => event.name ?? "",
-  },
-  {
-    key: "entityName",
-    label: "Entity",
-    width: "minmax(110px, 1.1fr)",
-    cell: ({ event }) => event.entityName,
-    title: ({ event }) => event.entityName ?? "",
-  },
-  {
-    key: "summary",
-    label: "Summary",
-    width: "minmax(140px, 2fr)",
-    cell: ({ occurrence }) => occurrence.summary,
-    title: ({ occurrence }) => occurrence.summary ?? "",
-  },
-  {
-    key: "status",
-    label: "Status",
-    width: "112px",
-    cell: ({ occurrence }) => (
-      <>
-        {statusWord(occurrence.status)}
-        {occurrence.acknowledged && <span class={ui.tag}>acked</span>}
-      </>
-    ),
-  },
-  {
-    key: "instanceCount",
-    label: "Times",
-    width: "52px",
-    end: true,
-    cell: ({ occurrence }) => (occurrence.instanceCount ?? 0n).toLocaleString("en"),
-  },
-  {
-    key: "lastSeen",
-    label: "Last seen",
-    width: "92px",
-    line: 1,
-    end: true,
-    cell: ({ occurrence }) => <Time at={occurrence.lastSeen} short />,
-  },
-];
+/** How many rows are looked at for what all have in common, and for what tells them apart. */
+const lookedAtMax = 500;
+
+/** The end that the names of all entities with dots have in common; empty without one. */
+export function sharedEnd(rows: readonly EventRow[]): string {
+  const names = new Set(rows.slice(0, lookedAtMax).map(({ event }) => event.entityName ?? ""));
+  const dotted = [...names].filter((name) => /[^.]\.[^.]+\./.test(name));
+  const parts = (dotted[0] ?? "").split(".");
+  const ends = parts.slice(1).map((_, at) => `.${parts.slice(at + 1).join(".")}`);
+  return dotted.length > 1 ? (ends.find((end) => dotted.every((name) => name.endsWith(end))) ?? "") : "";
+}
+
+const labelsMax = 3;
+const comparedMax = 40;
+
+/** The labels by which events of one name differ in this list, the ones with the fewest values first. */
+export function tellingLabels(rows: readonly EventRow[]): ReadonlyMap<string, readonly string[]> {
+  const byName = Map.groupBy(rows.slice(0, lookedAtMax), ({ event }) => event.name ?? "");
+  const telling = [...byName].map(([name, all]) => {
+    const values = new Map<string, Set<string>>();
+    for (const { occurrence } of all.slice(0, comparedMax))
+      for (const [key, value] of Object.entries(occurrence.metadataFields ?? {}))
+        if (typeof value === "string" && value.length < 64) values.set(key, (values.get(key) ?? new Set()).add(value));
+    const differing = [...values].filter(([, { size }]) => size > 1).sort(([, a], [, b]) => a.size - b.size);
+    return [name, differing.slice(0, labelsMax).map(([key]) => key)] as const;
+  });
+  return new Map(telling);
+}
+
+interface Shown {
+  /** The end of their entities that is left out. */
+  readonly end: string;
+  readonly labels: ReadonlyMap<string, readonly string[]>;
+  /** Whether occurrences of more than one status are listed. */
+  readonly withStatus: boolean;
+}
+
+function own({ end, labels, withStatus }: Shown): readonly Column<EventRow>[] {
+  return [
+    {
+      key: "severity",
+      label: "Severity",
+      bare: true,
+      width: "24px",
+      line: 1,
+      cell: ({ occurrence }) => <SeverityMark value={occurrence.severity} short />,
+      title: ({ occurrence }) => severityOf(occurrence.severity).word,
+    },
+    {
+      key: "name",
+      label: "Event",
+      width: "minmax(200px, 2fr)",
+      line: 1,
+      link: true,
+      cell: ({ event }) => <strong>{event.name}</strong>,
+      title: ({ event }) => event.name ?? "",
+      beside: ({ event, occurrence }) => (
+        <>
+          {(occurrence.instanceCount ?? 0n) > 1n && (
+            <span class={ui.quiet}>×{occurrence.instanceCount?.toLocaleString("en")}</span>
+          )}
+          {occurrence.acknowledged && <span class={ui.tag}>acked</span>}
+          <span class={eventsLook.labels}>
+            {labels.get(event.name ?? "")?.map((key) => (
+              <span key={key} title={key}>
+                {String(occurrence.metadataFields?.[key] ?? "")}
+              </span>
+            ))}
+          </span>
+        </>
+      ),
+    },
+    {
+      key: "entityName",
+      label: "Entity",
+      width: "minmax(110px, 0.9fr)",
+      cell: ({ event: { entityName = "" } }) =>
+        end !== "" && entityName.endsWith(end) ? entityName.slice(0, -end.length) : entityName,
+      title: ({ event }) => event.entityName ?? "",
+    },
+    textColumn("summary", "Summary", "minmax(140px, 2fr)", ({ occurrence }) => occurrence.summary ?? ""),
+    ...(withStatus
+      ? [{ ...textColumn<EventRow>("status", "Status", "92px", ({ occurrence }) => statusWord(occurrence.status)) }]
+      : []),
+    {
+      key: "startTime",
+      label: "Age",
+      width: "64px",
+      line: 1,
+      end: true,
+      cell: ({ occurrence }) => <Time at={occurrence.startTime} age />,
+    },
+    {
+      key: "lastSeen",
+      label: "Last seen",
+      width: "84px",
+      line: 0,
+      end: true,
+      cell: ({ occurrence }) => <Time at={occurrence.lastSeen} short />,
+    },
+  ];
+}
 
 /** What the list can be sorted by. */
-export const sortable = ["severity", "name", "entityName", "status", "instanceCount", "lastSeen"];
+export const sortable = ["severity", "name", "entityName", "status", "startTime", "lastSeen"];
 
-/** The columns: ours, and before the last ones those that a person added, by the names of fields. */
-export function columnsOf(more: readonly string[]): readonly Column<EventRow>[] {
-  const added = more.map((field): Column<EventRow> => {
-    const text = (row: EventRow) => fieldText(row, field);
-    return {
-      key: field,
-      label: field.replace(/^(?:dimensions|metadataFields|coreProperties)\./, ""),
-      width: "minmax(90px, 1fr)",
-      cell: text,
-      title: text,
-    };
-  });
-  return [...own.slice(0, 4), ...added, ...own.slice(4)];
+/** The columns: ours, and before the times those that a person added, by the names of fields. */
+export function columnsOf(more: readonly string[], shown: Shown): readonly Column<EventRow>[] {
+  const added = more.map((field) =>
+    textColumn<EventRow>(
+      field,
+      field.replace(/^(?:dimensions|metadataFields|coreProperties)\./, ""),
+      "minmax(90px, 1fr)",
+      (row) => fieldText(row, field),
+    ),
+  );
+  const columns = own(shown);
+  return [...columns.slice(0, 4), ...added, ...columns.slice(4)];
 }
 
 /** The text of a field of an occurrence, by its name in clauses. */

@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { listText, setParameters } from "../data/address.ts";
 import { clientOf } from "../data/calls.ts";
+import { Sign } from "../ui/sign.tsx";
 import ui from "../ui/ui.module.css";
 import eventsLook from "./events.module.css";
 import { chosen, type Filter, filters, queryOf } from "./query.ts";
@@ -53,7 +54,7 @@ export function Facets({ counts }: { counts: Counts | undefined }) {
         filter="severity"
         label="Severity"
         counts={counts}
-        values={severities.map(({ value, word, sign, tone }) => ({ value: String(value), word, sign, tone }))}
+        values={severities.map(({ value, word, tone }) => ({ value: String(value), word, tone }))}
       />
       <Facet
         filter="status"
@@ -76,12 +77,44 @@ export function Facets({ counts }: { counts: Counts | undefined }) {
   );
 }
 
+/** How many there are of each severity; a press on one lists it alone. */
+export function Totals({ counts }: { counts: Counts | undefined }) {
+  const selected = chosen("severity");
+  const countOf = new Map(counts?.severity.map(({ value, count }) => [value, count]));
+  const told = severities.slice(0, 4).filter(({ value }) => (countOf.get(String(value)) ?? 0) > 0);
+  if (told.length === 0) return null;
+  return (
+    <fieldset class={eventsLook.totals} aria-label="Totals">
+      {told.map(({ value, word, tone }) => {
+        const only = selected.length === 1 && selected[0] === String(value);
+        return (
+          <button
+            key={value}
+            type="button"
+            data-tone={tone}
+            aria-pressed={only}
+            onClick={() => choose("severity", only ? [] : [String(value)])}
+          >
+            <strong>{countOf.get(String(value))?.toLocaleString("en")}</strong> {word.toLowerCase()}
+          </button>
+        );
+      })}
+    </fieldset>
+  );
+}
+
+interface FacetValue {
+  readonly value: string;
+  readonly word: string;
+  readonly tone?: string;
+}
+
 interface FacetProps {
   filter: Filter;
   label: string;
   counts: Counts | undefined;
   /** The values that are always listed, with their words. Absent: the most frequent ones are. */
-  values?: readonly { value: string; word: string; sign?: string; tone?: string }[];
+  values?: readonly FacetValue[];
 }
 
 const shownMax = 8;
@@ -117,7 +150,7 @@ function Facet({ filter, label, counts, values }: FacetProps) {
           }}
         />
       )}
-      {listed.map(({ value, word, ...mark }) => (
+      {listed.map(({ value, word, tone }: FacetValue) => (
         <label key={value} class={ui.choice}>
           <input
             type="checkbox"
@@ -127,8 +160,8 @@ function Facet({ filter, label, counts, values }: FacetProps) {
               choose(filter, currentTarget.checked ? [...others, value] : others);
             }}
           />
-          <span class={ui.choiceWord} data-tone={"tone" in mark ? mark.tone : undefined} title={word}>
-            {"sign" in mark && mark.sign && <span aria-hidden="true">{mark.sign} </span>}
+          <span class={ui.choiceWord} title={word}>
+            {tone && <Sign tone={tone} />}
             {word}
           </span>
           <span class={eventsLook.choiceCount}>{counts ? (countOf.get(value) ?? 0).toLocaleString("en") : ""}</span>

@@ -33,6 +33,9 @@ const always = [
   "instanceCount",
 ];
 
+/** Labels by which people tell events of one name apart. */
+export const tellingKeys = ["namespace", "pod", "container", "instance", "device", "mountpoint", "service", "team"];
+
 /** The order of two rows in a search that sorts by `sort`. */
 function compare({ key, descending }: Sort) {
   const valueOf = ({ event, occurrence }: EventRow): bigint | number | string => {
@@ -57,6 +60,7 @@ export const rowKey = ({ occurrence }: EventRow) => occurrence.id;
 /** The occurrences that a query finds, page by page as they come into sight, and kept current as they change. */
 export function eventList() {
   const rows = signal<readonly EventRow[]>([]);
+  const waiting = signal<readonly EventRow[]>([]);
   const total = signal(0);
   const loading = signal(true);
   const failure = signal<Failure | undefined>(undefined);
@@ -80,6 +84,7 @@ export function eventList() {
       const order = compare(sort);
       rows.value = cursor === "" ? added.sort(order) : merge(rows.value, added.sort(order), order);
       next = pageInfo?.hasNext ? pageInfo.endCursor : undefined;
+      if (cursor === "") waiting.value = [];
       if (cursor === "") total.value = Number(pageInfo?.totalCount ?? 0n);
       failure.value = undefined;
     } catch (error) {
@@ -110,6 +115,8 @@ export function eventList() {
 
   return {
     rows,
+    /** Rows that have come while `held`, and are shown by `release`. */
+    waiting,
     total,
     loading,
     failure,
@@ -121,7 +128,12 @@ export function eventList() {
       ended.abort();
       sort = newSort;
       try {
-        query = { ...newQuery(), fields: [...always, ...moreFields].map((field) => ({ field })) };
+        query = {
+          ...newQuery(),
+          fields: [...always, ...tellingKeys.map((key) => `metadataFields.${key}`), ...moreFields].map((field) => ({
+            field,
+          })),
+        };
       } catch (error) {
         next = undefined;
         batch(() => {
@@ -145,8 +157,20 @@ export function eventList() {
       loadingMore = false;
     },
 
-    /** Reads these events again: those that match now are shown as they are now, others leave. Returns whether that was done. */
-    async refresh(eventIds: readonly string[]): Promise<boolean> {
+    /** Shows the rows that wait. */
+    release(): void {
+      if (waiting.peek().length === 0) return;
+      batch(() => {
+        rows.value = [...rows.value, ...waiting.value].sort(compare(sort));
+        waiting.value = [];
+      });
+    },
+
+    /**
+     * Reads these events again: those that match now are shown as they are now, others leave. While `held`, what is new waits, and
+     * no row moves. Returns whether that was done.
+     */
+    async refresh(eventIds: readonly string[], held = false): Promise<boolean> {
       const { signal: until } = ended;
       if (until.aborted) return true;
       if (eventIds.length > changedMax) return await load("");
@@ -157,14 +181,29 @@ export function eventList() {
         const { results } = await events.searchEvents({ query: asked }, { signal: until });
         if (until.aborted) return true;
         const changed = new Set(eventIds);
-        const kept = rows.value.filter(({ event }) => !changed.has(event.id));
         const order = compare(sort);
         const end = next === undefined ? undefined : rows.value.at(-1);
         // What lies beyond the pages that are loaded comes with its page.
         const found = rowsOf(results).filter((row) => end === undefined || order(row, end) <= 0);
-        if (end === undefined) total.value += found.length - (rows.value.length - kept.length);
-        else countAgain();
-        rows.value = merge(kept, found.sort(order), order);
+        const kept = rows.value.filter(({ event }) => !changed.has(event.id));
+        const stillWaiting = waiting.value.filter(({ event }) => !changed.has(event.id));
+        const before = rows.value.length + waiting.value.length;
+        batch(() => {
+          if (held) {
+            const now = new Map(found.map((row) => [rowKey(row), row]));
+            rows.value = rows.value.flatMap((row) => {
+              const known = now.get(rowKey(row));
+              now.delete(rowKey(row));
+              return changed.has(row.event.id) ? (known ?? []) : row;
+            });
+            waiting.value = [...stillWaiting, ...now.values()];
+          } else {
+            rows.value = merge(kept, found.sort(order), order);
+            waiting.value = stillWaiting;
+          }
+          if (end === undefined) total.value += rows.value.length + waiting.value.length - before;
+        });
+        if (end !== undefined) countAgain();
         return true;
       } catch {
         return until.aborted;

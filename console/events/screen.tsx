@@ -1,13 +1,17 @@
-import { effect, signal, untracked, useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { effect, type Signal, signal, untracked, useSignal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { conditionCount } from "../clause/draft.ts";
 import { ClauseEditor } from "../clause/editor.tsx";
 import { searchClauses } from "../clause/search-clause.ts";
-import { address, goTo, linkTo, listOf, listText, setParameters } from "../data/address.ts";
+import { address, linkTo, listOf, listText, setParameters } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { serverAway } from "../data/calls.ts";
 import { onNews } from "../data/live.ts";
-import { narrow } from "../ui/narrow.ts";
+import { usePlace } from "../data/place.ts";
+import { preference } from "../data/preferences.ts";
+import { More } from "../ui/more.tsx";
+import { narrow, wide } from "../ui/narrow.ts";
 import { Empty, Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Table } from "../ui/table.tsx";
@@ -15,14 +19,13 @@ import { TimeRangeChoice } from "../ui/time-range.tsx";
 import ui from "../ui/ui.module.css";
 import { Actions } from "./actions.tsx";
 import { ColumnChoice } from "./column-choice.tsx";
-import { columnsOf, sortable } from "./columns.tsx";
+import { columnsOf, sharedEnd, sortable, tellingLabels } from "./columns.tsx";
 import eventsLook from "./events.module.css";
 import { Export } from "./export.tsx";
-import { countFilters, Facets } from "./facets.tsx";
-import { changedMax, eventList, rowKey } from "./list.ts";
-import { clauseText, ownClause, queryOf, sort } from "./query.ts";
+import { countFilters, Facets, Totals } from "./facets.tsx";
+import { changedMax, type EventRow, eventList, rowKey } from "./list.ts";
+import { chosen as chosenOf, clauseText, filters, ownClause, queryOf, sort } from "./query.ts";
 import { SavedFilters } from "./saved.tsx";
-import { severityOf } from "./words.tsx";
 
 /** How long what changed is gathered, after the first change, before the list asks for it. */
 const gatherMs = 500;
@@ -30,8 +33,11 @@ const countAgainMs = 5000;
 /** How long after a failure the list asks again for what changed. */
 const askAgainMs = 5000;
 
-/** The list of the address, kept current: the first change is asked for at once, those after it together. */
-function useList() {
+/** Those without a status are open, too. */
+const [noStatus, open] = [String(Status.DEFAULT), String(Status.OPEN)];
+
+/** The list of the address, kept current: the first change is asked for at once, those after it together. New rows wait while one reads. */
+function useList(reading: Signal<boolean>) {
   const list = useMemo(eventList, []);
   const news = useMemo(() => signal(0), []);
   useEffect(() => {
@@ -51,7 +57,7 @@ function useList() {
       const ids = [...changed];
       changed.clear();
       gathering = setTimeout(ask, gatherMs);
-      void list.refresh(ids).then((done) => {
+      void list.refresh(ids, reading.peek()).then((done) => {
         if (done || ended) return;
         keep(ids);
         clearTimeout(gathering);
@@ -71,6 +77,9 @@ function useList() {
       keep(heard.eventIds);
       if (gathering === undefined) ask();
     });
+    const endReading = effect(() => {
+      if (!reading.value) untracked(list.release);
+    });
     let wasAway = false;
     const endReturns = effect(() => {
       const away = serverAway.value;
@@ -80,6 +89,7 @@ function useList() {
     return () => {
       ended = true;
       endFinding();
+      endReading();
       endReturns();
       endNews();
       clearTimeout(gathering);
@@ -89,27 +99,59 @@ function useList() {
   return { list, news };
 }
 
+/** Whether the filters are open: on a wide page, until a person says otherwise. */
+const filtersOpen = preference<"" | "open" | "closed">("filters", "");
+
 export function EventsScreen() {
-  const { list, news } = useList();
+  const reading = useSignal(false);
+  const grid = useRef<HTMLElement>(null);
+  const { list, news } = useList(reading);
   const counts = useAnswer((until) => {
     news.value;
     return countFilters(until);
   });
-  const selected = useSignal<ReadonlySet<string>>(new Set());
+  const selected = usePlace<ReadonlySet<string>>("selected events", new Set());
+  const active = usePlace("current event", "");
   // Until a person opens or closes it, the editor is open where there are conditions.
   const opened = useSignal<boolean | undefined>(undefined);
   const editing = opened.value ?? ownClause.value !== undefined;
+  const withFilters = filtersOpen.value === "" ? wide.value : filtersOpen.value === "open";
   const rows = list.rows.value;
   const columns = listOf("columns");
-  const shown = useMemo(() => columnsOf(columns), [columns.join()]);
+  const shown = useColumns(rows, columns);
   const chosen = selected.value.size === 0 ? [] : rows.filter((row) => selected.value.has(rowKey(row)));
   const conditions = ownClause.value ? conditionCount(searchClauses, ownClause.value) : 0;
+  const filtering = filters.filter((filter) => address.value.parameters.has(filter)).length;
   const { key, descending } = sort.value;
-  const facets = <Facets counts={counts.value.value} />;
   const errors = clauseErrors(list.failure.value?.fields ?? []);
-  const total = Math.max(list.total.value, rows.length);
+  const total = Math.max(list.total.value, rows.length + list.waiting.value.length);
   const unknown = list.failure.value !== undefined && rows.length === 0;
   const count = unknown ? "" : `${total.toLocaleString("en")} ${total === 1 ? "occurrence" : "occurrences"}`;
+  const seldom = (
+    <>
+      <ColumnChoice columns={columns} change={(next) => setParameters({ columns: listText(next) })} />
+      <Export query={queryOf} sort={() => sort.value} columns={columns} />
+    </>
+  );
+  const often = (
+    <>
+      <TimeRangeChoice
+        any="Any time"
+        value={address.value.parameters.get("range") ?? ""}
+        change={(range) => setParameters({ range })}
+      />
+      <SavedFilters />
+      <button
+        type="button"
+        aria-expanded={editing}
+        onClick={() => {
+          opened.value = !editing;
+        }}
+      >
+        Conditions{conditions > 0 ? ` (${conditions})` : ""}
+      </button>
+    </>
+  );
   return (
     <div class={ui.screen}>
       <ScreenHead
@@ -117,23 +159,20 @@ export function EventsScreen() {
         count={list.loading.value ? "Searching…" : count}
         tools={
           <>
-            <TimeRangeChoice
-              any="Any time"
-              value={address.value.parameters.get("range") ?? ""}
-              change={(range) => setParameters({ range })}
-            />
-            <SavedFilters />
             <button
               type="button"
-              aria-expanded={editing}
+              aria-expanded={withFilters}
               onClick={() => {
-                opened.value = !editing;
+                filtersOpen.value = withFilters ? "closed" : "open";
               }}
             >
-              Conditions{conditions > 0 ? ` (${conditions})` : ""}
+              Filters{filtering > 0 ? ` (${filtering})` : ""}
             </button>
-            <ColumnChoice columns={columns} change={(next) => setParameters({ columns: listText(next) })} />
-            <Export query={queryOf} sort={() => sort.value} columns={columns} />
+            {!narrow.value && often}
+            <More label="More of the list">
+              {narrow.value && often}
+              {seldom}
+            </More>
           </>
         }
       />
@@ -145,22 +184,54 @@ export function EventsScreen() {
           apply={(clause) => setParameters({ where: clause && clauseText(clause) })}
         />
       )}
-      <div class={ui.columns}>
-        {narrow.value ? (
-          <details class={ui.filters} data-filters>
-            <summary>Filters</summary>
-            {facets}
-          </details>
-        ) : (
-          <section aria-label="Filters" class={ui.filters} data-filters>
-            {facets}
-          </section>
-        )}
+      <Totals counts={counts.value.value} />
+      <div class={withFilters ? `${ui.columns} ${eventsLook.withFilters}` : ui.columns}>
         <section aria-label="List of events" class={eventsLook.list}>
+          <Problem
+            failure={errors.length > 0 ? undefined : list.failure.value}
+            again={() => void list.find(queryOf, sort.value, columns)}
+          />
+          <p class={eventsLook.news} role="status">
+            {list.waiting.value.length > 0 && (
+              <button
+                type="button"
+                class={ui.primary}
+                onClick={() => {
+                  list.release();
+                  grid.current?.scrollTo({ top: 0 });
+                  grid.current?.focus();
+                }}
+              >
+                {list.waiting.value.length.toLocaleString("en")} new
+              </button>
+            )}
+          </p>
+          {rows.length === 0 && !list.loading.value && list.failure.value === undefined ? (
+            <Nothing filtered={address.value.parameters.size > 0} />
+          ) : (
+            <Table
+              label="Events"
+              rows={rows}
+              columns={shown}
+              rowKey={rowKey}
+              hrefOf={({ occurrence }) => linkTo(["occurrences", occurrence.id])}
+              selected={selected}
+              active={active}
+              element={grid}
+              reading={reading}
+              sort={{ key, descending }}
+              sortable={sortable}
+              sortBy={(by) => setParameters({ sort: by === key && descending ? by : `-${by}` })}
+              total={total}
+              more={() => void list.more()}
+              dim={({ occurrence }) => occurrence.acknowledged ?? false}
+            />
+          )}
+          {/* Below the list: no row moves when the first one is selected. */}
           <div class={eventsLook.bar}>
             {chosen.length > 0 && (
               <>
-                <span>{chosen.length} selected</span>
+                <span>{chosen.length.toLocaleString("en")} selected</span>
                 <button
                   type="button"
                   class={ui.plain}
@@ -173,35 +244,31 @@ export function EventsScreen() {
               </>
             )}
             <Actions
+              main
               rows={chosen}
+              current={rows.find((row) => rowKey(row) === active.value)}
               reread={(changed) => list.refresh([...new Set(changed.map(({ event }) => event.id))])}
             />
           </div>
-          <Problem
-            failure={errors.length > 0 ? undefined : list.failure.value}
-            again={() => void list.find(queryOf, sort.value, columns)}
-          />
-          {rows.length === 0 && !list.loading.value && list.failure.value === undefined ? (
-            <Nothing filtered={address.value.parameters.size > 0} />
-          ) : (
-            <Table
-              label="Events"
-              rows={rows}
-              columns={shown}
-              rowKey={rowKey}
-              open={({ occurrence }) => goTo(linkTo(["occurrences", occurrence.id]))}
-              selected={selected}
-              sort={{ key, descending }}
-              sortable={sortable}
-              sortBy={(by) => setParameters({ sort: by === key && descending ? by : `-${by}` })}
-              total={total}
-              more={() => void list.more()}
-              tone={({ occurrence }) => severityOf(occurrence.severity).tone}
-            />
-          )}
         </section>
+        {withFilters && (
+          <section aria-label="Filters" class={`${ui.filters} ${eventsLook.filters}`} data-filters>
+            <Facets counts={counts.value.value} />
+          </section>
+        )}
       </div>
     </div>
+  );
+}
+
+/** The columns of these rows; the same ones as long as nothing of them changes, so that rows are not drawn again. */
+function useColumns(rows: readonly EventRow[], more: readonly string[]) {
+  const end = useMemo(() => sharedEnd(rows), [rows]);
+  const labels = useMemo(() => tellingLabels(rows), [rows]);
+  const withStatus = new Set(chosenOf("status").map((status) => (status === noStatus ? open : status))).size !== 1;
+  return useMemo(
+    () => columnsOf(more, { end, labels, withStatus }),
+    [more.join(), end, JSON.stringify([...labels]), withStatus],
   );
 }
 

@@ -22,7 +22,7 @@ export function FormEnd<S extends DescMessage>({ form, schema, send, children }:
   const { failure, conflict, elsewhere, sending, changed } = form;
   const placed = failure !== undefined && failure.fields.length > 0;
   return (
-    <>
+    <div class={formLook.end}>
       {conflict ? (
         <Conflict form={form} schema={schema} conflict={conflict} />
       ) : (
@@ -49,7 +49,7 @@ export function FormEnd<S extends DescMessage>({ form, schema, send, children }:
           </button>
         )}
       </div>
-    </>
+    </div>
   );
 }
 

@@ -8,6 +8,7 @@ import { logOut, session } from "../data/session.ts";
 import { zoneName } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import frameLook from "./frame.module.css";
+import { Brand, ScreenIcon } from "./icon.tsx";
 import { type FinderOf, Keys, openFinder, openKeys } from "./keys.tsx";
 import { LogIn } from "./log-in.tsx";
 import { NoticePlace } from "./notice.tsx";
@@ -128,7 +129,7 @@ function Navigation({ screens, open }: { screens: readonly Screen[]; open: strin
   return (
     <header class={unfolded.value ? `${frameLook.side} ${frameLook.open}` : frameLook.side}>
       <a class={frameLook.brand} href={linkTo(["events"])}>
-        Belfry
+        <Brand />
       </a>
       <button
         type="button"
@@ -158,6 +159,7 @@ function Navigation({ screens, open }: { screens: readonly Screen[]; open: strin
                     unfolded.value = false;
                   }}
                 >
+                  <ScreenIcon name={name} />
                   {label}
                 </a>
               ))}
@@ -183,45 +185,50 @@ function Preferences() {
       <p class={`${frameLook.live} ${frameLook[liveState.value]}`} role="status">
         {liveTexts[liveState.value]}
       </p>
-      <label>
-        Times
-        <select
-          value={zone.value}
-          onChange={({ currentTarget }) => {
-            zone.value = currentTarget.value as typeof zone.value;
-          }}
-        >
-          <option value="local">{zone.value === "local" ? zoneName.value : "Your zone"}</option>
-          <option value="UTC">UTC</option>
-        </select>
-      </label>
-      <label>
-        Colours
-        <select
-          value={theme.value}
-          onChange={({ currentTarget }) => {
-            theme.value = currentTarget.value as typeof theme.value;
-          }}
-        >
-          <option value="system">As the system</option>
-          <option value="light">Light</option>
-          <option value="dark">Dark</option>
-        </select>
-      </label>
-      <dl class={frameLook.who}>
-        <dt>Tenant</dt>
-        <dd>{current?.tenant}</dd>
-        <dt>Key</dt>
-        <dd>
-          {current?.client} <code>{current?.keyPrefix}</code>
-        </dd>
-      </dl>
-      <button type="button" onClick={openKeys}>
-        Keyboard
-      </button>
-      <button type="button" onClick={() => void logOut()}>
-        Log out
-      </button>
+      <details class={frameLook.account}>
+        <summary>
+          <span>
+            <span class={ui.unseen}>Account: </span>
+            {current?.client} <span class={ui.quiet}>{current?.tenant}</span>
+          </span>
+        </summary>
+        <div class={frameLook.accountBody}>
+          <label>
+            Times
+            <select
+              value={zone.value}
+              onChange={({ currentTarget }) => {
+                zone.value = currentTarget.value as typeof zone.value;
+              }}
+            >
+              <option value="local">{zone.value === "local" ? zoneName.value : "Your zone"}</option>
+              <option value="UTC">UTC</option>
+            </select>
+          </label>
+          <label>
+            Colours
+            <select
+              value={theme.value}
+              onChange={({ currentTarget }) => {
+                theme.value = currentTarget.value as typeof theme.value;
+              }}
+            >
+              <option value="system">As the system</option>
+              <option value="light">Light</option>
+              <option value="dark">Dark</option>
+            </select>
+          </label>
+          <p class={ui.hint}>
+            Key <code>{current?.keyPrefix}</code>
+          </p>
+          <button type="button" onClick={openKeys}>
+            Keyboard
+          </button>
+          <button type="button" onClick={() => void logOut()}>
+            Log out
+          </button>
+        </div>
+      </details>
     </div>
   );
 }

@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { goTo, linkTo } from "../data/address.ts";
 import { say } from "../data/notice.ts";
 import { preference } from "../data/preferences.ts";
+import { pressShortcut } from "../data/shortcuts.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import ui from "../ui/ui.module.css";
 import frameLook from "./frame.module.css";
@@ -64,7 +65,7 @@ function listen(screens: readonly Screen[]): () => void {
       goTo(linkTo([screen.name]));
       document.getElementById("main")?.focus();
     } else if (key === "?") openKeys();
-    else if (key !== "/" || !toFilter()) return;
+    else if (key === "/" ? !toFilter() : !pressShortcut(key)) return;
     event.preventDefault();
   };
   document.addEventListener("keydown", press);
@@ -103,7 +104,9 @@ export function Keys({ screens, loadFinder }: KeysProps) {
 /** The keys that lists and plots know; Tab reaches everything else. */
 const within: readonly (readonly [keys: string, what: string])[] = [
   ["↑ ↓ Page Home End", "move in a list"],
-  ["Space", "select; with Shift all up to there"],
+  ["j k", "to the next row, to the one before"],
+  ["Space, x", "select; Space with Shift all up to there"],
+  ["a c n", "acknowledge, close, annotate what is selected or the current event"],
   ["Enter", "open"],
   ["← →", "read the values of a plot"],
   ["Escape", "close what stands over the page"],

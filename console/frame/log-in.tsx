@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import { logIn, logInFailure } from "../data/session.ts";
 import ui from "../ui/ui.module.css";
 import frameLook from "./frame.module.css";
+import { Brand } from "./icon.tsx";
 
 /** Asks for an API key. It is sent once and kept nowhere: the server answers with a cookie that no script can read. */
 export function LogIn() {
@@ -17,7 +18,9 @@ export function LogIn() {
   return (
     <main class={frameLook.logIn}>
       <form onSubmit={submit} aria-labelledby="log-in-title">
-        <p class={frameLook.brand}>Belfry</p>
+        <p class={frameLook.brand}>
+          <Brand />
+        </p>
         <h1 id="log-in-title">Log in</h1>
         {failure && (
           <p class={ui.problem} role="alert">
@@ -28,6 +31,7 @@ export function LogIn() {
         <input
           id="key"
           type="password"
+          autofocus
           autocomplete="off"
           spellcheck={false}
           required

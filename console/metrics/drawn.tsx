@@ -18,7 +18,7 @@ export function Drawn({ start, end, series, more }: Read) {
   const units = [...new Set(drawn.map((each) => each.units))];
   const zoom = (from: number, to: number) => setParameters({ range: `${from}-${to}` });
   return (
-    <div class={ui.columns}>
+    <div class={`${ui.columns} ${metricsLook.drawn}`}>
       <section class={ui.filters} aria-label="Series">
         <p class={ui.hint}>
           {drawn.length} of {series.length}

@@ -65,7 +65,7 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
           linkTo(["events"]),
           `/ occurrence ${occurrence.id.split(":").at(-1)} of ${event.count ?? 1n}`,
         ]}
-        tools={<Actions rows={[{ event, occurrence }]} reread={again} />}
+        tools={<Actions main rows={[{ event, occurrence }]} reread={again} />}
       />
       <div class={ui.scroll}>
         <div class={ui.twoWide}>

@@ -45,6 +45,7 @@ export function AskFirst({ action, label, question, children, act, look }: AskFi
       <button
         type="button"
         aria-label={label}
+        class={ui.danger}
         onClick={() => {
           asking.value = true;
           look?.();

@@ -7,7 +7,13 @@ export interface Column<T> {
   readonly width: string;
   readonly line?: 0 | 1 | 2;
   readonly end?: boolean;
+  /** Its label is heard alone: the cells speak for themselves. */
+  readonly bare?: boolean;
+  /** It is the name by which people know the row, and leads where the row leads. */
+  readonly link?: boolean;
   cell(row: T): ComponentChildren;
+  /** What follows the name beside its link. */
+  beside?(row: T): ComponentChildren;
   /** The text that hides when the cell is too narrow. */
   title?(row: T): string;
 }

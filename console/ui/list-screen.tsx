@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { address, goTo } from "../data/address.ts";
+import { address } from "../data/address.ts";
 import type { Failure } from "../data/calls.ts";
 import type { List } from "../data/list.ts";
 import type { Column } from "./column.ts";
@@ -73,7 +73,7 @@ export function ListScreen<T>(props: ListScreenProps<T>) {
               </button>
             )}
             {make && (
-              <a class={ui.button} href={make[1]}>
+              <a class={`${ui.button} ${ui.primary}`} href={make[1]}>
                 {make[0]}
               </a>
             )}
@@ -105,7 +105,7 @@ function Rows<T>(props: RowsProps<T>) {
       rows={rows}
       columns={columns}
       rowKey={rowKey}
-      open={(row) => goTo(hrefOf(row))}
+      hrefOf={hrefOf}
       total={total ?? rows.length}
       more={list.more}
       {...(tone && { tone })}

@@ -3,11 +3,19 @@ import { signal } from "@preact/signals";
 /** Whether the page is too narrow for columns, as on a phone or at 400 %. */
 export const narrow = signal(false);
 
+/** Whether the page is wide enough for a list and what narrows it side by side. */
+export const wide = signal(false);
+
 /** Follows the page's width. Called once, at the start. */
 export function startNarrow(): void {
-  const query = matchMedia("(max-width: 760px)");
-  narrow.value = query.matches;
-  query.addEventListener("change", ({ matches }) => {
-    narrow.value = matches;
-  });
+  for (const [size, range] of [
+    [narrow, "(max-width: 760px)"],
+    [wide, "(min-width: 1440px)"],
+  ] as const) {
+    const query = matchMedia(range);
+    size.value = query.matches;
+    query.addEventListener("change", ({ matches }) => {
+      size.value = matches;
+    });
+  }
 }

@@ -1,6 +1,7 @@
 import type { Column } from "./column.ts";
 import { memo } from "./memo.ts";
 import tableLook from "./table.module.css";
+import ui from "./ui.module.css";
 
 const lineLook = [tableLook.line0, tableLook.line1, tableLook.line2];
 
@@ -15,11 +16,15 @@ interface RowProps {
   readonly tracks: string;
   readonly rowHeight: number;
   readonly tone: string | undefined;
+  /** The row stands back: nothing is to be done about it. */
+  readonly dim: boolean;
+  /** Where it leads. */
+  readonly href: string | undefined;
 }
 
 /** One row of a table, at its place in the whole. */
 export const TableRow = memo(function TableRow(props: RowProps) {
-  const { id, row, at, current, chosen, columns, tracks, rowHeight, tone } = props;
+  const { id, row, at, current, chosen, columns, tracks, rowHeight, tone, dim, href } = props;
   return (
     // biome-ignore lint/a11y/useSemanticElements: only the rows in sight exist, which a table element cannot say
     // biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus, and names its active row
@@ -30,6 +35,7 @@ export const TableRow = memo(function TableRow(props: RowProps) {
       aria-selected={chosen}
       class={`${tableLook.row} ${current ? tableLook.current : ""} ${chosen ? tableLook.chosen : ""}`}
       data-tone={tone}
+      data-dim={dim || undefined}
       style={{ transform: `translateY(${at * rowHeight}px)`, gridTemplateColumns: tracks, height: `${rowHeight}px` }}
     >
       {chosen !== undefined && (
@@ -50,7 +56,14 @@ export const TableRow = memo(function TableRow(props: RowProps) {
           class={`${tableLook.cell} ${lineLook[column.line ?? 2]} ${column.end ? tableLook.cellEnd : ""}`}
           title={column.title?.(row)}
         >
-          {column.cell(row)}
+          {column.link && href !== undefined ? (
+            <a href={href} tabIndex={-1} draggable={false}>
+              {column.cell(row)}
+            </a>
+          ) : (
+            column.cell(row)
+          )}
+          {column.beside?.(row)}
         </span>
       ))}
     </div>
@@ -92,7 +105,7 @@ export function TableHead<T>({ columns, tracks, sorting, all, selectAll }: HeadP
             />
           </span>
         )}
-        {columns.map(({ key, label, end }) => {
+        {columns.map(({ key, label, end, bare }) => {
           const descending = sorting?.sort?.key === key ? sorting.sort.descending : undefined;
           return (
             // biome-ignore lint/a11y/useSemanticElements: as above
@@ -105,11 +118,11 @@ export function TableHead<T>({ columns, tracks, sorting, all, selectAll }: HeadP
             >
               {sorting?.sortable.includes(key) ? (
                 <button type="button" onClick={() => sorting.sortBy(key)}>
-                  {label}
+                  <span class={bare ? ui.unseen : undefined}>{label}</span>
                   <span aria-hidden="true">{descending === undefined ? "" : descending ? " ↓" : " ↑"}</span>
                 </button>
               ) : (
-                label
+                <span class={bare ? ui.unseen : undefined}>{label}</span>
               )}
             </span>
           );

@@ -1,5 +1,8 @@
 import { type Signal, useSignal } from "@preact/signals";
-import { useId, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
+import { goTo } from "../data/address.ts";
+import { usePlace } from "../data/place.ts";
+import { useShortcuts } from "../data/shortcuts.ts";
 import type { Column } from "./column.ts";
 import { narrow } from "./narrow.ts";
 import tableLook from "./table.module.css";
@@ -10,8 +13,8 @@ interface TableProps<T> {
   readonly rows: readonly T[];
   readonly columns: readonly Column<T>[];
   rowKey(row: T): string;
-  /** Opens a row: Enter, or a click on it. */
-  open?: (row: T) => void;
+  /** Where a row leads: its name is the link, and Enter or a press on the row follows it. */
+  hrefOf?: (row: T) => string;
   /** Keys of the rows that are selected. Absent: rows cannot be. */
   readonly selected?: Signal<ReadonlySet<string>>;
   /** What sorts the list, and how to sort it by a column. */
@@ -25,43 +28,62 @@ interface TableProps<T> {
   more?: () => void;
   /** Rows stand out: what they say is worse. */
   tone?: (row: T) => string;
+  /** Rows stand back. */
+  dim?: (row: T) => boolean;
+  /** Gets the key of the current row. */
+  readonly active?: Signal<string>;
+  /** Gets the element that scrolls and has the focus. */
+  readonly element?: { current: HTMLElement | null };
+  /** Gets whether a person reads: has scrolled, or points at rows. */
+  readonly reading?: Signal<boolean>;
 }
 
 const beyond = 6;
+/** A pointer that rests for longer points at nothing. */
+const pointingMs = 5000;
 
-/** A table that renders the rows in sight alone. By keyboard: arrows, Page, Home, End; Space selects, Enter opens. */
+/**
+ * A table that renders the rows in sight alone. By keyboard: arrows, j and k, Page, Home, End; Space or x selects, Enter opens. Its place, the current
+ * row and the focus are as they were when a person comes back to it.
+ */
 export function Table<T>(props: TableProps<T>) {
-  const {
-    label,
-    rows,
-    columns,
-    rowKey,
-    selected,
-    total = rows.length,
-    more,
-    tone,
-    sort,
-    sortBy,
-    sortable = [],
-  } = props;
+  const { label, rows, columns, rowKey, hrefOf, selected, total = rows.length, more } = props;
+  const { sort, sortBy, sortable = [], tone, dim, reading } = props;
   const id = useId();
   const scroller = useRef<HTMLDivElement>(null);
-  const top = useSignal(0);
+  const place = usePlace(`${label}, row`, 0);
+  const focused = usePlace(`${label}, focus`, false);
+  const ownActive = usePlace(`${label}, current`, "");
+  const active = props.active ?? ownActive;
+  const top = useSignal(place.peek());
   const height = useSignal(600);
-  const active = useSignal(0);
   const anchor = useRef(0);
-  const rowHeight = narrow.value ? 58 : 32;
+  const restored = useRef(false);
+  const pointing = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const rowHeight = narrow.value ? 60 : 36;
   const headHeight = narrow.value ? 0 : 29;
 
   useLayoutEffect(() => {
     const element = scroller.current;
     if (element === null) return;
     const sizes = new ResizeObserver(() => {
-      height.value = element.clientHeight - headHeight;
+      // Whatever the layout, no more is in sight than the page is high.
+      height.value = Math.min(element.clientHeight, innerHeight) - headHeight;
     });
     sizes.observe(element);
     return () => sizes.disconnect();
   }, [headHeight]);
+
+  // Back where it was, as soon as there are rows up to there; `more` brings them.
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (element === null || restored.current || rows.length === 0) return;
+    if (rows.length < place.peek() + height.peek() / rowHeight && rows.length < total) return;
+    restored.current = true;
+    element.scrollTop = place.peek() * rowHeight;
+    if (focused.peek()) element.focus({ preventScroll: true });
+    focused.value = false;
+  }, [rows.length]);
 
   const first = Math.max(0, top.value - beyond);
   const last = Math.min(rows.length, top.value + Math.ceil(height.value / rowHeight) + 2 * beyond);
@@ -69,13 +91,41 @@ export function Table<T>(props: TableProps<T>) {
     if (more && last >= rows.length - 50 && rows.length < total) more();
   }, [last, rows.length, total]);
 
-  const current = Math.min(active.value, rows.length - 1);
+  const at = rows.findIndex((row) => rowKey(row) === active.value);
+  const current = at === -1 ? Math.min(anchor.current, rows.length - 1) : at;
   const tracks = `${selected ? "28px " : ""}${columns.map(({ width }) => width).join(" ")}`;
   const page = Math.max(1, Math.floor(height.value / rowHeight) - 1);
-  const moveTo = (at: number) => {
-    active.value = Math.max(0, Math.min(rows.length - 1, at));
-    showRow(scroller.current, active.value * rowHeight, rowHeight, height.value);
+  const become = (index: number) => {
+    const row = rows[Math.max(0, Math.min(rows.length - 1, index))];
+    if (row !== undefined) active.value = rowKey(row);
   };
+  const moveTo = (index: number) => {
+    const bounded = Math.max(0, Math.min(rows.length - 1, index));
+    become(bounded);
+    showRow(scroller.current, bounded * rowHeight, rowHeight, height.value);
+  };
+  const leave = () => {
+    focused.value = true;
+  };
+  const step = (by: number) => {
+    scroller.current?.focus({ preventScroll: true });
+    moveTo(at === -1 ? 0 : current + by);
+  };
+  useShortcuts({
+    j: () => step(1),
+    k: () => step(-1),
+    ...(selected && { x: () => toggle(props, anchor, current, false) }),
+  });
+  const point = (now: boolean) => {
+    clearTimeout(pointing.current);
+    if (now) pointing.current = setTimeout(() => point(false), pointingMs);
+    else pointing.current = undefined;
+    say();
+  };
+  const say = () => {
+    if (reading) reading.value = pointing.current !== undefined || (scroller.current?.scrollTop ?? 0) > 0;
+  };
+  useEffect(() => () => clearTimeout(pointing.current), []);
 
   return (
     // biome-ignore lint/a11y/useSemanticElements: only the rows in sight exist, which a table element cannot say
@@ -87,10 +137,17 @@ export function Table<T>(props: TableProps<T>) {
       aria-multiselectable={selected ? true : undefined}
       tabIndex={0}
       aria-activedescendant={current >= first && current < last ? `${id}-${current}` : undefined}
-      onKeyDown={(event) => press(event, props, { current, page, anchor, moveTo })}
-      ref={scroller}
+      onKeyDown={(event) => press(event, props, { current, page, anchor, moveTo, leave })}
+      ref={(element) => {
+        scroller.current = element;
+        if (props.element) props.element.current = element;
+      }}
+      onPointerMove={() => point(true)}
+      onPointerLeave={() => point(false)}
       onScroll={({ currentTarget }) => {
         top.value = Math.floor(currentTarget.scrollTop / rowHeight / beyond) * beyond;
+        if (restored.current) place.value = currentTarget.scrollTop / rowHeight;
+        say();
       }}
     >
       <TableHead
@@ -108,14 +165,27 @@ export function Table<T>(props: TableProps<T>) {
         class={tableLook.tableBody}
         role="rowgroup"
         style={{ height: `${rows.length * rowHeight}px` }}
+        onMouseDown={(event) => {
+          // A range is of rows, not of texts.
+          if (event.shiftKey && (event.target as Element).closest("[data-pick]")) event.preventDefault();
+        }}
         onClick={(event) => {
           const target = event.target as Element;
-          const at = Number(target.closest("[role=row]")?.getAttribute("aria-rowindex")) - 2;
-          if (!(at >= 0)) return;
-          active.value = at;
-          const row = rows[at];
-          if (target.closest("[data-pick]")) toggle(props, anchor, at, event.shiftKey);
-          else if (row !== undefined && !target.closest("a, button")) props.open?.(row);
+          const index = Number(target.closest("[role=row]")?.getAttribute("aria-rowindex")) - 2;
+          const row = rows[index];
+          if (row === undefined) return;
+          become(index);
+          if (target.closest("[data-pick]")) return toggle(props, anchor, index, event.shiftKey);
+          anchor.current = index;
+          // Who has marked a text wants to copy it; a link with a key held opens elsewhere.
+          const marked = document.getSelection()?.toString() ?? "";
+          const link = target.closest("a");
+          if (marked !== "" && !event.shiftKey) event.preventDefault();
+          else if (link !== null || target.closest("button")) leave();
+          else if (hrefOf) {
+            leave();
+            goTo(hrefOf(row));
+          }
         }}
       >
         {rows.slice(first, last).map((row, offset) => (
@@ -130,6 +200,8 @@ export function Table<T>(props: TableProps<T>) {
             tracks={tracks}
             rowHeight={rowHeight}
             tone={tone?.(row)}
+            dim={dim?.(row) ?? false}
+            href={hrefOf?.(row)}
           />
         ))}
       </div>
@@ -168,9 +240,15 @@ interface Position {
   readonly page: number;
   readonly anchor: { current: number };
   moveTo(at: number): void;
+  /** Notes that the table is left, to have the focus again. */
+  leave(): void;
 }
 
-function press<T>(event: KeyboardEvent, props: TableProps<T>, { current, page, anchor, moveTo }: Position): void {
+function press<T>(
+  event: KeyboardEvent,
+  props: TableProps<T>,
+  { current, page, anchor, moveTo, leave }: Position,
+): void {
   if (event.target !== event.currentTarget || event.ctrlKey || event.metaKey || event.altKey) return;
   const row = props.rows[current];
   const moves: Record<string, () => void> = {
@@ -181,7 +259,11 @@ function press<T>(event: KeyboardEvent, props: TableProps<T>, { current, page, a
     Home: () => moveTo(0),
     End: () => moveTo(props.rows.length - 1),
     " ": () => toggle(props, anchor, current, event.shiftKey),
-    Enter: () => row !== undefined && props.open?.(row),
+    Enter: () => {
+      if (row === undefined || props.hrefOf === undefined) return;
+      leave();
+      goTo(props.hrefOf(row));
+    },
   };
   const move = moves[event.key];
   if (move === undefined) return;

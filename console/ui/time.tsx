@@ -80,18 +80,20 @@ interface TimeProps {
   readonly at: bigint | number | Timestamp | undefined;
   /** Shows how long ago it was alone, and keeps the moment for the pointer. */
   readonly short?: boolean;
+  /** Shows for how long alone, as in `3h`. */
+  readonly age?: boolean;
   /** It is to come: seconds count. */
   readonly due?: boolean;
 }
 
 /** A moment: absolute, with how far it is from the present. */
-export function Time({ at, short, due }: TimeProps) {
+export function Time({ at, short, age, due }: TimeProps) {
   if (at === undefined) return <span class={ui.quiet}>–</span>;
   const ms = typeof at === "object" ? timestampMs(at) : Number(at);
   if (Number.isNaN(new Date(ms).getTime())) return <span>{String(ms)}</span>;
   const iso = new Date(ms).toISOString();
-  const apart = due ? dueText(ms) : agoText(ms);
-  if (short) {
+  const apart = due ? dueText(ms) : age ? agoText(ms).replace(/ ago$/, "") : agoText(ms);
+  if (short || age) {
     return (
       <time dateTime={iso} title={withZone.value.format(ms)}>
         {apart}

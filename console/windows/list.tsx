@@ -93,7 +93,7 @@ export function WindowList() {
   const { asked, rows } = list;
   return (
     <ListScreen
-      title="Windows"
+      title="Maintenance"
       list={list}
       counted={["window", "windows"]}
       filter="Part of the name"

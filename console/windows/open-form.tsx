@@ -62,7 +62,7 @@ export function ChangedWindow({ id }: { id: string }) {
 function FormScreen({ title, children }: { title: string; children: preact.ComponentChildren }) {
   return (
     <div class={ui.screen}>
-      <ScreenHead title={title} above={["Windows", linkTo(["windows"])]} />
+      <ScreenHead title={title} above={["Maintenance", linkTo(["windows"])]} />
       <div class={ui.scroll}>{children}</div>
     </div>
   );

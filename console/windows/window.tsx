@@ -49,7 +49,7 @@ export function OneWindow({ id }: { id: string }) {
     <div class={ui.screen}>
       <ScreenHead
         title={value?.window.name ?? "Window"}
-        above={["Windows", linkTo(["windows"])]}
+        above={["Maintenance", linkTo(["windows"])]}
         tools={value && <Tools window={value.window} held={value.preview.heldCount} changed={again} />}
       />
       <Problem failure={failure} again={again} />

@@ -39,6 +39,7 @@ describe("the list of events", () => {
       ]);
       await page.logIn(tenant);
       await page.getByText("3 occurrences").waitFor();
+      await page.getByRole("button", { name: "Filters" }).click();
       await page
         .getByRole("group", { name: "Severity" })
         .filter({ hasText: /Critical\s*1.*Error\s*2/ })

@@ -125,7 +125,7 @@ const screens = [
     heading: "Your first rule, in four steps",
     hash: () => "#/rules/guide?trigger=critical&destination=on%20call&rule=quiet",
   },
-  { image: "windows", heading: "Windows", hash: () => "#/windows" },
+  { image: "windows", heading: "Maintenance", hash: () => "#/windows" },
   { image: "silences", heading: "Silences", hash: () => "#/silences" },
   { image: "silence-new", heading: "New silence", hash: () => `#/silences/new?occurrence=${occurrence}` },
   { image: "window", heading: "Patch night", hash: () => `#/windows/${window}` },
@@ -205,7 +205,7 @@ describe("every screen of a tenant that has nothing", () => {
         Metrics: "Choose an entity",
         Deliveries: "Nothing was sent yet.",
         Rules: "There are no rules yet: no one is notified of anything.",
-        Windows: "There are no maintenance windows.",
+        Maintenance: "There are no maintenance windows.",
         Silences: "There is no such silence.",
       };
       for (const [heading, text] of Object.entries(says)) {

@@ -128,7 +128,7 @@ async function addMail(page: Page): Promise<void> {
 
 /** A weekly window over what is called web-…, which is begun by hand, half an hour before its time. */
 async function setWindow(page: Page): Promise<void> {
-  await goTo(page, "Windows");
+  await goTo(page, "Maintenance");
   await page.getByRole("link", { name: "New window" }).click();
   const form = page.getByRole("form", { name: "Maintenance window" });
   await form.getByLabel("Name", { exact: true }).fill("weekly patches");
