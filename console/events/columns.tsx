@@ -2,7 +2,7 @@ import { type Column, textColumn } from "../ui/column.ts";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import eventsLook from "./events.module.css";
-import type { EventRow } from "./list.ts";
+import { type EventRow, tellingKeys } from "./list.ts";
 import { SeverityMark, severityOf, statusWord } from "./words.tsx";
 
 /** How many rows are looked at for what all have in common, and for what tells them apart. */
@@ -20,7 +20,7 @@ export function sharedEnd(rows: readonly EventRow[]): string {
 const labelsMax = 3;
 const comparedMax = 40;
 
-/** The labels by which events of one name differ in this list, the ones with the fewest values first. */
+/** The labels by which events of one name differ in this list, at most three. */
 export function tellingLabels(rows: readonly EventRow[]): ReadonlyMap<string, readonly string[]> {
   const byName = Map.groupBy(rows.slice(0, lookedAtMax), ({ event }) => event.name ?? "");
   const telling = [...byName].map(([name, all]) => {
@@ -28,7 +28,9 @@ export function tellingLabels(rows: readonly EventRow[]): ReadonlyMap<string, re
     for (const { occurrence } of all.slice(0, comparedMax))
       for (const [key, value] of Object.entries(occurrence.metadataFields ?? {}))
         if (typeof value === "string" && value.length < 64) values.set(key, (values.get(key) ?? new Set()).add(value));
-    const differing = [...values].filter(([, { size }]) => size > 1).sort(([, a], [, b]) => a.size - b.size);
+    const differing = [...values]
+      .filter(([, { size }]) => size > 1)
+      .sort(([a], [b]) => tellingKeys.indexOf(a) - tellingKeys.indexOf(b));
     return [name, differing.slice(0, labelsMax).map(([key]) => key)] as const;
   });
   return new Map(telling);

@@ -41,7 +41,7 @@ async function load(modules: readonly string[]): Promise<string> {
 
 const entry = "console/main.tsx";
 const modules = globSync("console/**/*.{ts,tsx}", { cwd: root })
-  .filter((path) => path !== entry && !path.endsWith(".d.ts") && path !== "console/frame/language.ts")
+  .filter((path) => path !== entry && path !== "console/frame/language.ts")
   .sort();
 
 test("no module of the console does anything when it is loaded: what follows the browser starts with the page", async () => {

@@ -68,13 +68,13 @@ describe("silences", async () => {
 
   onPage("a trigger and a rule are made of matchers, whose mistakes stand at their field", async (page) => {
     await page.logIn(tenant, "#/rules/triggers?new=1");
-    await page.getByLabel("Name").fill("by labels");
+    await page.getByLabel("Name", { exact: true }).fill("by labels");
     await page.getByLabel("Or, instead of conditions, when its labels match").fill("source=~web.+");
     await page.getByText("25 events of this time").waitFor();
     await page.getByRole("button", { name: "Create the trigger" }).click();
     await page.getByRole("heading", { level: 1, name: "by labels" }).waitFor();
     await page.goto("#/rules/rules?new=1");
-    await page.getByLabel("Name").fill("by labels");
+    await page.getByLabel("Name", { exact: true }).fill("by labels");
     const matchers = page.getByLabel("Or when the labels of an event match");
     await matchers.fill("source=~(");
     await page.getByRole("button", { name: "Create the rule" }).click();
