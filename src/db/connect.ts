@@ -83,11 +83,12 @@ const backgroundTimeoutMs = 300_000;
  * had the same ones: more at once would only share them, and each take longer.
  */
 export function connectionCounts(max: number): ConnectionCounts {
-  const system = max < 12 ? 1 : 3;
-  const background = Math.max(2, Math.min(4, Math.floor(max / 5)));
+  const system = max < 13 ? 1 : 3;
+  // With two, a long run holds back none that is timed.
+  const background = max < 7 ? 1 : Math.max(2, Math.min(4, Math.floor(max / 5)));
   const ingest = Math.max(1, Math.min(Math.floor(max / 3), Math.max(4, 2 * availableParallelism())));
-  const sending = max < 12 ? 1 : 3;
-  return { system, ingest, background, sending, questions: Math.max(1, max - system - background - ingest - sending) };
+  const sending = max < 13 ? 1 : 3;
+  return { system, ingest, background, sending, questions: max - system - background - ingest - sending };
 }
 
 /*

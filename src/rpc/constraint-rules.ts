@@ -70,6 +70,8 @@ function ruleText({ ruleId, message, field }: Violation, schema: DescMessage): s
       return message.includes("\0") ? "must not contain NUL" : message;
     case "repeated.min_items":
       return message.replace("must contain at least 1 item(s)", "must not be empty");
+    case "repeated.unique":
+      return "must not contain an item twice";
     case "map.min_pairs":
       return message.replace("map must be at least 1 entries", "must have at least 1 entry");
     case "map.max_pairs":

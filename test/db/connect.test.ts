@@ -1,11 +1,23 @@
 import { integer, pgTable } from "drizzle-orm/pg-core";
 import { expect, test } from "vitest";
 import { jsonb, text } from "../../src/db/columns.ts";
+import { connectionCounts } from "../../src/db/connect.ts";
 import { orm } from "../../src/db/orm.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { testDatabase } from "../support/database.ts";
 
 const { sql } = await testDatabase();
+
+test("each kind of work has a connection, and all have together as many as were set", () => {
+  for (let max = 5; max <= 1000; max += 1) {
+    const counts = Object.values(connectionCounts(max));
+    expect(Math.min(...counts), `of ${max}`).toBeGreaterThanOrEqual(1);
+    expect(
+      counts.reduce((sum, count) => sum + count),
+      `of ${max}`,
+    ).toBe(max);
+  }
+});
 
 test("numbers of 64 bits, bytes, JSON and arrays come back as they went in", async () => {
   const [row] = await sql`

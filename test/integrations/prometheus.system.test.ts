@@ -138,6 +138,13 @@ describe.skipIf(!installed("prometheus", "amtool"))("Debian's Prometheus and amt
       "its clear",
     );
     expect(notified()).toEqual([false, true, false, true]);
-    expect(first.output()).toBe("");
+    // Of the time between the two servers it may say that it met none.
+    const away = /connection refused|connection reset|EOF/;
+    expect(
+      first
+        .output()
+        .split("\n")
+        .filter((line) => line !== "" && !away.test(line)),
+    ).toEqual([]);
   });
 });

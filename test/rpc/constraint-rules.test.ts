@@ -4,6 +4,7 @@ import { type Clause, ClauseSchema, type Operation } from "#gen/belfry/clause/v1
 import { TriggerMatchersSchema } from "#gen/belfry/clause/v1/trigger_clause_pb.ts";
 import { SearchEntitiesRequestSchema } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import type { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { GroupEventsRequestSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { EventSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { brokenRules } from "../../src/rpc/constraint-rules.ts";
 
@@ -33,6 +34,9 @@ describe("a rule that is broken", () => {
     ]);
     expect(brokenRules(TriggerMatchersSchema, create(TriggerMatchersSchema))).toEqual([
       { path: "matchers", rule: "must not be empty", id: "FIELD_RULE_REPEATED_MIN_ITEMS" },
+    ]);
+    expect(brokenRules(GroupEventsRequestSchema, create(GroupEventsRequestSchema, { labels: ["a", "a"] }))).toEqual([
+      { path: "labels", rule: "must not contain an item twice", id: "FIELD_RULE_REPEATED_UNIQUE" },
     ]);
   });
 

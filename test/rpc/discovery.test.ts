@@ -290,7 +290,7 @@ describe("reads by Connect's GET", () => {
   test("are those of RPCs without side effects, and no others", async () => {
     const all = [...new Set(routes.map(({ method }) => method.parent))].flatMap(({ methods }) => methods);
     const reading = all.filter(({ idempotency }) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS);
-    const verbs = /^(Get|BatchGet|List|Search|Count|Watch|Preview|Explain)[A-Z]/;
+    const verbs = /^(Get|BatchGet|List|Search|Count|Group|Watch|Preview|Explain)[A-Z]/;
     expect(reading.map(({ name }) => name)).toEqual(all.map(({ name }) => name).filter((name) => verbs.test(name)));
     const { headers } = await testTenant(server.database.sql);
     const write = "/belfry.tenants.v1.ApiClientService/CreateApiClient";

@@ -63,7 +63,9 @@ test("a file that is as it should be is imported: the others differ from it in o
   const { rows } = await importFrom(partitioned.url, whole, version, async () => {});
   expect(rows).toMatchObject({ tenants: 1, metric_chunks: 0, tenant_state: 0 });
   // A tenant that came without its row of state has one: what it sends is stored.
-  expect(await partitioned.sql`select tenant_id from tenant_state`).toEqual([{ tenant_id: tenantRow.split("\t")[0] }]);
+  const [id = ""] = tenantRow.split("\t");
+  const made = await partitioned.sql`select tenant_id from tenant_state where tenant_id = ${id}`;
+  expect(made).toHaveLength(1);
   await partitioned.drop();
 });
 
