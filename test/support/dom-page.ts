@@ -1,5 +1,6 @@
 import { resolveObjectURL } from "node:buffer";
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   Code,
   ConnectError,
@@ -182,7 +183,11 @@ export function domPage(server: Answering) {
     started = await loaded;
     if (first) started.startPage(carrierOf(server, started, new Map()));
   });
-  afterAll(() => uninstall?.());
+  afterAll(async () => {
+    // preact and @preact/signals run effects up to 35 ms after a frame. One that has no document any more fails, and with it all later ones.
+    await sleep(200);
+    uninstall?.();
+  });
 
   return {
     onPage(name: string, body: (page: DomPage) => Promise<void>) {
