@@ -78,6 +78,7 @@ describe("a program on another port of the host", () => {
     const tab = await page.context().newPage();
     await tab.goto(`${server.url}/console/`);
     await rowOf(tab, "ours").waitFor();
+    await tab.getByLabel("More of the list").click();
     const [file] = await Promise.all([
       tab.waitForEvent("download"),
       tab.getByRole("button", { name: "Export CSV" }).click(),
