@@ -192,7 +192,7 @@ describe("by keyboard alone", () => {
     };
     await tabTo("New window");
     await keyboard.press("Enter");
-    await page.getByRole("heading", { level: 1, name: "New window" }).waitFor();
+    await page.getByRole("heading", { level: 1, name: "New maintenance window" }).waitFor();
     await tabTo("Name");
     await keyboard.type("patch night");
     await tabTo("Start of the first run");
