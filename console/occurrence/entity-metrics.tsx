@@ -21,7 +21,7 @@ export function EntityMetrics({ entityId, aroundMs }: { entityId: string; around
   const series = value?.series.filter(({ values }) => values.length > 0) ?? [];
   const range = `${start}-${end}`;
   return (
-    <section class={`${ui.card} ${ui.wide}`} aria-labelledby="around">
+    <section class={ui.card} aria-labelledby="around">
       <h2 id="around">Metrics of the entity around its start</h2>
       <Problem failure={failure} again={again} />
       {value && series.length === 0 && <p class={ui.quiet}>The entity sent no metric in that time.</p>}
