@@ -4,6 +4,7 @@ import { useAnswer } from "../data/answer.ts";
 import { periodOf, readSeries } from "../data/series.ts";
 import { Plot } from "../ui/plot.tsx";
 import { Problem } from "../ui/problem.tsx";
+import { quantityText } from "../ui/quantity.ts";
 import ui from "../ui/ui.module.css";
 
 const shownMax = 6;
@@ -30,7 +31,7 @@ export function EntityMetrics({ entityId, aroundMs }: { entityId: string; around
           <figure key={each.key}>
             <figcaption>
               <a href={linkTo(["metrics"], { entity: entityId, metric: each.metric, range })}>{each.name}</a>
-              <span class={ui.quiet}> {each.units}</span>
+              <span class={ui.quiet}> {quantityText(each.values.at(-1), each.units)}</span>
             </figcaption>
             <Plot name={each.name} series={[each]} start={start} end={end} height={120} mark={aroundMs} />
           </figure>

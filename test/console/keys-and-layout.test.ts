@@ -259,6 +259,25 @@ describe("what needs a layout", () => {
     await page.waitForURL((url) => !url.href.includes("range="));
   });
 
+  onPage("a plot tells the value at the pointer, and moves nothing for it", async (page) => {
+    await openConsole(page, server, tenant, "#/metrics");
+    await page.getByRole("combobox", { name: "Entity" }).fill("web-1");
+    await page.getByRole("option", { name: "web-1" }).click();
+    const card = page.getByRole("region", { name: /^Memory usage in/ });
+    const plot = card.getByRole("application");
+    await plot.hover();
+    const told = card.getByText(/^Memory usage: [\d.]+ GiB$/);
+    const before = await card.boundingBox();
+    const box = await plot.boundingBox();
+    if (box === null) throw new Error("the plot is not in sight");
+    // The newest values stand at the end.
+    await page.mouse.move(box.x + box.width - 30, box.y + box.height / 2);
+    await told.waitFor();
+    expect(await card.boundingBox()).toEqual(before);
+    const tip = await told.boundingBox();
+    expect((tip?.x ?? 0) + (tip?.width ?? 0)).toBeLessThan(box.x + box.width);
+  });
+
   onPage(
     "a later page of deliveries that fails can be read again, and none comes under another filter",
     async (page) => {
