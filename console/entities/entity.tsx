@@ -14,6 +14,7 @@ import { SeverityMark, statusWord } from "../events/words.tsx";
 import { Facts } from "../ui/facts.tsx";
 import { Plot } from "../ui/plot.tsx";
 import { Problem } from "../ui/problem.tsx";
+import { quantityText } from "../ui/quantity.ts";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
@@ -253,7 +254,7 @@ function Series({ id }: { id: string }) {
           <figure key={each.key}>
             <figcaption>
               <a href={linkTo(["metrics"], { entity: id, metric: each.metric, range: "6h" })}>{each.name}</a>
-              <span class={ui.quiet}> {each.units}</span>
+              <span class={ui.quiet}> {quantityText(each.values.at(-1), each.units)}</span>
             </figcaption>
             <Plot name={each.name} series={[each]} start={value.start} end={value.end} height={110} />
           </figure>

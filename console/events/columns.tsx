@@ -8,13 +8,36 @@ import { SeverityMark, severityOf, statusWord } from "./words.tsx";
 /** How many rows are looked at for what all have in common, and for what tells them apart. */
 const lookedAtMax = 500;
 
-/** The end that the names of all entities with dots have in common; empty without one. */
-export function sharedEnd(rows: readonly EventRow[]): string {
+/** The parts of entities' names that say nothing in a list; empty without one. */
+interface SharedParts {
+  /** A dimension's name, by which entities without a name of their own are called: `source=`. */
+  readonly start: string;
+  /** The end that all names with dots have in common. */
+  readonly end: string;
+}
+
+/** Finds what the names of entities in this list have in common. */
+export function sharedParts(rows: readonly EventRow[]): SharedParts {
   const names = new Set(rows.slice(0, lookedAtMax).map(({ event }) => event.entityName ?? ""));
+  const starts = new Set(
+    [...names].map((name) => /^[^=]+=(?!.*=)/.exec(name)?.[0] ?? "").filter((start) => start !== ""),
+  );
+  const [start = ""] = starts.size === 1 ? starts : [];
+  return { start, end: sharedEnd(names) };
+}
+
+function sharedEnd(names: ReadonlySet<string>): string {
   const dotted = [...names].filter((name) => /[^.]\.[^.]+\./.test(name));
   const parts = (dotted[0] ?? "").split(".");
   const ends = parts.slice(1).map((_, at) => `.${parts.slice(at + 1).join(".")}`);
   return dotted.length > 1 ? (ends.find((end) => dotted.every((name) => name.endsWith(end))) ?? "") : "";
+}
+
+/** A name without what all names share; of a name that would be empty, all of it. */
+function entityText(name: string, { start, end }: SharedParts): string {
+  const from = start !== "" && name.startsWith(start) ? start.length : 0;
+  const to = end !== "" && name.endsWith(end) ? name.length - end.length : name.length;
+  return name.slice(from, to) || name;
 }
 
 const labelsMax = 3;
@@ -37,14 +60,14 @@ export function tellingLabels(rows: readonly EventRow[]): ReadonlyMap<string, re
 }
 
 interface Shown {
-  /** The end of their entities that is left out. */
-  readonly end: string;
+  /** The parts of their entities' names that are left out. */
+  readonly parts: SharedParts;
   readonly labels: ReadonlyMap<string, readonly string[]>;
   /** Whether occurrences of more than one status are listed. */
   readonly withStatus: boolean;
 }
 
-function own({ end, labels, withStatus }: Shown): readonly Column<EventRow>[] {
+function own({ parts, labels, withStatus }: Shown): readonly Column<EventRow>[] {
   return [
     {
       key: "severity",
@@ -58,7 +81,7 @@ function own({ end, labels, withStatus }: Shown): readonly Column<EventRow>[] {
     {
       key: "name",
       label: "Event",
-      width: "minmax(200px, 2fr)",
+      width: "minmax(200px, 2.7fr)",
       line: 1,
       link: true,
       cell: ({ event }) => <strong>{event.name}</strong>,
@@ -69,13 +92,7 @@ function own({ end, labels, withStatus }: Shown): readonly Column<EventRow>[] {
             <span class={ui.quiet}>×{occurrence.instanceCount?.toLocaleString("en")}</span>
           )}
           {occurrence.acknowledged && <span class={ui.tag}>acked</span>}
-          <span class={eventsLook.labels}>
-            {labels.get(event.name ?? "")?.map((key) => (
-              <span key={key} title={key}>
-                {String(occurrence.metadataFields?.[key] ?? "")}
-              </span>
-            ))}
-          </span>
+          <Labels keys={labels.get(event.name ?? "") ?? []} values={occurrence.metadataFields ?? {}} />
         </>
       ),
     },
@@ -83,11 +100,10 @@ function own({ end, labels, withStatus }: Shown): readonly Column<EventRow>[] {
       key: "entityName",
       label: "Entity",
       width: "minmax(110px, 0.9fr)",
-      cell: ({ event: { entityName = "" } }) =>
-        end !== "" && entityName.endsWith(end) ? entityName.slice(0, -end.length) : entityName,
+      cell: ({ event }) => entityText(event.entityName ?? "", parts),
       title: ({ event }) => event.entityName ?? "",
     },
-    textColumn("summary", "Summary", "minmax(140px, 2fr)", ({ occurrence }) => occurrence.summary ?? ""),
+    textColumn("summary", "Summary", "minmax(120px, 1.4fr)", ({ occurrence }) => occurrence.summary ?? ""),
     ...(withStatus
       ? [{ ...textColumn<EventRow>("status", "Status", "92px", ({ occurrence }) => statusWord(occurrence.status)) }]
       : []),
@@ -108,6 +124,19 @@ function own({ end, labels, withStatus }: Shown): readonly Column<EventRow>[] {
       cell: ({ occurrence }) => <Time at={occurrence.lastSeen} short />,
     },
   ];
+}
+
+/** The values of these labels, as many as there is room for; who points at one reads them all. */
+function Labels({ keys, values }: { keys: readonly string[]; values: Readonly<Record<string, unknown>> }) {
+  const shown = keys.flatMap((key) => (values[key] === undefined ? [] : [[key, String(values[key])] as const]));
+  if (shown.length === 0) return null;
+  return (
+    <span class={eventsLook.labels} title={shown.map(([key, value]) => `${key}: ${value}`).join("\n")}>
+      {shown.map(([key, value]) => (
+        <span key={key}>{value}</span>
+      ))}
+    </span>
+  );
 }
 
 /** What the list can be sorted by. */

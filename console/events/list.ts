@@ -37,7 +37,7 @@ const always = [
 export const tellingKeys = ["namespace", "pod", "container", "instance", "device", "mountpoint", "service", "team"];
 
 /** The order of two rows in a search that sorts by `sort`. */
-function compare({ key, descending }: Sort) {
+function compare({ key, descending, acknowledgedLast }: Sort) {
   const valueOf = ({ event, occurrence }: EventRow): bigint | number | string => {
     if (key === "name") return event.name ?? "";
     if (key === "entityName") return event.entityName ?? "";
@@ -45,7 +45,9 @@ function compare({ key, descending }: Sort) {
       occurrence[key as "severity" | "status" | "startTime" | "lastSeen" | "instanceCount" | "acknowledged"];
     return typeof value === "boolean" ? Number(value) : (value ?? 0);
   };
+  const acknowledged = ({ occurrence }: EventRow) => Number(occurrence.acknowledged ?? false);
   return (a: EventRow, b: EventRow) => {
+    if (acknowledgedLast && acknowledged(a) !== acknowledged(b)) return acknowledged(a) - acknowledged(b);
     const [x, y] = [valueOf(a), valueOf(b)];
     if (x !== y) return x < y === descending ? 1 : -1;
     return Number((b.occurrence.lastSeen ?? 0n) - (a.occurrence.lastSeen ?? 0n));

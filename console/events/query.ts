@@ -49,12 +49,14 @@ export const clauseText = (clause: Clause) => toJsonString(ClauseSchema, clause)
 export interface Sort {
   readonly key: string;
   readonly descending: boolean;
+  /** Acknowledged occurrences follow all others. */
+  readonly acknowledgedLast?: boolean;
 }
 
-/** What the list is sorted by: the worst first, unless the address says otherwise; then the newest. */
+/** What the list is sorted by: what nobody has taken on, the worst first, unless the address says otherwise; then the newest. */
 export const sort = computed((): Sort => {
   const text = address.value.parameters.get("sort");
-  if (text === null) return { key: "severity", descending: true };
+  if (text === null) return { key: "severity", descending: true, acknowledgedLast: true };
   return { key: text.replace(/^-/, ""), descending: text.startsWith("-") };
 });
 
@@ -93,7 +95,11 @@ export function allOf(clauses: Clause[]): Clause {
 }
 
 /** What a search sorts by: as the list does, then by time, then by id, which keeps pages apart. */
-export function sortBy({ key, descending }: Sort) {
+export function sortBy({ key, descending, acknowledgedLast }: Sort) {
   const by = (field: string, down: boolean) => ({ byField: { field, order: down ? SortOrder.DESC : SortOrder.ASC } });
-  return key === "lastSeen" ? [by(key, descending)] : [by(key, descending), by("lastSeen", true)];
+  return [
+    ...(acknowledgedLast ? [by("acknowledged", false)] : []),
+    by(key, descending),
+    ...(key === "lastSeen" ? [] : [by("lastSeen", true)]),
+  ];
 }

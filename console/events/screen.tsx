@@ -19,7 +19,7 @@ import { TimeRangeChoice } from "../ui/time-range.tsx";
 import ui from "../ui/ui.module.css";
 import { Actions } from "./actions.tsx";
 import { ColumnChoice } from "./column-choice.tsx";
-import { columnsOf, sharedEnd, sortable, tellingLabels } from "./columns.tsx";
+import { columnsOf, sharedParts, sortable, tellingLabels } from "./columns.tsx";
 import eventsLook from "./events.module.css";
 import { Export } from "./export.tsx";
 import { countFilters, Facets, Totals } from "./facets.tsx";
@@ -127,6 +127,15 @@ export function EventsScreen() {
   const total = Math.max(list.total.value, rows.length + list.waiting.value.length);
   const unknown = list.failure.value !== undefined && rows.length === 0;
   const count = unknown ? "" : `${total.toLocaleString("en")} ${total === 1 ? "occurrence" : "occurrences"}`;
+  /** Reads changed rows again. Where the current one alone was changed and moves, the one that follows it becomes current. */
+  const reread = async (changed: readonly EventRow[]) => {
+    const alone = selected.value.size === 0 && changed.length === 1 && changed.map(rowKey)[0] === active.value;
+    const at = rows.findIndex((row) => rowKey(row) === active.value);
+    await list.refresh([...new Set(changed.map(({ event }) => event.id))]);
+    const now = list.rows.peek();
+    const next = now[Math.min(at, now.length - 1)];
+    if (alone && next !== undefined) active.value = rowKey(next);
+  };
   const seldom = (
     <>
       <ColumnChoice columns={columns} change={(next) => setParameters({ columns: listText(next) })} />
@@ -243,12 +252,7 @@ export function EventsScreen() {
                 </button>
               </>
             )}
-            <Actions
-              main
-              rows={chosen}
-              current={rows.find((row) => rowKey(row) === active.value)}
-              reread={(changed) => list.refresh([...new Set(changed.map(({ event }) => event.id))])}
-            />
+            <Actions main rows={chosen} current={rows.find((row) => rowKey(row) === active.value)} reread={reread} />
           </div>
         </section>
         {withFilters && (
@@ -263,12 +267,12 @@ export function EventsScreen() {
 
 /** The columns of these rows; the same ones as long as nothing of them changes, so that rows are not drawn again. */
 function useColumns(rows: readonly EventRow[], more: readonly string[]) {
-  const end = useMemo(() => sharedEnd(rows), [rows]);
+  const parts = useMemo(() => sharedParts(rows), [rows]);
   const labels = useMemo(() => tellingLabels(rows), [rows]);
   const withStatus = new Set(chosenOf("status").map((status) => (status === noStatus ? open : status))).size !== 1;
   return useMemo(
-    () => columnsOf(more, { end, labels, withStatus }),
-    [more.join(), end, JSON.stringify([...labels]), withStatus],
+    () => columnsOf(more, { parts, labels, withStatus }),
+    [more.join(), parts.start, parts.end, JSON.stringify([...labels]), withStatus],
   );
 }
 

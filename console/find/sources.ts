@@ -90,7 +90,7 @@ const sources: readonly Source[] = [
     async find(words, signal) {
       const searchInput = { query: { clause: named(words) }, pageInput: { limit: ofKindMax } };
       const { maintWindows } = await windows.searchMaintenanceWindows({ searchInput }, { signal });
-      return maintWindows.map(({ id, name }) => ({ kind: "Windows", name, hash: linkTo(["windows", id]) }));
+      return maintWindows.map(({ id, name }) => ({ kind: "Maintenance", name, hash: linkTo(["windows", id]) }));
     },
   },
 ];

@@ -4,6 +4,7 @@ import { useAnswer } from "../data/answer.ts";
 import { periodOf, readSeries } from "../data/series.ts";
 import { Plot } from "../ui/plot.tsx";
 import { Problem } from "../ui/problem.tsx";
+import { quantityText } from "../ui/quantity.ts";
 import ui from "../ui/ui.module.css";
 
 const shownMax = 6;
@@ -21,7 +22,7 @@ export function EntityMetrics({ entityId, aroundMs }: { entityId: string; around
   const series = value?.series.filter(({ values }) => values.length > 0) ?? [];
   const range = `${start}-${end}`;
   return (
-    <section class={`${ui.card} ${ui.wide}`} aria-labelledby="around">
+    <section class={ui.card} aria-labelledby="around">
       <h2 id="around">Metrics of the entity around its start</h2>
       <Problem failure={failure} again={again} />
       {value && series.length === 0 && <p class={ui.quiet}>The entity sent no metric in that time.</p>}
@@ -30,7 +31,7 @@ export function EntityMetrics({ entityId, aroundMs }: { entityId: string; around
           <figure key={each.key}>
             <figcaption>
               <a href={linkTo(["metrics"], { entity: entityId, metric: each.metric, range })}>{each.name}</a>
-              <span class={ui.quiet}> {each.units}</span>
+              <span class={ui.quiet}> {quantityText(each.values.at(-1), each.units)}</span>
             </figcaption>
             <Plot name={each.name} series={[each]} start={start} end={end} height={120} mark={aroundMs} />
           </figure>

@@ -7,8 +7,10 @@ import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { onNews } from "../data/live.ts";
 import { Actions } from "../events/actions.tsx";
+import eventsLook from "../events/events.module.css";
 import { SeverityMark, statusWord } from "../events/words.tsx";
 import { Facts } from "../ui/facts.tsx";
+import { narrow } from "../ui/narrow.ts";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
@@ -56,6 +58,7 @@ export function OccurrenceScreen() {
 }
 
 function Found({ event, occurrence, again }: { event: Event; occurrence: Occurrence; again(): void }) {
+  const actions = <Actions main rows={[{ event, occurrence }]} reread={again} />;
   return (
     <>
       <ScreenHead
@@ -65,64 +68,92 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
           linkTo(["events"]),
           `/ occurrence ${occurrence.id.split(":").at(-1)} of ${event.count ?? 1n}`,
         ]}
-        tools={<Actions main rows={[{ event, occurrence }]} reread={again} />}
+        tools={!narrow.value && actions}
       />
       <div class={ui.scroll}>
-        <div class={ui.twoWide}>
-          <section class={ui.card} aria-labelledby="about">
-            <h2 id="about">
-              <SeverityMark value={occurrence.severity} /> · {statusWord(occurrence.status)}
-              {occurrence.acknowledged && <span class={ui.tag}>acknowledged</span>}
-            </h2>
-            {occurrence.summary && <p class={occurrenceLook.summary}>{occurrence.summary}</p>}
-            {occurrence.body && occurrence.body !== occurrence.summary && (
-              <p class={occurrenceLook.bodyText}>{occurrence.body}</p>
-            )}
-            <dl class={ui.facts}>
-              <dt>Entity</dt>
-              <dd>
-                <a href={linkTo(["entities", event.entity ?? ""])}>{event.entityName}</a>
-              </dd>
-              <dt>First seen</dt>
-              <dd>
-                <Time at={occurrence.startTime} />
-              </dd>
-              <dt>Last seen</dt>
-              <dd>
-                <Time at={occurrence.lastSeen} />
-              </dd>
-              {occurrence.expiresAt !== undefined && (
-                <>
-                  <dt>Expires</dt>
-                  <dd>
-                    <Time at={occurrence.expiresAt} due />
-                  </dd>
-                </>
-              )}
-              {occurrence.type && (
-                <>
-                  <dt>Type</dt>
-                  <dd>{occurrence.type}</dd>
-                </>
-              )}
-              {event.dedupKey !== undefined && (
-                <>
-                  <dt>Dedup key</dt>
-                  <dd>{event.dedupKey}</dd>
-                </>
-              )}
-            </dl>
-            <Facts title="Dimensions" values={occurrence.dimensions} prefix="dimensions." />
-            <Facts title="Metadata" values={occurrence.metadataFields ?? {}} prefix="metadataFields." />
-            <Facts title="Core properties of the entity" values={occurrence.coreProperties ?? {}} folded />
-          </section>
-          <LifeCycle event={event} occurrence={occurrence} />
-          <OccurrenceDeliveries occurrence={occurrence} />
-          <OccurrenceSilences occurrenceId={occurrence.id} />
-          <WhyNot occurrenceId={occurrence.id} />
+        <div class={occurrenceLook.halves}>
+          <div class={occurrenceLook.half}>
+            <About event={event} occurrence={occurrence} />
+            <LifeCycle event={event} occurrence={occurrence} />
+            <OccurrenceDeliveries occurrence={occurrence} />
+            <WhyNot occurrenceId={occurrence.id} />
+          </div>
+          <div class={occurrenceLook.half}>
+            <Labels occurrence={occurrence} />
+            <OccurrenceSilences occurrenceId={occurrence.id} />
+          </div>
           {event.entity && <EntityMetrics entityId={event.entity} aroundMs={Number(occurrence.startTime ?? 0n)} />}
         </div>
       </div>
+      {/* At the thumb. */}
+      {narrow.value && <div class={eventsLook.bar}>{actions}</div>}
     </>
+  );
+}
+
+interface AboutProps {
+  readonly event: Event;
+  readonly occurrence: Occurrence;
+}
+
+/** What it says, of what, and when. */
+function About({ event, occurrence }: AboutProps) {
+  return (
+    <section class={ui.card} aria-labelledby="about">
+      <h2 id="about">
+        <SeverityMark value={occurrence.severity} /> · {statusWord(occurrence.status)}
+        {occurrence.acknowledged && <span class={ui.tag}>acknowledged</span>}
+      </h2>
+      {occurrence.summary && <p class={occurrenceLook.summary}>{occurrence.summary}</p>}
+      {occurrence.body && occurrence.body !== occurrence.summary && (
+        <p class={occurrenceLook.bodyText}>{occurrence.body}</p>
+      )}
+      <dl class={ui.facts}>
+        <dt>Entity</dt>
+        <dd>
+          <a href={linkTo(["entities", event.entity ?? ""])}>{event.entityName}</a>
+        </dd>
+        <dt>First seen</dt>
+        <dd>
+          <Time at={occurrence.startTime} />
+        </dd>
+        <dt>Last seen</dt>
+        <dd>
+          <Time at={occurrence.lastSeen} />
+        </dd>
+        {occurrence.expiresAt !== undefined && (
+          <>
+            <dt>Expires</dt>
+            <dd>
+              <Time at={occurrence.expiresAt} due />
+            </dd>
+          </>
+        )}
+        {occurrence.type && (
+          <>
+            <dt>Type</dt>
+            <dd>{occurrence.type}</dd>
+          </>
+        )}
+        {event.dedupKey !== undefined && (
+          <>
+            <dt>Dedup key</dt>
+            <dd>{event.dedupKey}</dd>
+          </>
+        )}
+      </dl>
+    </section>
+  );
+}
+
+/** Its labels, each of which leads to the events that have it, too. */
+function Labels({ occurrence }: Pick<AboutProps, "occurrence">) {
+  return (
+    <section class={ui.card} aria-labelledby="labels">
+      <h2 id="labels">Labels</h2>
+      <Facts title="Dimensions" values={occurrence.dimensions} prefix="dimensions." />
+      <Facts title="Metadata" values={occurrence.metadataFields ?? {}} prefix="metadataFields." />
+      <Facts title="Core properties of the entity" values={occurrence.coreProperties ?? {}} folded />
+    </section>
   );
 }

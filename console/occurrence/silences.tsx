@@ -28,9 +28,11 @@ export function OccurrenceSilences({ occurrenceId }: { occurrenceId: string }) {
         ))}
       </ul>
       {may(SilenceService.method.createSilence) && (
-        <a class={ui.button} href={linkTo(["silences", "new"], { occurrence: occurrenceId })}>
-          Silence…
-        </a>
+        <p>
+          <a class={ui.button} href={linkTo(["silences", "new"], { occurrence: occurrenceId })}>
+            Silence…
+          </a>
+        </p>
       )}
     </section>
   );

@@ -3,6 +3,8 @@ import { address } from "../data/address.ts";
 import type { Failure } from "../data/calls.ts";
 import type { List } from "../data/list.ts";
 import type { Column } from "./column.ts";
+import { More } from "./more.tsx";
+import { narrow } from "./narrow.ts";
 import { Empty, Problem } from "./problem.tsx";
 import { ScreenHead } from "./screen-head.tsx";
 import { Table } from "./table.tsx";
@@ -57,6 +59,12 @@ export function ListScreen<T>(props: ListScreenProps<T>) {
   const { title, list, filter, passes, tools, refresh, make, failure, above, children } = props;
   const { rows: all, total, again, later } = list;
   const rows = passes === undefined ? all : all.filter(passes);
+  const filters = (filter || tools) && (
+    <>
+      {filter && <TextFilter name="text" label={filter} />}
+      {tools}
+    </>
+  );
   const filtered = all.length > rows.length || (passes === undefined && address.value.parameters.size > 0);
   return (
     <div class={ui.screen}>
@@ -65,8 +73,7 @@ export function ListScreen<T>(props: ListScreenProps<T>) {
         count={countText(list, props.counted)}
         tools={
           <>
-            {filter && <TextFilter name="text" label={filter} />}
-            {tools}
+            {narrow.value && filters ? <More label="Filters">{filters}</More> : filters}
             {refresh && (
               <button type="button" onClick={again}>
                 Refresh

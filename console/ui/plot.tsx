@@ -4,6 +4,7 @@ import Plotter from "uplot";
 import { theme } from "../data/preferences.ts";
 import type { PlotSeries } from "../data/series.ts";
 import plotLook from "./plot.module.css";
+import { quantityText } from "./quantity.ts";
 import { timeText, zoneName } from "./time.tsx";
 import ui from "./ui.module.css";
 
@@ -21,6 +22,20 @@ interface PlotProps {
 
 const dashes: readonly (number[] | undefined)[] = [undefined, [8, 4], [2, 3], [10, 3, 2, 3]];
 const colours = 6;
+/** How many values are told at the cursor, the nearest to it first. */
+const toldMax = 10;
+
+/** How far the values stand from the cursor. */
+const tipGap = 14;
+
+/** Where the cursor is: at which moment, and within the plot. */
+interface Cursor {
+  readonly at: number;
+  readonly left: number;
+  readonly width: number;
+  /** The value at its height. */
+  readonly value: number;
+}
 
 /** How the n-th series is drawn: a colour and, when those are used up, a dash. The legend draws the same. */
 const lineColour = (at: number) => `var(--series-${at % colours})`;
@@ -35,7 +50,7 @@ const dashOf = (at: number) => dashes[Math.floor(at / colours) % dashes.length];
 export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps) {
   const frame = useRef<HTMLDivElement>(null);
   const plotter = useRef<Plotter>(undefined);
-  const cursor = useSignal<number | undefined>(undefined);
+  const cursor = useSignal<Cursor | undefined>(undefined);
   const times = timesOf(series);
 
   useEffect(() => {
@@ -59,7 +74,7 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
           end,
           ...(zoom && { zoom }),
           ...(mark && { mark }),
-          move: (at) => (cursor.value = at),
+          move: (now) => (cursor.value = now),
         }),
         [times.map((time) => time / 1000), ...values] as Plotter.AlignedData,
         element,
@@ -87,15 +102,15 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
     const step = steps[event.key];
     if (step === undefined || times.length === 0) return;
     event.preventDefault();
-    const from = cursor.value ?? (step > 0 ? -1 : times.length);
+    const from = cursor.value?.at ?? (step > 0 ? -1 : times.length);
     const at = Math.max(0, Math.min(times.length - 1, from + step));
     const left = plotter.current?.valToPos((times[at] ?? 0) / 1000, "x") ?? 0;
     plotter.current?.setCursor({ left, top: height / 3 });
-    cursor.value = at;
+    if (plotter.current) cursor.value = cursorOf(plotter.current, at);
   };
 
-  const at = cursor.value;
-  const time = at === undefined ? undefined : times[at];
+  const now = cursor.value;
+  const time = now && times[now.at];
   return (
     <div class={plotLook.plot}>
       <div
@@ -108,20 +123,37 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
         ref={frame}
         style={{ minHeight: `${height}px` }}
       />
-      <p class={plotLook.plotValues} aria-live="polite">
-        {time !== undefined && (
-          <>
+      <div class={plotLook.plotValues} aria-live="polite">
+        {now !== undefined && time !== undefined && (
+          <div
+            class={plotLook.tip}
+            style={
+              now.left > now.width / 2
+                ? { right: `${now.width - now.left + tipGap}px` }
+                : { left: `${now.left + tipGap}px` }
+            }
+          >
             <span class={ui.quiet}>{timeText(time)}</span>
-            {series.slice(0, 8).map((each, index) => (
-              <span key={each.key} style={{ color: lineColour(index) }}>
-                {each.name}: {numberText(each.values[each.timestamps.indexOf(time)], each.units)}
+            {nearest(series, time, now.value).map(({ each, index, value }) => (
+              <span key={each.key} class={plotLook.tipValue}>
+                <span class={ui.legendLine} style={lineStyle(index)} aria-hidden="true" />
+                <span class={plotLook.tipName}>{each.name}:</span> <strong>{quantityText(value, each.units)}</strong>
               </span>
             ))}
-          </>
+          </div>
         )}
-      </p>
+      </div>
     </div>
   );
+}
+
+/** Series with their values at a moment, those nearest to another value first; those without one come last. */
+function nearest(series: readonly PlotSeries[], time: number, wanted: number) {
+  const away = (value: number | null | undefined) => (value == null ? Number.MAX_VALUE : Math.abs(value - wanted));
+  return series
+    .map((each, index) => ({ each, index, value: each.values[each.timestamps.indexOf(time)] }))
+    .sort((a, b) => away(a.value) - away(b.value))
+    .slice(0, toldMax);
 }
 
 /** The moments of all series, each once, in order. */
@@ -156,9 +188,18 @@ export function numberText(value: number | null | undefined, units = ""): string
   return `${shown.format(value)}${units === "" || units === "1" ? "" : ` ${units}`}`;
 }
 
+/** Where a plot's cursor is, at the n-th moment. */
+function cursorOf({ cursor: { left = 0, top = 0 }, over, posToVal }: Plotter, at: number): Cursor {
+  const begin = over.offsetLeft;
+  return { at, left: begin + left, width: begin + over.clientWidth, value: posToVal(top, "y") };
+}
+
+/** The steps of an axis of bytes. */
+const powersOfTwo = Array.from({ length: 60 }, (_, at) => 2 ** at);
+
 interface Drawn extends Omit<PlotProps, "name"> {
   element: HTMLElement;
-  move(at: number | undefined): void;
+  move(now: Cursor | undefined): void;
 }
 
 function options({ element, series, height, start, end, zoom, mark, move }: Drawn): Plotter.Options {
@@ -170,6 +211,8 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
     probe.remove();
     return color;
   };
+  const [{ units } = { units: "" }] = series;
+  const ofBytes = /^By(?:\/s)?$/.test(units);
   const [ink, line] = [colourOf("var(--quiet)"), colourOf("var(--line)")];
   const axis = {
     stroke: ink,
@@ -186,7 +229,14 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
     scales: { x: { time: true, range: () => [start / 1000, end / 1000] } },
     axes: [
       { ...axis, space: 70, size: 30, values: (_, ticks) => ticks.map((tick) => tickText(tick * 1000, end - start)) },
-      { ...axis, size: 54, values: (_, ticks) => ticks.map(shortText) },
+      ofBytes
+        ? {
+            ...axis,
+            size: 66,
+            incrs: powersOfTwo,
+            values: (_, ticks) => ticks.map((tick) => quantityText(tick, units)),
+          }
+        : { ...axis, size: 54, values: (_, ticks) => ticks.map(shortText) },
     ],
     padding: [8, 12, 0, 0],
     series: [
@@ -194,13 +244,19 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
       ...series.map((_, at) => ({
         stroke: colourOf(lineColour(at)),
         width: 1.5,
+        ...(series.length === 1 && { fill: colourOf(`color-mix(in srgb, ${lineColour(at)} 8%, transparent)`) }),
         ...(dashOf(at) && { dash: dashOf(at) as number[] }),
         points: { show: series[at]?.timestamps.length === 1 },
         spanGaps: false,
       })),
     ],
     hooks: {
-      setCursor: [({ cursor: { idx } }) => move(idx ?? undefined)],
+      setCursor: [
+        (self) => {
+          const { idx, left = -1 } = self.cursor;
+          move(typeof idx !== "number" || left < 0 ? undefined : cursorOf(self, idx));
+        },
+      ],
       setSelect: [
         (self) => {
           const { left, width } = self.select;

@@ -26,7 +26,7 @@ const blank = () =>
 /** The form of a window that is not there yet. */
 export function NewWindow() {
   return (
-    <FormScreen title="New window">
+    <FormScreen title="New maintenance window">
       <WindowForm
         stored={blank()}
         id=""
@@ -43,9 +43,9 @@ export function ChangedWindow({ id }: { id: string }) {
   const answer = useAnswer((signal) => readWindow(id, signal));
   const { value, failure, again } = answer.value;
   return (
-    <FormScreen title={value ? `Change ${value.name}` : "Change a window"}>
+    <FormScreen title={value ? `Change ${value.name}` : "Change a maintenance window"}>
       <Problem failure={failure} again={again} />
-      {value === null && <p>There is no such window. It may have been deleted.</p>}
+      {value === null && <p>There is no such maintenance window. It may have been deleted.</p>}
       {value && (
         <WindowForm
           stored={value}

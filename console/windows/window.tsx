@@ -48,7 +48,7 @@ export function OneWindow({ id }: { id: string }) {
   return (
     <div class={ui.screen}>
       <ScreenHead
-        title={value?.window.name ?? "Window"}
+        title={value?.window.name ?? "Maintenance window"}
         above={["Maintenance", linkTo(["windows"])]}
         tools={value && <Tools window={value.window} held={value.preview.heldCount} changed={again} />}
       />

@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
-import { type DomPage, domPage } from "../support/dom-page.ts";
+import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { sendEvents } from "./console-page.ts";
@@ -57,6 +57,51 @@ describe("the list of events", () => {
       await page.getByText("1 occurrence", { exact: true }).waitFor();
     },
   );
+
+  onPage("shows what is acknowledged after all others, and goes on to the next row", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [
+      { name: "down", source: "a", severity: Severity.CRITICAL },
+      { name: "late", source: "b", severity: Severity.ERROR },
+      { name: "slow", source: "c", severity: Severity.WARNING },
+    ]);
+    await page.logIn(tenant);
+    await page.getByText("3 occurrences").waitFor();
+    const order = () =>
+      page
+        .getByRole("row")
+        .allTextContents()
+        .slice(1)
+        .map((text) => /down|late|slow/.exec(text)?.[0]);
+    expect(order()).toEqual(["down", "late", "slow"]);
+    await page.keyboard.press("j");
+    await page.keyboard.press("a");
+    await eventually(order).toEqual(["late", "slow", "down"]);
+    await page.getByText("1 acknowledged").waitFor();
+    await page.keyboard.press("a");
+    await eventually(order).toEqual(["slow", "down", "late"]);
+    await page.reload();
+    await page.getByText("3 occurrences").waitFor();
+    await eventually(order).toEqual(["slow", "down", "late"]);
+  });
+
+  onPage("leaves out what the names of all entities share", async (page) => {
+    const tenant = await testTenant(sql);
+    const sources = ["web-1.fra1.example.net", "db-2.ams2.example.net"];
+    await sendEvents(
+      server,
+      tenant,
+      sources.map((source) => ({ name: "down", source })),
+    );
+    await page.logIn(tenant);
+    await page.getByText("2 occurrences").waitFor();
+    const cells = page
+      .getByRole("row")
+      .allTextContents()
+      .slice(1)
+      .map((text) => /(?:source=)?(?:web|db)-\d[\w.]*?(?=\d+s|now)/.exec(text)?.[0]);
+    expect(cells.sort()).toEqual(["db-2.ams2", "web-1.fra1"]);
+  });
 
   onPage("shows characters that change the direction of reading", async (page) => {
     const tenant = await testTenant(sql);

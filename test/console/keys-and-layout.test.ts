@@ -192,7 +192,7 @@ describe("by keyboard alone", () => {
     };
     await tabTo("New window");
     await keyboard.press("Enter");
-    await page.getByRole("heading", { level: 1, name: "New window" }).waitFor();
+    await page.getByRole("heading", { level: 1, name: "New maintenance window" }).waitFor();
     await tabTo("Name");
     await keyboard.type("patch night");
     await tabTo("Start of the first run");
@@ -257,6 +257,25 @@ describe("what needs a layout", () => {
     await page.waitForURL(/range=\d+-\d+/);
     await page.goBack();
     await page.waitForURL((url) => !url.href.includes("range="));
+  });
+
+  onPage("a plot tells the value at the pointer, and moves nothing for it", async (page) => {
+    await openConsole(page, server, tenant, "#/metrics");
+    await page.getByRole("combobox", { name: "Entity" }).fill("web-1");
+    await page.getByRole("option", { name: "web-1" }).click();
+    const card = page.getByRole("region", { name: /^Memory usage in/ });
+    const plot = card.getByRole("application");
+    await plot.hover();
+    const told = card.getByText(/^Memory usage: [\d.]+ GiB$/);
+    const before = await card.boundingBox();
+    const box = await plot.boundingBox();
+    if (box === null) throw new Error("the plot is not in sight");
+    // The newest values stand at the end.
+    await page.mouse.move(box.x + box.width - 30, box.y + box.height / 2);
+    await told.waitFor();
+    expect(await card.boundingBox()).toEqual(before);
+    const tip = await told.boundingBox();
+    expect((tip?.x ?? 0) + (tip?.width ?? 0)).toBeLessThan(box.x + box.width);
   });
 
   onPage(

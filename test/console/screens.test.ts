@@ -130,7 +130,7 @@ const screens = [
   { image: "silence-new", heading: "New silence", hash: () => `#/silences/new?occurrence=${occurrence}` },
   { image: "window", heading: "Patch night", hash: () => `#/windows/${window}` },
   { image: "window-running", heading: "Move of the data centre", hash: () => `#/windows/${running}` },
-  { image: "window-new", heading: "New window", hash: () => "#/windows/new" },
+  { image: "window-new", heading: "New maintenance window", hash: () => "#/windows/new" },
   { image: "window-form", heading: "Change Patch night", hash: () => `#/windows/${window}?edit=1` },
   { image: "destinations", heading: "Destinations", hash: () => "#/rules/destinations" },
   { image: "destination", heading: "on call", hash: () => "#/rules/destinations/on%20call" },

@@ -78,6 +78,7 @@ describe("a program on another port of the host", () => {
     const tab = await page.context().newPage();
     await tab.goto(`${server.url}/console/`);
     await rowOf(tab, "ours").waitFor();
+    await tab.getByLabel("More of the list").click();
     const [file] = await Promise.all([
       tab.waitForEvent("download"),
       tab.getByRole("button", { name: "Export CSV" }).click(),
@@ -272,7 +273,7 @@ describe("what agents and other people can set is text", () => {
     await page.getByRole("list", { name: "Newest of events" }).getByText(name, { exact: true }).waitFor();
     await page.keyboard.press("Control+k");
     await page.getByLabel("Find by name").fill("onerror");
-    for (const kind of ["Entities", "Rules", "Triggers", "Destinations", "Windows"])
+    for (const kind of ["Entities", "Rules", "Triggers", "Destinations", "Maintenance"])
       await page.getByRole("group", { name: kind }).getByRole("option").first().waitFor();
     await page.keyboard.press("Escape");
     await page.goto(`${server.url}/console/${screens[2]}`);

@@ -1,0 +1,104 @@
+import type { Page } from "playwright-core";
+import { describe, expect } from "vitest";
+import { testBrowser } from "../support/browser.ts";
+import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+import { openConsole, sendEvents } from "./console-page.ts";
+import { v1 } from "./json-call.ts";
+
+const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const { sql } = server.database;
+const { onPage } = testBrowser();
+
+const notice = (page: Page) => page.getByRole("status", { name: "Done" });
+const standsMs = 10_000;
+
+describe("a notice", () => {
+  /** Acknowledges an event on a page whose clock the test moves. */
+  async function acknowledged(page: Page) {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [{ name: "disk full", source: "a" }]);
+    await page.clock.install();
+    await openConsole(page, server, tenant);
+    await page.getByRole("row").filter({ hasText: "disk full" }).getByRole("gridcell").first().click();
+    await page.getByRole("button", { name: "Acknowledge" }).click();
+    await notice(page).getByText("1 acknowledged").waitFor();
+  }
+
+  onPage("ends after ten seconds, which a pointer on it holds", async (page) => {
+    await acknowledged(page);
+    await notice(page).hover();
+    await page.clock.fastForward(2 * standsMs);
+    await notice(page).getByText("1 acknowledged").waitFor();
+    await page.mouse.move(0, 0);
+    await page.clock.fastForward(standsMs / 2);
+    await notice(page).getByText("1 acknowledged").waitFor();
+    await page.clock.fastForward(standsMs);
+    await expect.poll(() => notice(page).textContent()).toBe("");
+  });
+
+  onPage("ends with the screen that it was said on", async (page) => {
+    await acknowledged(page);
+    await page.clock.fastForward(standsMs / 5);
+    await page.getByRole("link", { name: "Metrics", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: "Metrics" }).waitFor();
+    await expect.poll(() => notice(page).textContent()).toBe("");
+  });
+
+  onPage("of what failed stays until it is closed", async (page) => {
+    await acknowledged(page);
+    await page.route("**/SetEventStatus", (route) => route.abort(), { times: 1 });
+    await notice(page).getByRole("button", { name: "Undo" }).click();
+    await notice(page)
+      .getByText(/could not be taken back/)
+      .waitFor();
+    await page.clock.fastForward(6 * standsMs);
+    await notice(page)
+      .getByText(/could not be taken back/)
+      .waitFor();
+    await notice(page).getByRole("button", { name: "Close the message" }).click();
+    await expect.poll(() => notice(page).textContent()).toBe("");
+  });
+});
+
+/** What is wider than its place within an element, by its text. */
+const runsOut = (within: string) =>
+  `[...document.querySelectorAll(${JSON.stringify(`${within}, ${within} *`)})].filter((each) => each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 0 && getComputedStyle(each).display !== 'inline').map((each) => each.textContent.slice(0, 40))`;
+
+for (const width of [1280, 390])
+  describe(`${width} px wide`, () => {
+    const viewport = { width, height: 844 };
+
+    onPage(
+      "a dialog wraps a text without spaces",
+      async (page) => {
+        const tenant = await testTenant(sql);
+        const name = "x".repeat(250);
+        const type = { webhook: { url: "https://hooks.example.invalid/pages" } };
+        await v1(server, tenant)("/v1/notification/destinations", { name, type });
+        await openConsole(page, server, tenant, "#/settings/audit");
+        await page.getByRole("link", { name: "CreateDestination" }).click();
+        const dialog = page.getByRole("dialog", { name: "CreateDestination" });
+        await dialog.getByText(name).first().waitFor();
+        expect(await page.evaluate(runsOut("dialog"))).toEqual([]);
+      },
+      { viewport },
+    );
+
+    onPage(
+      "a long key leaves its value at least half of the line",
+      async (page) => {
+        const tenant = await testTenant(sql);
+        const [key, value] = ["k".repeat(200), "a value of several words that a person reads"];
+        await sendEvents(server, tenant, [{ name: "y".repeat(250), source: "a", metadataFields: { [key]: value } }]);
+        await openConsole(page, server, tenant);
+        await page.getByRole("link", { name: /^y+$/ }).click();
+        const text = page.getByRole("definition").filter({ hasText: value });
+        const box = await text.boundingBox();
+        const whole = await page.getByText(key, { exact: true }).locator("..").boundingBox();
+        expect(box?.width).toBeGreaterThan((whole?.width ?? Number.POSITIVE_INFINITY) / 2);
+        expect(await page.evaluate(runsOut("main"))).toEqual([]);
+      },
+      { viewport },
+    );
+  });
