@@ -189,9 +189,9 @@ export function numberText(value: number | null | undefined, units = ""): string
 }
 
 /** Where a plot's cursor is, at the n-th moment. */
-function cursorOf({ cursor: { left = 0, top = 0 }, over, posToVal }: Plotter, at: number): Cursor {
+function cursorOf({ cursor: { left = 0, top = 0 }, over, width, posToVal }: Plotter, at: number): Cursor {
   const begin = over.offsetLeft;
-  return { at, left: begin + left, width: begin + over.clientWidth, value: posToVal(top, "y") };
+  return { at, left: begin + left, width, value: posToVal(top, "y") };
 }
 
 /** The steps of an axis of bytes. */
