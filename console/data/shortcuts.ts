@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 type Acts = Readonly<Record<string, () => void>>;
 
@@ -9,7 +9,8 @@ const shown: { current: Acts }[] = [];
 export function useShortcuts(acts: Acts): void {
   const latest = useRef(acts);
   latest.current = acts;
-  useEffect(() => {
+  // With the drawing: a letter that is pressed at once is not lost.
+  useLayoutEffect(() => {
     shown.push(latest);
     return () => void shown.splice(shown.indexOf(latest), 1);
   }, []);
