@@ -13,12 +13,11 @@ import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
-import { OccurrenceDeliveries } from "./deliveries.tsx";
 import { EntityMetrics } from "./entity-metrics.tsx";
 import { LifeCycle } from "./life-cycle.tsx";
+import { WhoWasNotified } from "./notified.tsx";
 import occurrenceLook from "./occurrence.module.css";
 import { OccurrenceSilences } from "./silences.tsx";
-import { WhyNot } from "./why.tsx";
 
 const events = clientOf(EventQueryService);
 
@@ -117,9 +116,8 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
             <Facts title="Core properties of the entity" values={occurrence.coreProperties ?? {}} folded />
           </section>
           <LifeCycle event={event} occurrence={occurrence} />
-          <OccurrenceDeliveries occurrence={occurrence} />
+          <WhoWasNotified occurrenceId={occurrence.id} eventId={event.id} />
           <OccurrenceSilences occurrenceId={occurrence.id} />
-          <WhyNot occurrenceId={occurrence.id} />
           {event.entity && <EntityMetrics entityId={event.entity} aroundMs={Number(occurrence.startTime ?? 0n)} />}
         </div>
       </div>
