@@ -16,6 +16,7 @@ import { ChoiceFilter, TextFilters } from "../ui/text-filters.tsx";
 import { Time } from "../ui/time.tsx";
 import { DeliveryCard, DeliveryState, statusWords } from "./card.tsx";
 import { Explanation } from "./explanation.tsx";
+import { Troubles } from "./troubles.tsx";
 
 const deliveries = clientOf(DeliveryService);
 
@@ -98,6 +99,7 @@ export function DeliveriesScreen() {
           occurrence of which you heard nothing, its own page says why.
         </p>
       }
+      above={<Troubles rows={list.rows} changed={list.again} />}
       columns={columns}
       rowKey={({ id }) => id}
       hrefOf={({ id }) => hereWith({ open: id })}

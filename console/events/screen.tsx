@@ -10,6 +10,7 @@ import { serverAway } from "../data/calls.ts";
 import { onNews } from "../data/live.ts";
 import { usePlace } from "../data/place.ts";
 import { preference } from "../data/preferences.ts";
+import { HealthStrip } from "../deliveries/health.tsx";
 import { More } from "../ui/more.tsx";
 import { narrow, wide } from "../ui/narrow.ts";
 import { Empty, Problem } from "../ui/problem.tsx";
@@ -184,6 +185,7 @@ export function EventsScreen() {
           apply={(clause) => setParameters({ where: clause && clauseText(clause) })}
         />
       )}
+      <HealthStrip />
       <Totals counts={counts.value.value} />
       <div class={withFilters ? `${ui.columns} ${eventsLook.withFilters}` : ui.columns}>
         <section aria-label="List of events" class={eventsLook.list}>

@@ -54,6 +54,12 @@ async function occurrenceOf(tenant: TestTenant): Promise<string> {
   return results[0].occurrences[0].id;
 }
 
+async function failedCount({ headers }: TestTenant): Promise<string> {
+  const asked = { method: "GET", path: "/v1/notification/deliveries?status=FAILED", headers };
+  const { body } = await raw(server.target, "2", asked);
+  return JSON.parse(body.toString()).totalCount;
+}
+
 describe("who was notified of an occurrence", () => {
   onPage("stands open: the rule that sent with what came back, and the others folded below", async (page) => {
     const tenant = await withRules();
@@ -104,17 +110,53 @@ describe("who was notified of an occurrence", () => {
   });
 });
 
+describe("the health of notifying", () => {
+  onPage("stands on the first screen, and all that failed is sent again, with what came back", async (page) => {
+    const tenant = await withRules();
+    receiver.answer(answering(400, "no such hook"));
+    const names = Array.from({ length: 5 }, (_, at) => `disk ${at}`);
+    await sendEvents(server, tenant, names.flatMap(critical));
+    await eventually(() => failedCount(tenant)).toBe("5");
+    await page.logIn(tenant);
+    const strip = page.getByRole("status", { name: "Health of notifying" });
+    await strip.getByText("5 failed in the last hour.").waitFor();
+    await strip.getByRole("link", { name: "What failed" }).click();
+    const troubles = page.getByRole("region", { name: "Destinations in trouble" });
+    const again = async () => {
+      await troubles.getByRole("button", { name: "Send all that failed to pager again…" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Send again", exact: true }).click();
+    };
+    await again();
+    await troubles.getByText(/5 sent again; 0 arrived; 5 failed: .*no such hook/).waitFor();
+    receiver.answer(answering(200, "thanks"));
+    await again();
+    await troubles.getByText("5 sent again; 5 arrived", { exact: true }).waitFor();
+  });
+
+  onPage("counts the destinations that take nothing, in the navigation too", async (page) => {
+    const tenant = await withRules();
+    receiver.answer(answering(410, "gone <b>for good</b>"));
+    await sendEvents(server, tenant, critical("disk full"));
+    await eventually(() => failedCount(tenant)).toBe("1");
+    await page.logIn(tenant);
+    await page.getByText("1 of 1 destination takes no notifications.").waitFor();
+    const link = page.getByRole("link", { name: /^Deliveries/ });
+    await link.getByText("destination takes no notifications").waitFor();
+    await link.click();
+    await page
+      .getByRole("region", { name: "Destinations in trouble" })
+      .getByText(/disabled/)
+      .waitFor();
+  });
+});
+
 describe("a delivery that failed", () => {
   onPage("is sent again, says what came back, and stays open beyond the filter that found it", async (page) => {
     const tenant = await withRules();
     receiver.answer(answering(400, "no such hook"));
     await sendEvents(server, tenant, critical("disk full"));
     await page.logIn(tenant, "#/deliveries?status=3");
-    await eventually(async () => {
-      const asked = { method: "GET", path: "/v1/notification/deliveries?status=FAILED", headers: tenant.headers };
-      const { body } = await raw(server.target, "2", asked);
-      return JSON.parse(body.toString()).totalCount;
-    }).toBe("1");
+    await eventually(() => failedCount(tenant)).toBe("1");
     await page.getByRole("button", { name: "Refresh" }).click();
     await page.getByText("1 in all").waitFor();
     await page.getByRole("grid", { name: "Deliveries" }).press("Enter");
