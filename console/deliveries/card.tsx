@@ -11,8 +11,8 @@ import { Problem } from "../ui/problem.tsx";
 import { nowMs, Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import deliveriesLook from "./deliveries.module.css";
+import { lastAnswer, sendAgain } from "./send-again.ts";
 
-const deliveries = clientOf(DeliveryService);
 const destinations = clientOf(DestinationService);
 
 export const statusWords: Readonly<Record<number, { word: string; sign: string; tone: string }>> = {
@@ -43,7 +43,7 @@ const occasions: Readonly<Record<string, string>> = {
   clear: "clear",
 };
 
-/** A delivery with its attempts and the receiver's answers. */
+/** A delivery with its attempts and the receiver's answers. With `subject` it stands alone, and names its rule and what it is about. */
 export function DeliveryCard({
   delivery,
   changed,
@@ -54,32 +54,39 @@ export function DeliveryCard({
   subject?: boolean;
 }) {
   const failure = useSignal<Failure | undefined>(undefined);
+  const came = useSignal("");
   const retry = async () => {
+    failure.value = undefined;
+    came.value = "Sending again…";
     try {
-      await deliveries.retryDelivery({ id: delivery.id });
-      failure.value = undefined;
-      changed();
+      const now = await sendAgain(delivery.id);
+      const { word = "" } = statusWords[now?.status ?? 0] ?? {};
+      came.value = `Sent again. ${word}: ${now && lastAnswer(now)}`;
     } catch (error) {
+      came.value = "";
       failure.value = failureOf(error);
     }
+    changed();
   };
   return (
     <article class={deliveriesLook.delivery}>
       <p class={deliveriesLook.deliveryHead}>
+        {!subject && <span aria-hidden="true">→</span>}
+        <a href={linkTo(["rules", "destinations", delivery.destination])}>{delivery.destination}</a>
         <DeliveryState status={delivery.status} />
-        <strong>{delivery.destination}</strong>
         <span class={ui.quiet}>
-          {occasions[delivery.occasion] ?? delivery.occasion} by rule {delivery.rule}, trigger {delivery.trigger}
+          {occasions[delivery.occasion] ?? delivery.occasion}
+          {subject && ` by rule ${delivery.rule}`}, trigger {delivery.trigger}
         </span>
         <span class={ui.push}>
           <Time at={delivery.createTime} short />
         </span>
       </p>
       {subject && <Subject delivery={delivery} />}
-      {delivery.error && <p class={ui.answer}>{delivery.error}</p>}
+      {lastAnswer(delivery) && <p class={ui.answer}>{lastAnswer(delivery)}</p>}
       {delivery.nextTryTime && <NextAttempt destination={delivery.destination} at={delivery.nextTryTime} />}
       {delivery.tries.length > 0 && (
-        <details open={delivery.status === DeliveryStatus.FAILED}>
+        <details>
           <summary>
             {delivery.attempts} {delivery.attempts === 1 ? "attempt" : "attempts"}
           </summary>
@@ -93,10 +100,13 @@ export function DeliveryCard({
         </details>
       )}
       {delivery.status === DeliveryStatus.FAILED && may(DeliveryService.method.retryDelivery) && (
-        <button type="button" onClick={() => void retry()}>
+        <button type="button" disabled={came.value.endsWith("…")} onClick={() => void retry()}>
           Send again
         </button>
       )}
+      <p class={deliveriesLook.came} role="status">
+        {came.value}
+      </p>
       <Problem failure={failure.value} />
     </article>
   );

@@ -3,6 +3,7 @@ import {
   DeliveryStatus,
   ExplainNotificationResponse_Outcome as Outcome,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import type { ExplanationStep } from "#gen/belfry/notifications/v1/explanation_pb.ts";
 import { linkTo } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
@@ -14,7 +15,7 @@ import deliveriesLook from "./deliveries.module.css";
 
 const deliveries = clientOf(DeliveryService);
 
-const outcomes: Readonly<Record<Outcome, string>> = {
+export const outcomes: Readonly<Record<Outcome, string>> = {
   [Outcome.OUTCOME_UNSPECIFIED]: "",
   [Outcome.NOTIFIED]: "A notification was sent.",
   [Outcome.WAITING]: "A notification waits.",
@@ -51,45 +52,52 @@ export function Explanation({ rule, about }: { rule: string; about: About }) {
       {value && (
         <>
           <p class={deliveriesLook.outcome}>{outcomes[value.outcome]}</p>
-          <ol class={ui.steps}>
-            {value.steps.map((step, at) => {
-              const { word, sign, tone } = resultWords(step.result);
-              return (
-                <li key={`${at} ${step.step}`}>
-                  <p>
-                    <span class={ui.state} data-tone={tone}>
-                      <span aria-hidden="true">{sign}</span> {step.step} {word}
-                    </span>
-                  </p>
-                  <p>{step.reason}</p>
-                  {step.path && <code>{step.path}</code>}
-                  {step.window && (
-                    <p>
-                      Window: <a href={linkTo(["windows"], { text: step.window })}>{step.window}</a>
-                    </p>
-                  )}
-                  {step.silenceId && (
-                    <p>
-                      Silence: <a href={linkTo(["silences"], { id: step.silenceId })}>{step.comment}</a> ({step.author})
-                    </p>
-                  )}
-                  {(step.time || step.untilTime) && (
-                    <p class={ui.hint}>
-                      {step.time && <Time at={step.time} />}
-                      {step.untilTime && (
-                        <>
-                          {" "}
-                          until <Time at={step.untilTime} due />
-                        </>
-                      )}
-                    </p>
-                  )}
-                </li>
-              );
-            })}
-          </ol>
+          <Steps steps={value.steps} />
         </>
       )}
     </div>
+  );
+}
+
+/** The steps of a decision, in the server's words. */
+export function Steps({ steps }: { steps: readonly ExplanationStep[] }) {
+  return (
+    <ol class={ui.steps}>
+      {steps.map((step, at) => {
+        const { word, sign, tone } = resultWords(step.result);
+        return (
+          <li key={`${at} ${step.step}`}>
+            <p>
+              <span class={ui.state} data-tone={tone}>
+                <span aria-hidden="true">{sign}</span> {step.step} {word}
+              </span>
+            </p>
+            <p>{step.reason}</p>
+            {step.path && <code>{step.path}</code>}
+            {step.window && (
+              <p>
+                Window: <a href={linkTo(["windows"], { text: step.window })}>{step.window}</a>
+              </p>
+            )}
+            {step.silenceId && (
+              <p>
+                Silence: <a href={linkTo(["silences"], { id: step.silenceId })}>{step.comment}</a> ({step.author})
+              </p>
+            )}
+            {(step.time || step.untilTime) && (
+              <p class={ui.hint}>
+                {step.time && <Time at={step.time} />}
+                {step.untilTime && (
+                  <>
+                    {" "}
+                    until <Time at={step.untilTime} due />
+                  </>
+                )}
+              </p>
+            )}
+          </li>
+        );
+      })}
+    </ol>
   );
 }

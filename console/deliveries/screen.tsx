@@ -4,8 +4,10 @@ import {
   type DeliveryStatus,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { address, hereWith, setParameters } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
-import { useList } from "../data/list.ts";
+import { type List, useList } from "../data/list.ts";
+import { oneOrNull } from "../data/one-or-null.ts";
 import { type Column, textColumn } from "../ui/column.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { ListScreen } from "../ui/list-screen.tsx";
@@ -14,6 +16,7 @@ import { ChoiceFilter, TextFilters } from "../ui/text-filters.tsx";
 import { Time } from "../ui/time.tsx";
 import { DeliveryCard, DeliveryState, statusWords } from "./card.tsx";
 import { Explanation } from "./explanation.tsx";
+import { Troubles } from "./troubles.tsx";
 
 const deliveries = clientOf(DeliveryService);
 
@@ -46,7 +49,13 @@ const asked = () => {
   const { parameters } = address.value;
   const filled = Object.fromEntries(texts.map(([name]) => [name, parameters.get(name) ?? ""]));
   const status = Number(parameters.get("status") ?? 0) as DeliveryStatus;
-  return { ...filled, summary: parameters.get("summary") ?? "", status, pageSize: 200 };
+  return {
+    ...filled,
+    summary: parameters.get("summary") ?? "",
+    eventId: parameters.get("eventId") ?? "",
+    status,
+    pageSize: 200,
+  };
 };
 
 /** The states that a list can be filtered by, and their words. */
@@ -60,8 +69,7 @@ export function DeliveriesScreen() {
     const page = await deliveries.listDeliveries({ ...query, pageToken }, options);
     return { rows: page.deliveries, next: page.nextPageToken, total: Number(page.totalCount) };
   });
-  const open = address.value.parameters.get("open");
-  const opened = list.rows.find(({ id }) => id === open);
+  const { opened, changed } = useOpened(list);
   return (
     <ListScreen
       title="Deliveries"
@@ -71,6 +79,11 @@ export function DeliveriesScreen() {
           {address.value.parameters.has("summary") && (
             <button type="button" onClick={() => setParameters({ summary: undefined })}>
               Of one summary ×
+            </button>
+          )}
+          {address.value.parameters.has("eventId") && (
+            <button type="button" onClick={() => setParameters({ eventId: undefined })}>
+              Of one event ×
             </button>
           )}
           <ChoiceFilter name="status" label="State" any="Any state" choices={states} />
@@ -86,14 +99,20 @@ export function DeliveriesScreen() {
           occurrence of which you heard nothing, its own page says why.
         </p>
       }
+      above={<Troubles rows={list.rows} changed={list.again} />}
       columns={columns}
       rowKey={({ id }) => id}
       hrefOf={({ id }) => hereWith({ open: id })}
       tone={({ status }) => statusWords[status]?.tone ?? ""}
     >
+      {opened === null && (
+        <Dialog title="Delivery" close={() => setParameters({ open: undefined })}>
+          <p>This delivery is not stored any more.</p>
+        </Dialog>
+      )}
       {opened && (
         <Dialog title="Delivery" close={() => setParameters({ open: undefined })}>
-          <DeliveryCard delivery={opened} changed={list.again} subject />
+          <DeliveryCard delivery={opened} changed={changed} subject />
           {!endsSummary(opened) && (
             <>
               <h3>How the rule decided</h3>
@@ -104,6 +123,25 @@ export function DeliveriesScreen() {
       )}
     </ListScreen>
   );
+}
+
+/** The delivery that the address opens, wherever in the list it is: undefined if none, null if it is not stored. It stays open when it changes. */
+function useOpened(list: List<Delivery>) {
+  const answer = useAnswer(async (signal) => {
+    const id = address.value.parameters.get("open");
+    if (id === null) return undefined;
+    const got = await oneOrNull(deliveries.getDelivery({ id }, { signal }));
+    return { id, delivery: got?.delivery ?? null };
+  });
+  const id = address.value.parameters.get("open");
+  const got = answer.value.value?.id === id ? answer.value.value?.delivery : undefined;
+  return {
+    opened: id === null ? undefined : got === undefined ? list.rows.find((row) => row.id === id) : got,
+    changed() {
+      answer.peek().again();
+      list.again();
+    },
+  };
 }
 
 /** Tells whether a delivery ends a summary: it is about no event, metric or window, and rules decide about its members. */

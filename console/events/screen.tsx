@@ -10,6 +10,7 @@ import { serverAway } from "../data/calls.ts";
 import { onNews } from "../data/live.ts";
 import { usePlace } from "../data/place.ts";
 import { preference } from "../data/preferences.ts";
+import { HealthStrip } from "../deliveries/health.tsx";
 import { More } from "../ui/more.tsx";
 import { narrow, wide } from "../ui/narrow.ts";
 import { Empty, Problem } from "../ui/problem.tsx";
@@ -23,7 +24,9 @@ import { columnsOf, sharedParts, sortable, tellingLabels } from "./columns.tsx";
 import eventsLook from "./events.module.css";
 import { Export } from "./export.tsx";
 import { countFilters, Facets, Totals } from "./facets.tsx";
+import { GroupChoice, Groups, groupedBy } from "./groups.tsx";
 import { changedMax, type EventRow, eventList, rowKey } from "./list.ts";
+import { MatchingActions } from "./matching-actions.tsx";
 import { chosen as chosenOf, clauseText, filters, ownClause, queryOf, sort } from "./query.ts";
 import { SavedFilters } from "./saved.tsx";
 
@@ -117,9 +120,15 @@ export function EventsScreen() {
   const editing = opened.value ?? ownClause.value !== undefined;
   const withFilters = filtersOpen.value === "" ? wide.value : filtersOpen.value === "open";
   const rows = list.rows.value;
+  const label = groupedBy();
   const columns = listOf("columns");
   const shown = useColumns(rows, columns);
-  const chosen = selected.value.size === 0 ? [] : rows.filter((row) => selected.value.has(rowKey(row)));
+  const chosen =
+    label !== undefined || selected.value.size === 0 ? [] : rows.filter((row) => selected.value.has(rowKey(row)));
+  // All that is found, loaded or not: until another row is selected, or another query asked.
+  const found = useSignal<{ selected: ReadonlySet<string>; query: string } | undefined>(undefined);
+  const here = address.value.parameters.toString();
+  const withFound = chosen.length > 0 && found.value?.selected === selected.value && found.value.query === here;
   const conditions = ownClause.value ? conditionCount(searchClauses, ownClause.value) : 0;
   const filtering = filters.filter((filter) => address.value.parameters.has(filter)).length;
   const { key, descending } = sort.value;
@@ -149,6 +158,7 @@ export function EventsScreen() {
         value={address.value.parameters.get("range") ?? ""}
         change={(range) => setParameters({ range })}
       />
+      <GroupChoice />
       <SavedFilters />
       <button
         type="button"
@@ -193,6 +203,7 @@ export function EventsScreen() {
           apply={(clause) => setParameters({ where: clause && clauseText(clause) })}
         />
       )}
+      <HealthStrip />
       <Totals counts={counts.value.value} />
       <div class={withFilters ? `${ui.columns} ${eventsLook.withFilters}` : ui.columns}>
         <section aria-label="List of events" class={eventsLook.list}>
@@ -215,7 +226,9 @@ export function EventsScreen() {
               </button>
             )}
           </p>
-          {rows.length === 0 && !list.loading.value && list.failure.value === undefined ? (
+          {label !== undefined ? (
+            <Groups label={label} />
+          ) : rows.length === 0 && !list.loading.value && list.failure.value === undefined ? (
             <Nothing filtered={address.value.parameters.size > 0} />
           ) : (
             <Table
@@ -240,7 +253,7 @@ export function EventsScreen() {
           <div class={eventsLook.bar}>
             {chosen.length > 0 && (
               <>
-                <span>{chosen.length.toLocaleString("en")} selected</span>
+                <span>{(withFound ? total : chosen.length).toLocaleString("en")} selected</span>
                 <button
                   type="button"
                   class={ui.plain}
@@ -252,7 +265,35 @@ export function EventsScreen() {
                 </button>
               </>
             )}
-            <Actions main rows={chosen} current={rows.find((row) => rowKey(row) === active.value)} reread={reread} />
+            {chosen.length > 0 && chosen.length === rows.length && total > rows.length && !withFound && (
+              <button
+                type="button"
+                onClick={() => {
+                  found.value = { selected: selected.value, query: here };
+                }}
+              >
+                Select all {total.toLocaleString("en")} found
+              </button>
+            )}
+            {withFound && (
+              <MatchingActions
+                count={total}
+                unacknowledged={total}
+                of="found"
+                query={queryOf}
+                changed={() => {
+                  selected.value = new Set();
+                  void list.find(queryOf, sort.value, columns);
+                  news.value += 1;
+                }}
+              />
+            )}
+            <Actions
+              main
+              rows={withFound ? [] : chosen}
+              current={label === undefined && !withFound ? rows.find((row) => rowKey(row) === active.value) : undefined}
+              reread={reread}
+            />
           </div>
         </section>
         {withFilters && (

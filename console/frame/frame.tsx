@@ -2,6 +2,7 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, ComponentType } from "preact";
 import { linkTo, screenName } from "../data/address.ts";
 import { callsUnderWay, serverAway } from "../data/calls.ts";
+import { destinationsDown } from "../data/health.ts";
 import { liveState } from "../data/live.ts";
 import { theme, zone } from "../data/preferences.ts";
 import { logOut, session } from "../data/session.ts";
@@ -161,6 +162,7 @@ function Navigation({ screens, open }: { screens: readonly Screen[]; open: strin
                 >
                   <ScreenIcon name={name} />
                   {label}
+                  {name === "deliveries" && <Badge />}
                 </a>
               ))}
           </nav>
@@ -168,6 +170,18 @@ function Navigation({ screens, open }: { screens: readonly Screen[]; open: strin
         <Preferences />
       </div>
     </header>
+  );
+}
+
+/** How many destinations take no notifications. */
+function Badge() {
+  const down = destinationsDown.value;
+  if (down === 0n) return null;
+  return (
+    <span class={frameLook.badge}>
+      {down.toLocaleString("en")}
+      <span class={ui.unseen}> {down === 1n ? "destination takes" : "destinations take"} no notifications</span>
+    </span>
   );
 }
 

@@ -1,6 +1,7 @@
 import type { Transport } from "@connectrpc/connect";
 import { startAddress } from "../data/address.ts";
 import { carryCalls } from "../data/calls.ts";
+import { startHealth } from "../data/health.ts";
 import { startLive } from "../data/live.ts";
 import { startTheme } from "../data/preferences.ts";
 import { startSession } from "../data/session.ts";
@@ -16,4 +17,5 @@ export function startPage(transport: Transport): void {
   startTheme();
   startSession();
   startLive();
+  startHealth();
 }

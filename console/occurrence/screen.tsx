@@ -15,12 +15,11 @@ import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
-import { OccurrenceDeliveries } from "./deliveries.tsx";
 import { EntityMetrics } from "./entity-metrics.tsx";
 import { LifeCycle } from "./life-cycle.tsx";
+import { WhoWasNotified } from "./notified.tsx";
 import occurrenceLook from "./occurrence.module.css";
 import { OccurrenceSilences } from "./silences.tsx";
-import { WhyNot } from "./why.tsx";
 
 const events = clientOf(EventQueryService);
 
@@ -75,10 +74,9 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
           <div class={occurrenceLook.half}>
             <About event={event} occurrence={occurrence} />
             <LifeCycle event={event} occurrence={occurrence} />
-            <OccurrenceDeliveries occurrence={occurrence} />
-            <WhyNot occurrenceId={occurrence.id} />
           </div>
           <div class={occurrenceLook.half}>
+            <WhoWasNotified occurrenceId={occurrence.id} eventId={event.id} />
             <Labels occurrence={occurrence} />
             <OccurrenceSilences occurrenceId={occurrence.id} />
           </div>

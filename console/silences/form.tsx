@@ -27,10 +27,10 @@ const durations: readonly (readonly [value: string, label: string])[] = [
   [untilResolved, "until what it matches has ended"],
 ];
 
-/** The form of a new silence; from an occurrence with the matchers of its labels. */
+/** The form of a new silence; from an occurrence with the matchers of its labels, from a group with those of the address. */
 export function NewSilence() {
   const id = useId();
-  const matchers = useSignal("");
+  const matchers = useSignal(address.value.parameters.get("matchers") ?? "");
   const duration = useSignal("2");
   const comment = useSignal("");
   const busy = useSignal(false);

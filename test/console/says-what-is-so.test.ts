@@ -84,6 +84,7 @@ function paused({ service }: ConnectRouter): void {
   });
   service(DeliveryService, {
     listDeliveries: () => ({ deliveries: [pending], totalCount: 1n }),
+    getDelivery: () => ({ delivery: pending }),
     explainNotification: () => ({
       outcome: Outcome.CANCELLED,
       steps: [

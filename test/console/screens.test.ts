@@ -111,6 +111,7 @@ const screens = [
     hash: () =>
       `#/events?where=${encodeURIComponent('{"filter":{"field":"name","operation":"OP_CONTAINS","value":"l"}}')}`,
   },
+  { image: "events-groups", heading: "Events", hash: () => "#/events?group=alertname" },
   { image: "occurrence", heading: "disk full", hash: () => `#/occurrences/${occurrence}` },
   { image: "entities", heading: "Entities", hash: () => "#/entities?group=rack" },
   { image: "entity", heading: "web-1", hash: () => `#/entities/${entity}` },

@@ -169,7 +169,7 @@ describe("a person on call", () => {
 
       await alerting.fire("DiskFull", "web-1:9100");
       await openEvent(page, "DiskFull");
-      const deliveries = page.getByRole("region", { name: "Deliveries" });
+      const deliveries = page.getByRole("region", { name: "Who was notified" });
       await deliveries.getByText("chat", { exact: true }).first().waitFor();
       await expect.poll(() => receiver.received.length, { timeout: 30_000 }).toBe(2);
       expect(JSON.parse(receiver.received[1]?.body.toString() ?? "")).toMatchObject({
@@ -198,7 +198,7 @@ describe("a person on call", () => {
 
       await alerting.fire("LinkDown", "web-1:9100");
       await openEvent(page, "LinkDown");
-      const why = page.getByRole("region", { name: /Why was I/ });
+      const why = page.getByRole("region", { name: "Who was notified" });
       await why.getByText("The rule keeps silent: the entity is in maintenance.").waitFor();
       await why.getByText("Window: weekly patches").waitFor();
       expect(receiver.received.map(({ body }) => body.toString()).join()).not.toContain("LinkDown");

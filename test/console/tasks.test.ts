@@ -17,15 +17,15 @@ describe("one occurrence", () => {
     await page.logIn(tenant);
     await page.getByRole("row").filter({ hasText: "disk full" }).getByText("disk full").click();
     await page.getByRole("heading", { level: 1, name: "disk full" }).waitFor();
-    const deliveries = page.getByRole("region", { name: "Deliveries" });
-    await deliveries.getByText("on call").waitFor();
-    await deliveries
+    const notified = page.getByRole("region", { name: "Who was notified" });
+    await notified.getByText("on call").waitFor();
+    await notified
       .getByText(/the name does not resolve/)
       .first()
       .waitFor();
-    const why = page.getByRole("region", { name: /Why was I/ });
-    await why.getByLabel("Rule").selectOption("quiet");
-    await why.getByText("The rule is disabled, or names no destination.").waitFor();
+    await notified.getByText("1 rule does not apply").click();
+    const quiet = notified.getByRole("article", { name: "Rule quiet" });
+    await quiet.getByText("The rule is disabled, or names no destination.").waitFor();
     await page.getByRole("button", { name: "Acknowledge" }).click();
     await page
       .getByRole("region", { name: "Life cycle" })
@@ -39,7 +39,7 @@ describe("one occurrence", () => {
     const reader = { ...tenant, headers: await keyHeaders(sql, tenant.id, "USER", "read_only_user") };
     await page.logIn(reader);
     await page.getByRole("row").filter({ hasText: "link down" }).getByText("link down").click();
-    await page.getByRole("region", { name: "Deliveries" }).getByText("on call").waitFor();
+    await page.getByRole("region", { name: "Who was notified" }).getByText("on call").waitFor();
     for (const name of ["Acknowledge", "Close", "Annotate…"]) {
       await page.getByRole("button", { name, exact: true }).waitFor({ state: "detached" });
     }

@@ -1,0 +1,96 @@
+import type { DestinationHealth } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import { BreakerState } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { linkTo } from "../data/address.ts";
+import { destinationsDown, health } from "../data/health.ts";
+import { Time } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
+import deliveriesLook from "./deliveries.module.css";
+
+const namedMax = 3;
+/** What waits for less is on its way. */
+const longMs = 60_000;
+
+/** Tells whether a destination takes no notifications. */
+export const isDown = ({ breakerState, disabledReason }: DestinationHealth) =>
+  breakerState !== BreakerState.CLOSED || disabledReason !== "";
+
+/** Says how a destination stands: why it takes nothing, and what waits. */
+export function DestinationState({ destination }: { destination: DestinationHealth }) {
+  const { disabledReason, pausedUntil, waitingCount, waitingSince, failedCount } = destination;
+  return (
+    <>
+      {disabledReason !== "" && <>disabled: {disabledReason}</>}
+      {disabledReason === "" && isDown(destination) && (
+        <>
+          paused
+          {pausedUntil && (
+            <>
+              {" "}
+              until <Time at={pausedUntil} due />
+            </>
+          )}
+        </>
+      )}
+      {waitingCount > 0n && (
+        <>
+          {isDown(destination) && "; "}
+          {waitingCount.toLocaleString("en")} wait
+          {waitingSince && (
+            <>
+              , the oldest for <Time at={waitingSince} age />
+            </>
+          )}
+        </>
+      )}
+      {failedCount > 0n && (
+        <>
+          {(isDown(destination) || waitingCount > 0n) && "; "}
+          {failedCount.toLocaleString("en")} failed in the last hour
+        </>
+      )}
+    </>
+  );
+}
+
+/** Says on the first screen that notifying itself is in trouble; nothing while all is well. */
+export function HealthStrip() {
+  const now = health.value;
+  if (now === undefined) return null;
+  const { destinationCount, waitingCount, waitingSince, failedCount } = now;
+  const down = destinationsDown.value;
+  const late = waitingSince !== undefined && Number(waitingSince.seconds) * 1000 < Date.now() - longMs;
+  if (down === 0n && failedCount === 0n && !late) return null;
+  const named = now.destinations.filter(isDown);
+  return (
+    <div class={deliveriesLook.strip} role="status" aria-label="Health of notifying">
+      <span aria-hidden="true">▲</span>
+      {down > 0n && (
+        <strong>
+          {down.toLocaleString("en")} of {destinationCount.toLocaleString("en")}{" "}
+          {destinationCount === 1n ? "destination takes" : "destinations take"} no notifications.
+        </strong>
+      )}
+      {waitingCount > 0n && (
+        <span>
+          {waitingCount.toLocaleString("en")} wait
+          {waitingSince && (
+            <>
+              , the oldest for <Time at={waitingSince} age />
+            </>
+          )}
+          .
+        </span>
+      )}
+      {failedCount > 0n && <span>{failedCount.toLocaleString("en")} failed in the last hour.</span>}
+      {named.slice(0, namedMax).map(({ name }) => (
+        <a key={name} href={linkTo(["rules", "destinations", name])}>
+          {name}
+        </a>
+      ))}
+      {named.length > namedMax && <span>and {named.length - namedMax} more</span>}
+      <a class={ui.push} href={linkTo(["deliveries"], { status: failedCount > 0n ? "3" : "1" })}>
+        {failedCount > 0n ? "What failed" : "What waits"}
+      </a>
+    </div>
+  );
+}

@@ -1,0 +1,241 @@
+import { create } from "@bufbuild/protobuf";
+import { useSignal } from "@preact/signals";
+import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import {
+  type EventGroup,
+  EventQueryService,
+  GroupEventsRequest_Sort as Sort,
+} from "#gen/belfry/events/v1/query_service_pb.ts";
+import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
+import { address, hereWith, linkTo, setParameters } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
+import { useNews } from "../data/news.ts";
+import { usePlace } from "../data/place.ts";
+import { may } from "../data/session.ts";
+import { equalityText } from "../form/matcher-text.ts";
+import { Problem } from "../ui/problem.tsx";
+import { Sign } from "../ui/sign.tsx";
+import { Time } from "../ui/time.tsx";
+import ui from "../ui/ui.module.css";
+import groupsLook from "./groups.module.css";
+import { MatchingActions } from "./matching-actions.tsx";
+import { allOf, clauseText, ownClause, queryOf } from "./query.ts";
+import { severityOf } from "./words.tsx";
+
+const events = clientOf(EventQueryService);
+const silences = clientOf(SilenceService);
+/** The shortest time between two questions while events change. */
+const askAgainMs = 2000;
+const pageSize = 50;
+const groupsMax = 500;
+/** Longer values are cut in answers. */
+const wholeMax = 1024;
+const namesMax = 3;
+
+/** The label that the list is grouped by; undefined for none. */
+export const groupedBy = () => address.value.parameters.get("group") || undefined;
+
+/** The clause of a group: its label has this value, or is missing. */
+function clauseOf(label: string, value: string | undefined) {
+  const filter = (operation: Operation, text?: string) =>
+    create(ClauseSchema, {
+      filter: {
+        field: `labels.${label}`,
+        operation,
+        ...(text !== undefined && { value: { kind: { case: "stringValue" as const, value: text } } }),
+      },
+    });
+  if (value === undefined) return create(ClauseSchema, { noneOf: { clause: filter(Operation.OP_EXISTS) } });
+  return filter(value.length < wholeMax ? Operation.OP_EQUALS : Operation.OP_STARTS_WITH, value);
+}
+
+function queryOfGroup(label: string, value: string | undefined) {
+  const query = queryOf();
+  const own = clauseOf(label, value);
+  return { ...query, clause: query.clause === undefined ? own : allOf([query.clause, own]) };
+}
+
+/** Chooses what the list is grouped by: the name, or a label of what is open. */
+export function GroupChoice() {
+  const asked = useSignal(false);
+  const answer = useAnswer(async (signal) => {
+    if (!asked.value || !may(SilenceService.method.previewSilence)) return [];
+    const { labels } = await silences.previewSilence({ silence: { matchers: ['alertname!=""'] } }, { signal });
+    return labels.map(({ name }) => name).filter((name) => name !== "alertname");
+  });
+  const by = groupedBy();
+  const names = [...new Set(["alertname", ...(by === undefined ? [] : [by]), ...(answer.value.value ?? [])])];
+  const look = () => {
+    asked.value = true;
+  };
+  return (
+    <select
+      aria-label="Group by"
+      value={by ?? ""}
+      onFocus={look}
+      onPointerEnter={look}
+      onChange={({ currentTarget }) => setParameters({ group: currentTarget.value })}
+    >
+      <option value="">No groups</option>
+      {names.map((name) => (
+        <option key={name} value={name}>
+          {name === "alertname" ? "Group: name" : `Group: ${name}`}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** What the query of the address finds, as groups, and kept current: the worst first. */
+export function Groups({ label }: { label: string }) {
+  const news = useNews(askAgainMs);
+  const size = usePlace("groups", pageSize);
+  const open = usePlace<ReadonlySet<string>>("open groups", new Set());
+  const answer = useAnswer((signal) => {
+    news.value;
+    const asked = { query: queryOf(), labels: [label], sort: Sort.SEVERITY, pageSize: size.value };
+    return events.groupEvents(asked, { signal });
+  }, label);
+  const { value, failure, again } = answer.value;
+  const groups = value?.groups ?? [];
+  const total = Number(value?.totalCount ?? 0n);
+  return (
+    <div class={groupsLook.groups}>
+      <Problem failure={failure} again={again} />
+      <p class={groupsLook.total} role="status">
+        {value && `${total.toLocaleString("en")} ${total === 1 ? "group" : "groups"}`}
+      </p>
+      {value && total === 0 && <p class={ui.pad}>No occurrence matches, so there is no group.</p>}
+      <ul aria-label={`Groups by ${label}`}>
+        {groups.map((group) => {
+          const key = JSON.stringify(group.labels[label] ?? null);
+          return (
+            <Group
+              key={key}
+              label={label}
+              group={group}
+              open={open.value.has(key)}
+              toggle={() => {
+                const next = new Set(open.value);
+                if (!next.delete(key)) next.add(key);
+                open.value = next;
+              }}
+              changed={again}
+            />
+          );
+        })}
+      </ul>
+      {groups.length < total &&
+        (size.value < groupsMax ? (
+          <button
+            type="button"
+            onClick={() => {
+              size.value = Math.min(groupsMax, size.value + pageSize);
+            }}
+          >
+            More groups
+          </button>
+        ) : (
+          <p class={ui.quiet}>These are the first {groupsMax}. Conditions leave fewer.</p>
+        ))}
+    </div>
+  );
+}
+
+interface GroupProps {
+  readonly label: string;
+  readonly group: EventGroup;
+  readonly open: boolean;
+  toggle(): void;
+  changed(): void;
+}
+
+function Group({ label, group, open, toggle, changed }: GroupProps) {
+  const value = group.labels[label];
+  const count = Number(group.count);
+  const acknowledged = Number(group.acknowledgedCount);
+  const name = value ?? `without ${label}`;
+  const { word, tone } = severityOf(group.severity);
+  const own = clauseOf(label, value);
+  const list = hereWith({
+    group: undefined,
+    where: clauseText(ownClause.value === undefined ? own : allOf([ownClause.value, own])),
+  });
+  return (
+    <li class={acknowledged === count ? groupsLook.dim : undefined}>
+      <div class={groupsLook.head}>
+        <button type="button" class={groupsLook.toggle} aria-expanded={open} onClick={toggle}>
+          <span aria-hidden="true">{open ? "▾" : "▸"}</span> <Sign tone={tone} />
+          <span class={ui.unseen}>{word}</span>
+          <strong title={name}>{name}</strong>
+          <span class={groupsLook.count}>{count.toLocaleString("en")}</span>
+        </button>
+        <span class={groupsLook.where}>{whereText(group)}</span>
+        <span class={groupsLook.acknowledged}>
+          {acknowledged.toLocaleString("en")} of {count.toLocaleString("en")} acked
+        </span>
+        <span class={groupsLook.age}>
+          <Time at={group.newestTime} age />
+          {group.newestTime !== group.oldestTime && (
+            <>
+              {" – "}
+              <Time at={group.oldestTime} age />
+            </>
+          )}
+        </span>
+        <span class={groupsLook.actions}>
+          <MatchingActions
+            count={count}
+            unacknowledged={count - acknowledged}
+            of={`of ${name}`}
+            query={() => queryOfGroup(label, value)}
+            changed={changed}
+          />
+          {may(SilenceService.method.createSilence) && (
+            <a
+              class={ui.button}
+              aria-label={`Silence ${name}…`}
+              href={linkTo(["silences", "new"], { matchers: equalityText(label, value ?? "") })}
+            >
+              Silence…
+            </a>
+          )}
+        </span>
+      </div>
+      {open && (
+        <ul class={groupsLook.members} aria-label={`Members of ${name}`}>
+          {group.members.map((event) =>
+            event.occurrences.map((occurrence) => (
+              <li key={occurrence.id}>
+                <Sign tone={severityOf(occurrence.severity).tone} />
+                <span class={ui.unseen}>{severityOf(occurrence.severity).word}</span>
+                <a href={linkTo(["occurrences", occurrence.id])}>
+                  {label === "alertname" ? event.entityName : event.name}
+                </a>
+                <span class={groupsLook.summary}>
+                  {label !== "alertname" && `${event.entityName} · `}
+                  {occurrence.summary}
+                </span>
+                {occurrence.acknowledged && <span class={ui.tag}>acked</span>}
+                <Time at={occurrence.startTime} age />
+              </li>
+            )),
+          )}
+          <li>
+            <a href={list}>
+              {count > group.members.length ? `Show all ${count.toLocaleString("en")}` : "Show as a list"}
+            </a>
+          </li>
+        </ul>
+      )}
+    </li>
+  );
+}
+
+/** The entities of the members that are known. */
+function whereText({ members, count }: EventGroup): string {
+  const names = [...new Set(members.map(({ entityName = "" }) => entityName))];
+  const more = names.length > namesMax || Number(count) > members.length;
+  return names.slice(0, namesMax).join(", ") + (more ? " …" : "");
+}

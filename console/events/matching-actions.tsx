@@ -1,0 +1,65 @@
+import { useSignal } from "@preact/signals";
+import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
+import { say, sayFailure } from "../data/notice.ts";
+import { may } from "../data/session.ts";
+import { AskFirst } from "../ui/ask-first.tsx";
+import { doMatching, type MatchingAction } from "./matching.ts";
+import type { QueryInit } from "./query.ts";
+
+interface MatchingActionsProps {
+  /** How many there are, and how many of them are not acknowledged. */
+  readonly count: number;
+  readonly unacknowledged: number;
+  /** What they are called, as in `of disk full`. */
+  readonly of: string;
+  /** The query that finds them. */
+  query(): QueryInit;
+  changed(): void;
+}
+
+const words = { acknowledge: "acknowledged", close: "closed" } as const;
+
+/** Acknowledges or closes all that a query finds, whether it is loaded or not, with the way back. */
+export function MatchingActions({ count, unacknowledged, of, query, changed }: MatchingActionsProps) {
+  const progress = useSignal("");
+  if (!may(EventManagementService.method.setMatchingStatus)) return null;
+  const run = async (action: MatchingAction) => {
+    progress.value = "…";
+    const done = await doMatching(action, query(), (so) => {
+      progress.value = `${so.toLocaleString("en")} ${words[action]}…`;
+    });
+    progress.value = "";
+    changed();
+    const text = `${done.count.toLocaleString("en")} ${words[action]}`;
+    const { undo } = done;
+    if (done.error !== "") sayFailure(`${text}; the others not: ${done.error}`);
+    else if (undo === undefined) say(text);
+    else
+      say(text, async () => {
+        await undo();
+        changed();
+      });
+  };
+  const number = count.toLocaleString("en");
+  return (
+    <>
+      {unacknowledged > 0 && (
+        <button
+          type="button"
+          aria-label={`Acknowledge all ${number} ${of}`}
+          disabled={progress.value !== ""}
+          onClick={() => void run("acknowledge")}
+        >
+          Acknowledge
+        </button>
+      )}
+      <AskFirst
+        action="Close"
+        label={`Close all ${number} ${of}…`}
+        question={`Close all ${number} ${of}?`}
+        act={() => run("close")}
+      />
+      <span role="status">{progress.value}</span>
+    </>
+  );
+}

@@ -1,0 +1,116 @@
+import { beforeEach, describe, expect } from "vitest";
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { domPage, eventually } from "../support/dom-page.ts";
+import { testServer } from "../support/server.ts";
+import { keyHeaders, type TestTenant, testTenant } from "../support/tenant.ts";
+import { sendEvents } from "./console-page.ts";
+import { v1 } from "./json-call.ts";
+
+const server = await testServer();
+const { sql } = server.database;
+const { onPage } = domPage(server);
+let tenant: TestTenant;
+const hostile = '<img src=x onerror="a">';
+
+beforeEach(async () => {
+  tenant = await testTenant(sql);
+  const disks = Array.from({ length: 7 }, (_, at) => ({
+    name: "disk full",
+    source: `db-${at}`,
+    severity: Severity.ERROR,
+  }));
+  await sendEvents(server, tenant, [
+    ...disks.map((disk, at) => ({ ...disk, ...(at < 3 && { metadataFields: { team: "storage" } }) })),
+    { name: hostile, source: "web-1", severity: Severity.CRITICAL, summary: "odd" },
+  ]);
+});
+
+/** How many occurrences a query finds. */
+async function count(query: object): Promise<number> {
+  const { pageInfo } = await v1(server, tenant)("/v1/events:search", { query: { ...query, pageInput: { limit: 1 } } });
+  return Number(pageInfo.totalCount);
+}
+
+const closed = { statuses: ["STATUS_CLOSED"] };
+
+describe("groups of events", () => {
+  onPage("have counts, ages and members, the worst first, and lead to the list of one", async (page) => {
+    await page.logIn(tenant, "#/events?group=alertname");
+    await page.getByText("2 groups").waitFor();
+    const list = page.getByRole("list", { name: "Groups by alertname" });
+    expect(list.allTextContents()[0]).toMatch(/^▸ Critical<img src=x/);
+    await list.getByText("0 of 7 acked").waitFor();
+    await list
+      .getByRole("button", { name: /disk full/ })
+      .first()
+      .click();
+    await page.getByRole("list", { name: "Members of disk full" }).getByRole("link", { name: /db-/ }).first().waitFor();
+    await page.getByRole("link", { name: "Show all 7" }).click();
+    await page.getByText("7 occurrences").waitFor();
+  });
+
+  onPage("follow the watch, and those without the label are one, which is listed", async (page) => {
+    await page.logIn(tenant, "#/events?group=team");
+    await page.getByText("0 of 3 acked").waitFor();
+    await page.getByText("without team").waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await sendEvents(server, tenant, [
+      { name: "slow", source: "db-9", severity: Severity.WARNING, metadataFields: { team: "storage" } },
+    ]);
+    await page.getByText("0 of 4 acked").waitFor();
+    await page
+      .getByRole("button", { name: /without team/ })
+      .first()
+      .click();
+    await page.getByRole("link", { name: "Show as a list" }).click();
+    await page.getByText("5 occurrences").waitFor();
+  });
+
+  onPage("are acknowledged and closed whole, and that is undone", async (page) => {
+    await page.logIn(tenant, "#/events?group=alertname");
+    await page.getByRole("button", { name: "Acknowledge all 7 of disk full" }).click();
+    await page.getByText("7 acknowledged").waitFor();
+    await page.getByText("7 of 7 acked").waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("0 of 7 acked").waitFor();
+    await page.getByRole("button", { name: "Close all 7 of disk full…" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).click();
+    await page.getByText("1 group", { exact: true }).waitFor();
+    expect(await count(closed)).toBe(7);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("2 groups").waitFor();
+    expect(await count(closed)).toBe(0);
+  });
+
+  onPage("lead to a silence of their label; who may only read has no actions", async (page) => {
+    await page.logIn(tenant, "#/events?group=alertname");
+    await page.getByRole("link", { name: "Silence disk full…" }).click();
+    await page.getByText("It matches 7 open occurrences").waitFor();
+    expect(await page.getByLabel("Matchers").inputValue()).toBe('alertname="disk full"');
+  });
+
+  onPage("show no action to who may only read", async (page) => {
+    const reader = { ...tenant, headers: await keyHeaders(sql, tenant.id, "USER", "read_only_user") };
+    await page.logIn(reader, "#/events?group=alertname");
+    await page.getByText("2 groups").waitFor();
+    expect(await page.getByRole("button", { name: /^(?:Acknowledge|Close)/ }).count()).toBe(0);
+    expect(await page.getByRole("link", { name: /^Silence .*…/ }).count()).toBe(0);
+  });
+});
+
+describe("all that is found", () => {
+  onPage("is selected beyond what is loaded, acknowledged, and that is undone", async (page) => {
+    const many = Array.from({ length: 250 }, (_, at) => ({ name: `many ${at}`, source: "a", severity: Severity.INFO }));
+    await sendEvents(server, tenant, many);
+    await page.logIn(tenant);
+    await page.getByText("258 occurrences").waitFor();
+    await page.getByRole("columnheader").first().getByRole("checkbox").click();
+    await page.getByRole("button", { name: "Select all 258 found" }).click();
+    await page.getByRole("button", { name: "Acknowledge all 258 found" }).click();
+    await page.getByText("258 acknowledged").waitFor();
+    const acknowledged = { clause: { filter: { field: "acknowledged", operation: "OP_EQUALS", value: true } } };
+    expect(await count(acknowledged)).toBe(258);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await eventually(() => count(acknowledged)).toBe(0);
+  });
+});
