@@ -1,8 +1,9 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { DestinationHealth } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { BreakerState } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { linkTo } from "../data/address.ts";
 import { destinationsDown, health } from "../data/health.ts";
-import { Time } from "../ui/time.tsx";
+import { nowMs, Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import deliveriesLook from "./deliveries.module.css";
 
@@ -23,7 +24,7 @@ export function DestinationState({ destination }: { destination: DestinationHeal
       {disabledReason === "" && isDown(destination) && (
         <>
           paused
-          {pausedUntil && (
+          {pausedUntil && timestampMs(pausedUntil) > nowMs.value && (
             <>
               {" "}
               until <Time at={pausedUntil} due />
@@ -58,7 +59,7 @@ export function HealthStrip() {
   if (now === undefined) return null;
   const { destinationCount, waitingCount, waitingSince, failedCount } = now;
   const down = destinationsDown.value;
-  const late = waitingSince !== undefined && Number(waitingSince.seconds) * 1000 < Date.now() - longMs;
+  const late = waitingSince !== undefined && timestampMs(waitingSince) < nowMs.value - longMs;
   if (down === 0n && failedCount === 0n && !late) return null;
   const named = now.destinations.filter(isDown);
   return (

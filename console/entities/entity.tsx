@@ -96,9 +96,15 @@ function About({ entity }: { entity: Entity }) {
 
 const familyMax = 50;
 
-/** Its parent, and the entities whose parent it is: models name a parent by its id or its name. */
+/** Where the service keeps the ids of the parents, however a model names them. */
+const parentIds = "_svc_parent_entity_id";
+
+/** Its parents, and the entities whose parent it is. */
 function Family({ entity }: { entity: Entity }) {
-  const parents = useMemo(() => textsOf(entity.coreProperties?.parent), [entity]);
+  const parents = useMemo(
+    () => [...textsOf(entity.coreProperties?.[parentIds]), ...textsOf(entity.dimensions[parentIds])],
+    [entity],
+  );
   const answer = useAnswer(async (signal) => {
     const anyOf = (field: string, texts: readonly string[]) =>
       create(ClauseSchema, {
@@ -111,10 +117,9 @@ function Family({ entity }: { entity: Entity }) {
           { signal },
         )
       ).entities?.entities ?? [];
-    const named = { anyOf: { clauses: [anyOf("id", parents), anyOf("name", parents)] } };
     const [above, below] = await Promise.all([
-      parents.length === 0 ? [] : search(create(ClauseSchema, named)),
-      search(anyOf("coreProperties.parent", [entity.id, entity.name])),
+      parents.length === 0 ? [] : search(anyOf("id", parents)),
+      search(anyOf(`coreProperties.${parentIds}`, [entity.id])),
     ]);
     return { above, below };
   });

@@ -1,4 +1,5 @@
 import { create, toJsonString } from "@bufbuild/protobuf";
+import type { Value } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
@@ -151,7 +152,7 @@ function Grouping() {
     <>
       <input
         type="search"
-        class={ui.short}
+        class={entitiesLook.groupField}
         aria-label="Group by a field"
         placeholder="Group by a field"
         list={id}
@@ -176,15 +177,14 @@ function Groups({ groups }: { groups: readonly Group[] }) {
   return (
     <ul class={entitiesLook.groups} aria-label={`Groups by ${field}`}>
       {groups.slice(0, groupsMax).map(({ values, count }) => {
-        const value = (values[0] as { kind: { value: unknown } } | undefined)?.kind.value;
-        const text = valueText(value);
+        const { kind } = (values[0] ?? { kind: { case: undefined } }) as Pick<Value, "kind">;
+        const none = kind.case === undefined || kind.case === "nullValue";
+        const text = none ? "none" : valueText(kind.value);
         return (
-          <li key={`${typeof value} ${text}`}>
-            {text === "" ? (
-              <span>none</span>
-            ) : (
-              <a href={linkTo(["entities"], { group: field, where: narrowed(field, text) })}>{text}</a>
-            )}{" "}
+          <li key={`${kind.case} ${text}`}>
+            <a href={linkTo(["entities"], { group: field, where: none ? without(field) : narrowed(field, text) })}>
+              {text === "" ? '""' : text}
+            </a>{" "}
             <span class={ui.quiet}>{count.toLocaleString("en")}</span>
           </li>
         );
@@ -193,6 +193,9 @@ function Groups({ groups }: { groups: readonly Group[] }) {
     </ul>
   );
 }
+
+/** The entities that do not have the field. */
+const without = (field: string) => JSON.stringify({ not: { clause: { filter: { field, operation: "OP_EXISTS" } } } });
 
 function narrowed(field: string, value: string): string {
   return toJsonString(

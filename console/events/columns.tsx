@@ -1,5 +1,5 @@
 import { type Column, textColumn } from "../ui/column.ts";
-import { Time } from "../ui/time.tsx";
+import { Time, timeText } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import eventsLook from "./events.module.css";
 import { type EventRow, tellingKeys } from "./list.ts";
@@ -149,19 +149,26 @@ export function columnsOf(more: readonly string[], shown: Shown): readonly Colum
       field,
       field.replace(/^(?:dimensions|metadataFields|coreProperties)\./, ""),
       "minmax(90px, 1fr)",
-      (row) => fieldText(row, field),
+      (row) => fieldText(row, field, timeText),
     ),
   );
   const columns = own(shown);
   return [...columns.slice(0, 4), ...added, ...columns.slice(4)];
 }
 
-/** The text of a field of an occurrence, by its name in clauses. */
-export function fieldText({ event, occurrence }: EventRow, field: string): string {
+/** The fields of events and occurrences that are moments, in ms since the epoch. */
+export const times = ["startTime", "lastSeen", "endTime", "expiresAt", "createTime", "updateTime"];
+
+/** A moment as files hold it, which spreadsheets and programs read. */
+export const isoText = (ms: number) => new Date(ms).toISOString();
+
+/** The text of a field of an occurrence, by its name in clauses; a moment as `writeTime` writes it. */
+export function fieldText({ event, occurrence }: EventRow, field: string, writeTime = isoText): string {
   const [, map, key = ""] = /^(dimensions|metadataFields|coreProperties)\.(.*)$/s.exec(field) ?? [];
   if (map === undefined) {
     const value = { ...event, ...occurrence, id: event.id }[field as keyof EventRow["event"]] as unknown;
-    return value === undefined ? "" : String(value);
+    if (value === undefined) return "";
+    return times.includes(field) && typeof value === "bigint" ? writeTime(Number(value)) : String(value);
   }
   const value: unknown = occurrence[map as "dimensions" | "metadataFields" | "coreProperties"]?.[key];
   if (value === undefined || value === null) return "";

@@ -1,10 +1,10 @@
 import { toJson } from "@bufbuild/protobuf";
 import { useSignal } from "@preact/signals";
-import { EventSchema } from "#gen/belfry/events/v1/event_pb.ts";
+import { type Event, EventSchema } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { clientOf, failureOf } from "../data/calls.ts";
 import { byteOrderMark, csvLine, download } from "../data/download.ts";
-import { fieldText } from "./columns.tsx";
+import { fieldText, isoText, times } from "./columns.tsx";
 import eventsLook from "./events.module.css";
 import { type QueryInit, type Sort, sortBy } from "./query.ts";
 import { severityOf, statusWord } from "./words.tsx";
@@ -22,6 +22,14 @@ const csvFields = [
   "lastSeen",
   "endTime",
 ];
+
+/** An event as the API writes it, but with moments that people can read. */
+function jsonText(event: Event): string {
+  const written = toJson(EventSchema, event) as Record<string, unknown> & { occurrences?: Record<string, unknown>[] };
+  for (const part of [written, ...(written.occurrences ?? [])])
+    for (const name of times) if (typeof part[name] === "string") part[name] = isoText(Number(part[name]));
+  return JSON.stringify(written);
+}
 
 /** Writes all that the list finds, not only what is loaded, to a file: page by page, with the progress shown, until it is cancelled. */
 export function Export({
@@ -47,8 +55,7 @@ export function Export({
         const asked = { ...query(), sortBy: sortBy(sort()), pageInput: { limit: 500, cursor } };
         const { results, pageInfo } = await events.searchEvents({ query: asked }, { signal: end.signal });
         for (const event of results) {
-          if (form === "json")
-            texts.push(`${texts.length === 0 ? "[" : ","}\n${JSON.stringify(toJson(EventSchema, event))}`);
+          if (form === "json") texts.push(`${texts.length === 0 ? "[" : ","}\n${jsonText(event)}`);
           else {
             for (const occurrence of event.occurrences) {
               const words = [occurrence.id, severityOf(occurrence.severity).word, statusWord(occurrence.status)];

@@ -7,6 +7,7 @@ import { type Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { ActiveCriteria, type EventQuerySchema, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { address, listOf } from "../data/address.ts";
 import { timeRangeOf } from "../ui/time-range.tsx";
+import { clauseOfTerm, terms } from "./terms.ts";
 
 /** A query as it is sent. */
 export type QueryInit = Omit<MessageInitShape<typeof EventQuerySchema>, "clause" | "$typeName"> & { clause?: Clause };
@@ -79,6 +80,7 @@ export function queryOf(without?: Filter): QueryInit {
   for (const field of ["entityName", "name"] as const) {
     if (of(field).length > 0) clauses.push(equalsOneOf(field, of(field)));
   }
+  clauses.push(...terms().map(clauseOfTerm));
   const timeRange = timeRangeOf(address.value.parameters.get("range"));
   return {
     severities: of("severity").map((value) => Number(value) as Severity),

@@ -1,21 +1,30 @@
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { EventViewService } from "#gen/belfry/events/v1/view_service_pb.ts";
 import { address, goTo, linkTo } from "../data/address.ts";
+import { failureOf } from "../data/calls.ts";
+import { say, sayFailure } from "../data/notice.ts";
+import { may } from "../data/session.ts";
 import eventsLook from "./events.module.css";
-import { saved, savedText } from "./saved-filters.ts";
+import { deleteView, parametersOf, readViews, saved, saveView, viewOf } from "./saved-filters.ts";
 
-const savedMax = 50;
 /** Longer than a name may be: stands for filters without one. */
-const unsaved = "-".repeat(61);
+const unsaved = "-".repeat(256);
 
 export function SavedFilters() {
   const name = useSignal("");
   const naming = useSignal(false);
   const here = address.value.parameters.toString();
-  const current = saved.value.find(({ query }) => query === here);
+  useEffect(() => {
+    // Without them the list is as useful: the next visit asks again.
+    void readViews().catch(() => undefined);
+  }, []);
+  const shown = viewOf("", address.value.parameters);
+  const current = saved.value.find(({ query, display }) => query === shown.query && display === shown.display);
+  const change = (changed: Promise<unknown>) => changed.catch((error) => sayFailure(failureOf(error).message));
   const keep = (event: Event) => {
     event.preventDefault();
-    const others = saved.value.filter((each) => each.name !== name.value);
-    savedText.value = JSON.stringify([...others, { name: name.value, query: here }].slice(-savedMax));
+    void change(saveView({ ...shown, name: name.value }));
     naming.value = false;
     name.value = "";
   };
@@ -23,10 +32,10 @@ export function SavedFilters() {
     return (
       <form class={eventsLook.saved} onSubmit={keep}>
         <input
-          aria-label="Name of this filter"
-          placeholder="name of this filter"
+          aria-label="Name of this view"
+          placeholder="name of this view"
           required
-          maxLength={60}
+          maxLength={255}
           value={name.value}
           ref={(element) => element?.focus()}
           onInput={({ currentTarget }) => {
@@ -48,11 +57,11 @@ export function SavedFilters() {
   return (
     <div class={eventsLook.saved}>
       <select
-        aria-label="Saved filters"
+        aria-label="Views"
         value={current?.name ?? (here === "" ? "" : unsaved)}
         onChange={({ currentTarget }) => {
           const chosen = saved.value.find((each) => each.name === currentTarget.value);
-          goTo(linkTo(["events"], new URLSearchParams(chosen?.query ?? "")));
+          goTo(linkTo(["events"], chosen ? parametersOf(chosen) : {}));
         }}
       >
         <option value="">Open events</option>
@@ -63,14 +72,17 @@ export function SavedFilters() {
           </option>
         ))}
       </select>
-      {current ? (
+      {!may(EventViewService.method.createEventView) ? null : current ? (
         <button
           type="button"
           onClick={() => {
-            savedText.value = JSON.stringify(saved.value.filter((each) => each !== current));
+            const { name: gone, query, display } = current;
+            void change(
+              deleteView(gone).then(() => say(`Deleted ${gone}`, () => saveView({ name: gone, query, display }))),
+            );
           }}
         >
-          Forget
+          Delete view
         </button>
       ) : (
         here !== "" && (
@@ -80,7 +92,7 @@ export function SavedFilters() {
               naming.value = true;
             }}
           >
-            Save filter
+            Save view
           </button>
         )
       )}

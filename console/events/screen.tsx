@@ -29,6 +29,7 @@ import { changedMax, type EventRow, eventList, rowKey } from "./list.ts";
 import { MatchingActions } from "./matching-actions.tsx";
 import { chosen as chosenOf, clauseText, filters, ownClause, queryOf, sort } from "./query.ts";
 import { SavedFilters } from "./saved.tsx";
+import { SearchField } from "./search-field.tsx";
 
 /** How long what changed is gathered, after the first change, before the list asks for it. */
 const gatherMs = 500;
@@ -178,6 +179,7 @@ export function EventsScreen() {
         count={list.loading.value ? "Searching…" : count}
         tools={
           <>
+            <SearchField />
             <button
               type="button"
               aria-expanded={withFilters}

@@ -62,7 +62,7 @@ export function Finder({ screens, close }: { screens: readonly Screen[]; close()
           aria-controls={id}
           aria-autocomplete="list"
           aria-activedescendant={current >= 0 ? `${id}-${current}` : undefined}
-          placeholder="a screen, entity, rule, trigger, destination, window or saved filter"
+          placeholder="a screen, entity, rule, trigger, destination, window or view"
           autocomplete="off"
           spellcheck={false}
           autofocus

@@ -9,12 +9,13 @@ import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.
 import { linkTo } from "../data/address.ts";
 import { clientOf, type Failure, failureOf } from "../data/calls.ts";
 import { may } from "../data/session.ts";
-import { saved } from "../events/saved-filters.ts";
+import { parametersOf, readViews, saved } from "../events/saved-filters.ts";
 import type { Screen } from "../frame/screen.ts";
 import { type Found, holdsAll, ofKindMax, type Source } from "./found.ts";
 
 /** The screens and their sections, which are known without the server. */
 export async function placesOf(screens: readonly Screen[]): Promise<Found[]> {
+  void readViews().catch(() => undefined);
   const places = screens.map(async ({ name, label, sections }): Promise<Found[]> => {
     if (label === undefined) return [];
     const within = Object.entries((await sections?.().catch(() => undefined)) ?? {});
@@ -32,10 +33,10 @@ export async function placesOf(screens: readonly Screen[]): Promise<Found[]> {
 }
 
 const filters = (): Found[] =>
-  saved.value.map(({ name, query }) => ({
-    kind: "Saved filters",
-    name,
-    hash: linkTo(["events"], new URLSearchParams(query)),
+  saved.value.map((view) => ({
+    kind: "Views",
+    name: view.name,
+    hash: linkTo(["events"], parametersOf(view)),
   }));
 
 /** What this page has and whose name holds all the words; without words, all of it. */

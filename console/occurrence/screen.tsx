@@ -15,8 +15,10 @@ import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
+import { TextWithLinks } from "../ui/web-address.tsx";
 import { EntityMetrics } from "./entity-metrics.tsx";
 import { LifeCycle } from "./life-cycle.tsx";
+import { LinksOut } from "./links-out.tsx";
 import { WhoWasNotified } from "./notified.tsx";
 import occurrenceLook from "./occurrence.module.css";
 import { OccurrenceSilences } from "./silences.tsx";
@@ -57,7 +59,12 @@ export function OccurrenceScreen() {
 }
 
 function Found({ event, occurrence, again }: { event: Event; occurrence: Occurrence; again(): void }) {
-  const actions = <Actions main rows={[{ event, occurrence }]} reread={again} />;
+  const actions = (
+    <>
+      <LinksOut occurrence={occurrence} />
+      <Actions main rows={[{ event, occurrence }]} reread={again} />
+    </>
+  );
   return (
     <>
       <ScreenHead
@@ -102,9 +109,15 @@ function About({ event, occurrence }: AboutProps) {
         <SeverityMark value={occurrence.severity} /> · {statusWord(occurrence.status)}
         {occurrence.acknowledged && <span class={ui.tag}>acknowledged</span>}
       </h2>
-      {occurrence.summary && <p class={occurrenceLook.summary}>{occurrence.summary}</p>}
+      {occurrence.summary && (
+        <p class={occurrenceLook.summary}>
+          <TextWithLinks text={occurrence.summary} />
+        </p>
+      )}
       {occurrence.body && occurrence.body !== occurrence.summary && (
-        <p class={occurrenceLook.bodyText}>{occurrence.body}</p>
+        <p class={occurrenceLook.bodyText}>
+          <TextWithLinks text={occurrence.body} />
+        </p>
       )}
       <dl class={ui.facts}>
         <dt>Entity</dt>

@@ -1,5 +1,6 @@
 import { linkTo } from "../data/address.ts";
 import ui from "./ui.module.css";
+import { LinkOut, webAddress } from "./web-address.tsx";
 
 /** The text of a value of any shape. */
 export function valueText(value: unknown): string {
@@ -12,17 +13,11 @@ interface FactsProps {
   readonly title: string;
   readonly values: Readonly<Record<string, unknown>>;
   readonly folded?: boolean;
-  /** With it each value leads to the events that have it. */
+  /** With it each value leads to the events that have it, and to those without it. */
   readonly prefix?: string;
 }
 
-/** The address that a text is, of a page that a browser opens; undefined for any other text. */
-function webAddress(value: unknown): string | undefined {
-  if (typeof value !== "string" || !/^https?:\/\//i.test(value)) return undefined;
-  return URL.canParse(value) ? new URL(value).href : undefined;
-}
-
-/** Keys with their values, all as text; a value that is a web address has a link to it, too. */
+/** Keys with their values, all as text; a value that is a web address leads there. */
 export function Facts({ title, values, folded, prefix }: FactsProps) {
   const keys = Object.keys(values).sort();
   if (keys.length === 0) return null;
@@ -35,18 +30,22 @@ export function Facts({ title, values, folded, prefix }: FactsProps) {
           <div key={key} class={ui.fact}>
             <dt>{key}</dt>
             <dd>
-              {prefix !== undefined && typeof value === "string" ? (
-                <a href={linkTo(["events"], { where: filterText(prefix + key, value), status: "any" })}>{value}</a>
+              {address !== undefined ? (
+                <LinkOut href={address} text={String(value)} />
+              ) : prefix !== undefined && typeof value === "string" ? (
+                <a href={eventsWith(filterText(prefix + key, value))}>{value}</a>
               ) : (
                 valueText(value)
               )}
-              {address !== undefined && (
-                <>
-                  {" "}
-                  <a href={address} target="_blank" rel="noreferrer" aria-label={`Open ${address}`}>
-                    ↗
+              {prefix !== undefined && typeof value === "string" && (
+                <span class={ui.narrowing}>
+                  <a href={eventsWith(filterText(prefix + key, value))} aria-label={`Events with ${key}=${value}`}>
+                    +
                   </a>
-                </>
+                  <a href={eventsWith(withoutText(prefix + key, value))} aria-label={`Events without ${key}=${value}`}>
+                    −
+                  </a>
+                </span>
               )}
             </dd>
           </div>
@@ -74,3 +73,7 @@ export function Facts({ title, values, folded, prefix }: FactsProps) {
 
 const filterText = (field: string, value: string) =>
   JSON.stringify({ filter: { field, operation: "OP_EQUALS", value } });
+
+const withoutText = (field: string, value: string) => `{"not":{"clause":${filterText(field, value)}}}`;
+
+const eventsWith = (where: string) => linkTo(["events"], { where, status: "any" });

@@ -2,7 +2,7 @@ import { describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
-import { testTenant } from "../support/tenant.ts";
+import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { sendEvents } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
@@ -170,15 +170,38 @@ describe("the list of events", () => {
     });
   });
 
-  onPage("keeps filters under a name", async (page) => {
-    await page.logIn(await testTenant(sql), "#/events?severity=5&status=any");
-    await page.getByRole("button", { name: "Save filter" }).click();
-    await page.getByLabel("Name of this filter").fill("worst");
+  onPage("keeps views under a name for all of the tenant, and gives one back that was deleted", async (page) => {
+    const tenant = await testTenant(sql);
+    await page.logIn(tenant, "#/events?severity=5&status=any&columns=type");
+    await page.getByRole("button", { name: "Save view" }).click();
+    await page.getByLabel("Name of this view").fill("worst");
     await page.getByRole("button", { name: "Save", exact: true }).click();
-    await page.getByLabel("Saved filters").selectOption({ index: 0 });
+    await page.getByRole("button", { name: "Delete view" }).waitFor();
+    await page.getByLabel("Views").selectOption({ index: 0 });
     await page.getByText("Nothing is open.").waitFor();
-    await page.getByLabel("Saved filters").selectOption("worst");
+    await page.getByLabel("Views").selectOption("worst");
+    await page.waitForHash(/severity=5.*columns=type/);
+    await page.getByRole("button", { name: "Delete view" }).click();
+    await page.getByText("Deleted worst").waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("button", { name: "Delete view" }).waitFor();
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByLabel("API key").waitFor();
+    const reader = { ...tenant, headers: await keyHeaders(sql, tenant.id, "USER", "read_only_user") };
+    await page.logIn(reader, "#/events?status=any");
+    await page.getByLabel("Views").selectOption("worst");
     await page.waitForHash(/severity=5/);
+    expect(await page.getByRole("button", { name: /view$/ }).count()).toBe(0);
+  });
+
+  onPage("shares the filters that an earlier console has kept in the browser", async (page) => {
+    const tenant = await testTenant(sql);
+    await page.logIn(tenant);
+    page.keep("belfry.saved-filters", JSON.stringify([{ name: "mine", query: "severity=4" }]));
+    await page.goto("#/entities");
+    await page.goto("#/events");
+    await page.getByLabel("Views").selectOption("mine");
+    await page.waitForHash(/severity=4/);
   });
 });
 

@@ -58,10 +58,10 @@ describe("anything is found by its name", () => {
     }
   });
 
-  onPage("with the filters that were saved; an answer that is out of date is not shown", async (page) => {
+  onPage("with the views that were saved; an answer that is out of date is not shown", async (page) => {
     await page.logIn(tenant, "#/events?status=any");
-    await page.getByRole("button", { name: "Save filter" }).click();
-    await page.getByLabel("Name of this filter").fill("everything ever");
+    await page.getByRole("button", { name: "Save view" }).click();
+    await page.getByLabel("Name of this view").fill("everything ever");
     await page.keyboard.press("Enter");
     await page.getByRole("link", { name: "Deliveries" }).click();
     await find(page, "web");

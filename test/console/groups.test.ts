@@ -98,6 +98,32 @@ describe("groups of events", () => {
   });
 });
 
+describe("the search field", () => {
+  onPage("finds by words and by labels, each a chip that is removed alone", async (page) => {
+    await page.logIn(tenant);
+    await page.getByText("8 occurrences").waitFor();
+    const field = page.getByLabel("Search events");
+    const add = async (term: string) => {
+      await field.fill(term);
+      await field.press("Enter");
+    };
+    await add("FULL db-");
+    await page.getByText("7 occurrences").waitFor();
+    await add("team!=storage");
+    await page.getByText("4 occurrences").waitFor();
+    await page.getByRole("button", { name: "Remove FULL db-" }).click();
+    await page.getByText("5 occurrences").waitFor();
+    await add("<img src=x");
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    expect(page.hash()).toMatch(/find=/);
+    page.goBack();
+    await page.getByText("5 occurrences").waitFor();
+    await page.getByRole("button", { name: "Remove team!=storage" }).click();
+    await add("team=storage");
+    await page.getByText("3 occurrences").waitFor();
+  });
+});
+
 describe("all that is found", () => {
   onPage("is selected beyond what is loaded, acknowledged, and that is undone", async (page) => {
     const many = Array.from({ length: 250 }, (_, at) => ({ name: `many ${at}`, source: "a", severity: Severity.INFO }));

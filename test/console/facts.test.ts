@@ -1,0 +1,109 @@
+import { describe, expect } from "vitest";
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { domPage } from "../support/dom-page.ts";
+import { testServer } from "../support/server.ts";
+import { testTenant } from "../support/tenant.ts";
+import { sendEvents } from "./console-page.ts";
+import { v1 } from "./json-call.ts";
+
+const server = await testServer();
+const { sql } = server.database;
+const { onPage } = domPage(server);
+
+describe("addresses that an occurrence names", () => {
+  const graph = "https://prometheus.example.com/graph?g0.expr=up&g0.tab=1";
+
+  onPage("are links out, the runbook and the graph are buttons, and no script is one", async (page) => {
+    const tenant = await testTenant(sql);
+    const metadataFields = {
+      runbook_url: "https://runbooks.example.com/disk",
+      generatorURL: graph,
+      dashboard_url: "javascript:alert(1)",
+    };
+    const summary = "see (https://wiki.example.com/disk), <b>not</b> data:text/html,x";
+    await sendEvents(server, tenant, [
+      { name: "disk", source: "a", severity: Severity.ERROR, summary, metadataFields },
+    ]);
+    const { results } = await v1(server, tenant)("/v1/events:search", { query: {} });
+    await page.logIn(tenant, `#/occurrences/${results[0].occurrences[0].id}`);
+    const linkOut = async (name: string | RegExp) => {
+      const link = page.getByRole("link", { name }).first();
+      expect(await link.getAttribute("rel")).toBe("noreferrer noopener");
+      return await link.getAttribute("href");
+    };
+    await page.getByRole("link", { name: /^Runbook/ }).waitFor();
+    expect(await linkOut(/^Runbook/)).toBe(metadataFields.runbook_url);
+    expect(await linkOut(/^Graph/)).toBe(graph);
+    expect(await linkOut(/^https:\/\/prometheus.example.com/)).toBe(graph);
+    expect(await linkOut(/wiki/)).toBe("https://wiki.example.com/disk");
+    expect(await page.getByRole("link", { name: /^Dashboard/ }).count()).toBe(0);
+    expect(await page.locator('a[href^="javascript:"], a[href^="data:"]').count()).toBe(0);
+  });
+
+  onPage("narrow the list by + and − beside each label", async (page) => {
+    const tenant = await testTenant(sql);
+    const of = (team: string) => ({ name: `disk of ${team}`, source: team, metadataFields: { team } });
+    await sendEvents(server, tenant, [of("a"), of("b"), of("c")]);
+    const { results } = await v1(server, tenant)("/v1/events:search", { query: {} });
+    const one = results.find(({ name }: { name: string }) => name === "disk of a");
+    const here = `#/occurrences/${one.occurrences[0].id}`;
+    await page.logIn(tenant, here);
+    await page.getByRole("link", { name: "Events without team=a" }).click();
+    await page.getByText("2 occurrences").waitFor();
+    await page.goto(here);
+    await page.getByRole("link", { name: "Events with team=a" }).click();
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+  });
+});
+
+describe("entities", () => {
+  const model = (source: string, metadataFields: object) => ({
+    timestamp: Date.now(),
+    dimensions: { source },
+    metadataFields: { name: source, ...metadataFields },
+  });
+
+  onPage("have the parent that their model names by its dimensions, and the parent has them", async (page) => {
+    const tenant = await testTenant(sql);
+    const call = v1(server, tenant);
+    await call("/v1/data-receiver/models", {
+      models: [model("rack-1", {}), model("web-1", { parent: "source=rack-1" }), model("web-2", {})],
+    });
+    await page.logIn(tenant, "#/entities?text=web-1");
+    await page.getByRole("link", { name: "web-1" }).click();
+    const family = page.getByRole("region", { name: "Parent and children" });
+    await family.getByRole("link", { name: "rack-1" }).click();
+    await page.getByRole("heading", { level: 1, name: "rack-1" }).waitFor();
+    await family.getByRole("link", { name: "web-1" }).waitFor();
+    expect(await family.getByRole("link", { name: "web-2" }).count()).toBe(0);
+  });
+
+  onPage("without the field that they are grouped by are one group, which is listed", async (page) => {
+    const tenant = await testTenant(sql);
+    await v1(server, tenant)("/v1/data-receiver/models", {
+      models: [model("web-1", { rack: "r1" }), model("web-2", {}), model("web-3", {})],
+    });
+    await page.logIn(tenant, "#/entities?group=metadataFields.rack");
+    await page.getByRole("list", { name: "Groups by metadataFields.rack" }).getByRole("link", { name: "none" }).click();
+    await page.getByText("2 entities").waitFor();
+  });
+});
+
+describe("moments", () => {
+  onPage("are moments in columns and in files", async (page) => {
+    const tenant = await testTenant(sql);
+    const at = Date.now() - 60_000;
+    await sendEvents(server, tenant, [{ name: "disk", source: "a", timestamp: BigInt(at) }]);
+    await page.logIn(tenant, "#/events?columns=startTime");
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    const row = page.getByRole("row").filter({ hasText: "disk" });
+    await row.getByText(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/).waitFor();
+    const iso = new Date(at).toISOString();
+    for (const name of ["Export CSV", "Export JSON"]) {
+      await page.getByRole("button", { name }).click();
+      const { text } = await page.downloaded();
+      expect(text).toContain(iso);
+      expect(text).not.toContain(String(at));
+    }
+  });
+});
