@@ -25,9 +25,19 @@ import { parseOccurrenceId } from "../events/identity.ts";
 import { announce } from "../jobs/queue.ts";
 import { principalOf } from "../rpc/context.ts";
 import { audited } from "../tenants/audit.ts";
+import { readGroups } from "./deciding/groups/group-store.ts";
 import { newest } from "./delivering/attempts.ts";
 import { deliveriesKind } from "./delivering/delivery-queue.ts";
-import { type DeliveryRow, deliveryColumns, isHeld, newestFirst, readDeliveries, toDelivery } from "./delivery-rows.ts";
+import {
+  type DeliveryRow,
+  deliveryColumns,
+  isHeld,
+  newestFirst,
+  readDeliveries,
+  readGroupLabels,
+  toDelivery,
+} from "./delivery-rows.ts";
+import { occurrenceSubject } from "./matched-subject.ts";
 
 /** How many of these deliveries an answer holds, one at least. Of a delivery its attempts alone may be large. */
 function fitting(rows: readonly DeliveryRow[]): number {
@@ -55,14 +65,16 @@ function filtersOf(
   if (entityId !== "") {
     const entity = parseId(entityId);
     if (entity === undefined) return undefined;
-    conditions.push(db`entity_id = ${entity}`);
+    conditions.push(db`(entity_id = ${entity} or ${hasMember(db, tenantId, db`entity_id = ${entity}`)})`);
   }
   if (eventId !== "") {
     const occurrence = parseOccurrenceId(eventId);
     const event = occurrence?.eventId ?? parseId(eventId);
     if (event === undefined) return undefined;
-    conditions.push(db`event_id = ${event}`);
-    if (occurrence !== undefined) conditions.push(db`number = ${occurrence.number}`);
+    const own = db`event_id = ${event} and ${occurrence === undefined ? db`true` : db`number = ${occurrence.number}`}`;
+    const [first, last] = occurrence === undefined ? [0, 0xffffffff] : [occurrence.number, occurrence.number];
+    const within = db`subject >= ${subjectOf(event, first)} and subject <= ${subjectOf(event, last)}`;
+    conditions.push(db`(${own} or ${hasMember(db, tenantId, within)})`);
   }
   if (summary !== "") {
     if (members === undefined) return undefined;
@@ -76,6 +88,12 @@ function filtersOf(
   }
   return sqlJoin(db, conditions, "and");
 }
+
+const subjectOf = (id: Buffer, number: number) => occurrenceSubject({ id, entityId: id }, number).key;
+
+/** The condition of a row that is the message of a group with such a member. By the indexes of group_message_members. */
+const hasMember = (db: Db, tenantId: string, members: Fragment) => db`(told -> 'group' ->> 'message') = any(array(
+  select message_id::text from group_message_members where tenant_id = ${tenantId} and ${members}))`;
 
 /** When the first and the last of what a summary stands for was decided. */
 interface MemberTimes {
@@ -133,7 +151,12 @@ async function listDeliveries(
   }
   const [rows, total] = await Promise.all([cancelOn(rowsRead, signal), page.total(count)]);
   const { items, nextPageToken } = page.cut(rows, (row) => row.keyTexts, total, fitting(rows));
-  return create(ListDeliveriesResponseSchema, { deliveries: items.map(toDelivery), nextPageToken, totalCount: total });
+  const labels = await readGroupLabels(db, tenantId, items);
+  return create(ListDeliveriesResponseSchema, {
+    deliveries: items.map((row) => toDelivery(row, labels)),
+    nextPageToken,
+    totalCount: total,
+  });
 }
 
 /** The moment that a delivery's id begins with, ms; undefined when it is none. */
@@ -197,6 +220,10 @@ async function overOf(tx: Db, tenantId: string, row: DeliveryRow & Needed): Prom
     select enabled from rules where tenant_id = ${tenantId} and name = ${ruleName} and id = ${ruleId}`;
   if (!rule?.enabled) return "the rule is disabled, or there is no such rule any more";
   if (row.ofWindow || occasion === "clear") return undefined;
+  if (row.group !== null) {
+    const [group] = await readGroups(tx, tenantId, ruleId, [subject]);
+    return (group?.openedMs ?? Infinity) <= createdMs ? undefined : "the group is over";
+  }
   const [match] = await tx<{ stands: boolean }[]>`
     select standing and matched_ms <= ${BigInt(createdMs)} as stands from rule_matches
     where tenant_id = ${tenantId} and subject = ${subject} and rule_id = ${ruleId}`;
@@ -212,8 +239,11 @@ export function deliveryService(
     listDeliveries: (request, context) => listDeliveries(db, principalOf(context).tenantId, request, context.signal),
 
     async getDelivery({ id }, context) {
-      const row = await getDelivery(db, principalOf(context).tenantId, id);
-      return create(GetDeliveryResponseSchema, { delivery: toDelivery(row) });
+      const { tenantId } = principalOf(context);
+      const row = await getDelivery(db, tenantId, id);
+      return create(GetDeliveryResponseSchema, {
+        delivery: toDelivery(row, await readGroupLabels(db, tenantId, [row])),
+      });
     },
 
     async retryDelivery({ id }, context) {
@@ -223,7 +253,9 @@ export function deliveryService(
         await audited(tx, context, id);
         await announce(tx, { tenantId, kind: deliveriesKind }, BigInt(nowMs()));
         afterCommit(tx, () => wake(tenantId));
-        return create(RetryDeliveryResponseSchema, { delivery: toDelivery(row) });
+        return create(RetryDeliveryResponseSchema, {
+          delivery: toDelivery(row, await readGroupLabels(tx, tenantId, [row])),
+        });
       });
     },
   };

@@ -24,7 +24,7 @@ import { keyText, nilRule, readMatches, type StoredMatch } from "./deciding/matc
 import { fieldsOf, type MatchRow, matchRow } from "./deciding/matcher/rows.ts";
 import { holdsOf } from "./deciding/mute.ts";
 import { labelsKey, readLabels } from "./deciding/subject-labels.ts";
-import { type DeliveryRow, readDeliveries, toDelivery } from "./delivery-rows.ts";
+import { type DeliveryRow, readDeliveries, readGroupLabels, toDelivery } from "./delivery-rows.ts";
 import {
   ownTriggers,
   type Result,
@@ -101,10 +101,11 @@ export function explanations(
       const silence = await silenceOf(db, tenantId, known, matches, nowMs());
       steps.push(...triggers, ...matchSteps(known, matches), ...windowSteps(known, windows), ...silenceSteps(silence));
       steps.push(...delaySteps(known, nowMs()), ...repeatSteps(known, nowMs()), ...deliverySteps(known));
+      const labels = await readGroupLabels(db, tenantId, known.deliveries);
       return create(ExplainNotificationResponseSchema, {
         outcome: outcomeOf(known, matches, silence !== undefined),
         steps,
-        deliveries: known.deliveries.map(toDelivery),
+        deliveries: known.deliveries.map((row) => toDelivery(row, labels)),
       });
     },
   };

@@ -21,7 +21,7 @@ import { fieldsOf, type MatchRow, matchRow } from "./deciding/matcher/rows.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { readSeen, type StoredTrigger } from "./explanation-steps.ts";
 import { defaultMessage } from "./kinds/default-texts.ts";
-import { describedType } from "./kinds.ts";
+import { describedType, templateVariables } from "./kinds.ts";
 import type { Notification } from "./notification.ts";
 import {
   type PreviewedDestination,
@@ -33,7 +33,6 @@ import {
 import { previewSubject } from "./preview-subject.ts";
 import { plainText } from "./rendering/markup.ts";
 import { brokenTemplate, namedValues, render, renderedCharsMax, type Variables } from "./rendering/template.ts";
-import { variablesOf } from "./rendering/variables.ts";
 import { storedTriggerType } from "./sources.ts";
 
 const emptyNamesMax = 100;
@@ -105,9 +104,11 @@ function variablesFor(
   destinations: readonly PreviewedDestination[],
   publicUrl: string,
 ): Variables {
-  const kinds = destinations.map(({ type }) => variablesOf(notification, describedType(type), plainText, publicUrl));
+  const kinds = destinations.map(({ type }) =>
+    templateVariables(notification, describedType(type), plainText, publicUrl),
+  );
   const destination = Object.assign({}, ...kinds.reverse().map((each) => each.destination));
-  return { ...variablesOf(notification, undefined, plainText, publicUrl), destination };
+  return { ...templateVariables(notification, undefined, plainText, publicUrl), destination };
 }
 
 /** An event that there is none of, for those who have none yet. */

@@ -3,8 +3,9 @@ import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { idText } from "../../entities/identity.ts";
 import type { SummarySnapshot } from "../delivery-snapshot.ts";
-import { type Notification, notifiedEvent } from "../notification.ts";
-import { summaryText } from "../rendering/variables.ts";
+import { linesCharsMax } from "../kinds/default-texts.ts";
+import { type Notification, notifiedEvent, standInEntity } from "../notification.ts";
+import { groupText, memberLines, summaryText } from "../rendering/variables.ts";
 import { type DeliveryFacts, type DeliveryTexts, type EntityContext, occurrenceKey } from "./delivery-context.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
 
@@ -19,8 +20,9 @@ export function notificationOf(
 ): Notification | undefined {
   const { told } = row;
   if (told.summary !== undefined) return summaryNotification(row, told.summary, facts, texts, tenantId);
+  if (told.group !== undefined) return groupNotification(row, told.group.message, facts, texts, tenantId);
   const rule = facts.rules.get(row.ruleId);
-  const entity = row.entityId === null ? windowEntity(row) : texts.entities.get(row.entityId.toString("hex"));
+  const entity = row.entityId === null ? entityOf(row) : texts.entities.get(row.entityId.toString("hex"));
   if (rule === undefined || entity === undefined) return undefined;
   const event = row.eventId === null ? windowEvent(row) : eventOf(row, texts);
   if (event === undefined && row.eventId !== null) return undefined;
@@ -63,8 +65,9 @@ export function subjectId({ eventId, number, subject }: Pick<DueDelivery, "event
   return eventId === null ? subject.toString("base64url") : `${idText(eventId)}:${number}`;
 }
 
-/** A maintenance window replaces both event and entity. */
-export function windowEntity({ told: { window } }: DueDelivery): EntityContext | undefined {
+/** A maintenance window, or a group, replaces both event and entity. */
+export function entityOf({ ruleName, told: { window, group } }: DueDelivery): EntityContext | undefined {
+  if (group !== undefined) return { id: Buffer.alloc(0), ...standInEntity(ruleName) };
   return window && { id: Buffer.alloc(0), name: window.name, dimensions: { window: window.id } };
 }
 
@@ -143,5 +146,61 @@ export function summaryNotification(
     },
     entity,
     ...causeOf(row),
+  };
+}
+
+/** The message of a group, as it was decided. The event and entity of its only member are its own. */
+function groupNotification(
+  row: DueDelivery,
+  messageId: string,
+  { rules, tenantName }: DeliveryFacts,
+  texts: DeliveryTexts,
+  tenantId: string,
+): Notification | undefined {
+  const rule = rules.get(row.ruleId);
+  const told = texts.groups.get(messageId);
+  if (rule === undefined || told === undefined) return undefined;
+  const clear = row.occasion === "clear";
+  const group = { ...told, key: subjectId(row) };
+  const [first] = told.alerts;
+  const only = told.firing + told.resolved === 1 ? first : undefined;
+  return {
+    id: row.id,
+    occasion: row.occasion,
+    clear,
+    timeMs: row.createdMs,
+    tenant: { id: tenantId, name: tenantName },
+    rule,
+    trigger: triggerOf(row, texts),
+    subjectId: group.key,
+    group,
+    ...(only === undefined
+      ? { event: groupEvent(row, group), entity: { id: "", ...standInEntity(row.ruleName) } }
+      : {
+          ...(only.event && { event: { ...only.event, count: BigInt(only.event.count) } }),
+          ...(only.metric && { metric: only.metric }),
+          entity: only.entity,
+        }),
+    ...causeOf(row),
+  };
+}
+
+/** Stands for all members of a group. */
+function groupEvent(row: DueDelivery, group: NonNullable<Notification["group"]>): NonNullable<Notification["event"]> {
+  const { firing, resolved, severity, acknowledged, labels } = group;
+  const startsMs = group.alerts.map(({ startMs }) => startMs);
+  return {
+    id: "",
+    name: row.ruleName,
+    type: "group",
+    summary: [...groupText(group)].slice(0, summaryCharsMax).join(""),
+    body: memberLines(group, linesCharsMax).join("\n"),
+    severity: severity as Severity,
+    status: row.occasion === "clear" ? Status.CLOSED : Status.OPEN,
+    acknowledged,
+    timeMs: row.createdMs,
+    ...(startsMs.length > 0 && { startMs: Math.min(...startsMs) }),
+    count: BigInt(firing + resolved),
+    metadata: { ...labels },
   };
 }

@@ -5,8 +5,9 @@ import type { WebhookDestination } from "#gen/belfry/notifications/v1/destinatio
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Broken } from "../../rpc/constraint-rules.ts";
 import type { Notification } from "../notification.ts";
+import { alertsOf } from "../rendering/alerts.ts";
 import { address, leavesSegment, plainText } from "../rendering/markup.ts";
-import { eventUrl, isoTime } from "../rendering/variables.ts";
+import { eventUrl, hasMembers, isoTime } from "../rendering/variables.ts";
 import { fixedOrigin, originOf } from "../secret-addresses.ts";
 import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
@@ -43,7 +44,9 @@ function checkHeaders(headers: Record<string, string>): Broken[] {
 
 /** The body, as docs/notifications.md describes it. */
 function bodyOf(notification: Notification, message: string, publicUrl: string) {
-  const { id, tenant, occasion, timeMs, clear, rule, trigger, event, entity, metric } = notification;
+  const { id, tenant, occasion, timeMs, clear, rule, trigger, group, metric } = notification;
+  const isOne = !hasMembers(notification);
+  const event = isOne ? notification.event : undefined;
   return {
     id,
     tenant: tenant.name,
@@ -79,7 +82,13 @@ function bodyOf(notification: Notification, message: string, publicUrl: string) 
             ...(event.dedupKey !== undefined && { dedup_key: event.dedupKey }),
             ...(event.expiresMs !== undefined && { expires_at: isoTime(event.expiresMs) }),
           },
-    entity,
+    entity: isOne ? notification.entity : null,
+    ...(group && {
+      group_key: group.key,
+      group_labels: group.labels,
+      alerts: alertsOf(notification),
+      count: group.firing + group.resolved,
+    }),
     ...(metric && {
       metric: {
         name: metric.name,
