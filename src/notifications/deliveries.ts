@@ -31,6 +31,7 @@ import { deliveriesKind } from "./delivering/delivery-queue.ts";
 import {
   type DeliveryRow,
   deliveryColumns,
+  hasMember,
   isHeld,
   newestFirst,
   readDeliveries,
@@ -90,10 +91,6 @@ function filtersOf(
 }
 
 const subjectOf = (id: Buffer, number: number) => occurrenceSubject({ id, entityId: id }, number).key;
-
-/** The condition of a row that is the message of a group with such a member. By the indexes of group_message_members. */
-const hasMember = (db: Db, tenantId: string, members: Fragment) => db`(told -> 'group' ->> 'message') = any(array(
-  select message_id::text from group_message_members where tenant_id = ${tenantId} and ${members}))`;
 
 /** When the first and the last of what a summary stands for was decided. */
 interface MemberTimes {

@@ -92,6 +92,14 @@ export function toDelivery(row: DeliveryRow, labels: GroupLabels = new Map()): D
 export const isHeld = (db: Db): Fragment =>
   db`(silence_id is not null and due_ms > (extract(epoch from statement_timestamp()) * 1000)::int8)`;
 
+/** The condition of a row that is the message of a group with such a member. By the indexes of group_message_members. */
+export const hasMember = (
+  db: Db,
+  tenantId: string,
+  members: Fragment,
+) => db`(told -> 'group' ->> 'message') = any(array(
+  select message_id::text from group_message_members where tenant_id = ${tenantId} and ${members}))`;
+
 /** The newest deliveries come first. */
 export const newestFirst = (db: Db): SortKey[] => [
   { expression: db`created_ms`, type: "bigint", descending: true, required: true },

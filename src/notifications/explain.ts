@@ -20,11 +20,12 @@ import { findOccurrences, keyText as occurrenceText } from "../events/occurrence
 import { principalOf } from "../rpc/context.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { rulesName } from "./deciding/deciding.ts";
+import { membershipsOf, readGroups } from "./deciding/groups/group-store.ts";
 import { keyText, nilRule, readMatches, type StoredMatch } from "./deciding/match-store.ts";
 import { fieldsOf, type MatchRow, matchRow } from "./deciding/matcher/rows.ts";
 import { holdsOf } from "./deciding/mute.ts";
 import { labelsKey, readLabels } from "./deciding/subject-labels.ts";
-import { type DeliveryRow, readDeliveries, readGroupLabels, toDelivery } from "./delivery-rows.ts";
+import { type DeliveryRow, hasMember, readDeliveries, readGroupLabels, toDelivery } from "./delivery-rows.ts";
 import {
   ownTriggers,
   type Result,
@@ -70,6 +71,8 @@ interface Case {
   readonly match: StoredMatch | undefined;
   /** The rules that led to it. */
   readonly chain: readonly string[];
+  /** The groups of the rule that it is a member of. */
+  readonly memberships: Awaited<ReturnType<typeof membershipsIn>>;
   /** The newest first. */
   readonly deliveries: readonly DeliveryRow[];
   /** Since when a change of it waits to be looked at. */
@@ -100,7 +103,9 @@ export function explanations(
       const windows = muting ? await openWindows(db, tenantId, entityId) : [];
       const silence = await silenceOf(db, tenantId, known, matches, nowMs());
       steps.push(...triggers, ...matchSteps(known, matches), ...windowSteps(known, windows), ...silenceSteps(silence));
-      steps.push(...delaySteps(known, nowMs()), ...repeatSteps(known, nowMs()), ...deliverySteps(known));
+      if (known.match?.grouped) steps.push(...groupSteps(known, nowMs()));
+      else steps.push(...delaySteps(known, nowMs()), ...repeatSteps(known, nowMs()));
+      steps.push(...deliverySteps(known));
       const labels = await readGroupLabels(db, tenantId, known.deliveries);
       return create(ExplainNotificationResponseSchema, {
         outcome: outcomeOf(known, matches, silence !== undefined),
@@ -121,23 +126,41 @@ async function readCase(db: Db, tenantId: string, { name, about }: ExplainNotifi
   const found = occurrence && (await findOccurrences(db, tenantId, [occurrence])).get(occurrenceText(occurrence));
   if (occurrence !== undefined && found === undefined) throw unknown();
   const key = found ? occurrenceSubject(found.event, found.occurrence.number).key : Buffer.from(text, "base64url");
-  const [matches, unseenMs, aside, deliveries] = await Promise.all([
-    readMatches(db, tenantId, [key]),
+  const matches = await readMatches(db, tenantId, [key]);
+  const noted = matches.get(keyText(key));
+  const match = noted?.get(rule.id);
+  const told = match?.grouped
+    ? db`(subject = ${key} or ${hasMember(db, tenantId, db`subject = ${key}`)})`
+    : db`subject = ${key}`;
+  const [memberships, unseenMs, aside, deliveries] = await Promise.all([
+    match?.grouped ? membershipsIn(db, tenantId, match) : [],
     found && changedBehindMs(db, tenantId, rulesName, key),
     occurrence && asideOf(db, tenantId, rulesName, occurrence),
     readDeliveries(db, {
       waiting: db`tenant_id = ${tenantId} and destination_name = any(${textArray(rule.destinationNames)}::text[])
-        and subject = ${key} and created_ms >= 0 and rule_id = ${rule.id}`,
-      done: db`tenant_id = ${tenantId} and subject = ${key} and rule_id = ${rule.id}`,
+        and ${told} and created_ms >= 0 and rule_id = ${rule.id}`,
+      done: db`tenant_id = ${tenantId} and ${told} and rule_id = ${rule.id}`,
       limit: deliveriesMax,
     }),
   ]);
-  const noted = matches.get(keyText(key));
   if (found === undefined && noted === undefined && deliveries.length === 0) throw unknown();
   const row = found && matchRow(found.event, found.occurrence);
   if (row !== undefined) await readSeen(db, tenantId, row, rule.triggers);
   const chain = noted?.get(nilRule)?.chain ?? [];
-  return { rule, name, row, match: noted?.get(rule.id), chain, deliveries, unseenMs, aside };
+  return { rule, name, row, match, chain, memberships, deliveries, unseenMs, aside };
+}
+
+/** Reads the groups of its rule that a match is a member of, with when each is flushed. */
+async function membershipsIn(db: Db, tenantId: string, { ruleId, subject }: StoredMatch) {
+  const own = await membershipsOf(db, tenantId, ruleId, [subject.eventId ?? subject.key]);
+  const groups = await readGroups(
+    db,
+    tenantId,
+    ruleId,
+    own.map(({ groupKey }) => groupKey),
+  );
+  const dueMs = new Map(groups.map((group) => [keyText(group.key), group.dueMs]));
+  return own.map(({ groupKey, sentTo, joinsMs }) => ({ sentTo, joinsMs, dueMs: dueMs.get(keyText(groupKey)) }));
 }
 
 async function readRule(db: Db, tenantId: string, name: string): Promise<RuleRow> {
@@ -236,6 +259,28 @@ function delaySteps({ match, rule }: Case, nowMs: number): ExplanationStep[] {
   ];
 }
 
+/** Says in which message it was, and which flush it waits for. */
+function groupSteps({ match, memberships, deliveries }: Case, nowMs: number): ExplanationStep[] {
+  const steps: ExplanationStep[] = [];
+  const newest = deliveries.find(({ group }) => group !== null);
+  if (newest?.group) {
+    const others = newest.group.firing + newest.group.resolved - 1;
+    steps.push(
+      step("group", "passed", `it was in the message ${newest.id} of its group, with ${others} others`, {
+        timeMs: Number(newest.createdMs),
+      }),
+    );
+  }
+  for (const { sentTo, joinsMs, dueMs } of match?.standing ? memberships : []) {
+    if (sentTo.length > 0) continue;
+    if (joinsMs > nowMs)
+      steps.push(step("delay", "waiting", "it joins its group at the end of the delay", { untilMs: joinsMs }));
+    else if (dueMs !== undefined)
+      steps.push(step("group", "waiting", "it waits for the next message of its group", { untilMs: dueMs }));
+  }
+  return steps;
+}
+
 function repeatSteps({ match, rule, row }: Case, nowMs: number): ExplanationStep[] {
   if (!match?.standing || match.notifiedMs === undefined || match.notifiedMs > nowMs) return [];
   const timeMs = match.notifiedMs;
@@ -277,6 +322,7 @@ function outcomeOf(known: Case, matches: boolean, silenced: boolean): Outcome {
   if (some("PENDING")) return Outcome.WAITING;
   if (some("SENT", "SUMMARISED")) return Outcome.NOTIFIED;
   if (some("CANCELLED", "FAILED")) return Outcome.CANCELLED;
+  if (match?.standing && known.memberships.some(({ sentTo }) => sentTo.length === 0)) return Outcome.WAITING;
   if (!matches && !match?.standing) return Outcome.NOT_MATCHED;
   return match?.standing || chain.includes(name) ? Outcome.SUPPRESSED : Outcome.WAITING;
 }

@@ -7,7 +7,7 @@ import type { KindName } from "./delivering/retry.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import type { SignIn } from "./kinds/access-tokens.ts";
 import { notSent } from "./kinds/attempt-outcome.ts";
-import { groupMessage, linesCharsMax, summaryMessage } from "./kinds/default-texts.ts";
+import { groupMessage, summaryMessage } from "./kinds/default-texts.ts";
 import { email } from "./kinds/email.ts";
 import { event } from "./kinds/event.ts";
 import { incidentPaging } from "./kinds/incident-paging.ts";
@@ -17,10 +17,9 @@ import { officeChat } from "./kinds/office-chat.ts";
 import { teamChat } from "./kinds/team-chat.ts";
 import { webhook } from "./kinds/webhook.ts";
 import type { Notification } from "./notification.ts";
-import { alertVariables } from "./rendering/alerts.ts";
-import type { Markup } from "./rendering/markup.ts";
-import { brokenTemplate, render, TemplateError, type Variables } from "./rendering/template.ts";
-import { type Described, hasMembers, memberLines, variablesOf } from "./rendering/variables.ts";
+import { templateVariables } from "./rendering/alerts.ts";
+import { brokenTemplate, render, TemplateError } from "./rendering/template.ts";
+import { type Described, hasMembers } from "./rendering/variables.ts";
 import { refusedHost } from "./stored-credential.ts";
 
 type MessageOf<K extends KindName> = Extract<DestinationType["type"], { case: K }>["value"];
@@ -83,18 +82,6 @@ function messageOf(notification: Notification): string {
   return message === "" && hasMembers(notification) ? groupMessage : message;
 }
 
-/** All that the templates of a notification may name. */
-export const templateVariables = (
-  notification: Notification,
-  destination: Described | undefined,
-  markup: Markup,
-  publicUrl: string,
-): Variables => ({
-  ...alertVariables(notification),
-  ...(notification.group && { lines: memberLines(notification.group, linesCharsMax) }),
-  ...variablesOf(notification, destination, markup, publicUrl),
-});
-
 /** Renders one template after the other, so that no destination holds up others by their number. @throws TemplateError */
 async function renderTexts(
   type: DestinationType,
@@ -123,7 +110,8 @@ export async function compose(
 ): Promise<Composed> {
   const { kind, message } = kindOf(type);
   const texts = await renderTexts(type, notification, world.publicUrl, pace);
-  return kind.compose({ destination: message, notification, texts }, world);
+  const receiver = notification.rule.destinationNames[0] ?? "";
+  return kind.compose({ destination: message, notification, texts, receiver }, world);
 }
 
 /** One try of one notification at one destination. */
@@ -167,7 +155,8 @@ export async function send(
     if (error instanceof TemplateError) return notSent(name, "bad_request", error.message, given.state);
     throw error;
   }
-  const outcome = await kind.send({ ...given, destination: message, texts }, { ...world, signIn });
+  const receiver = destinationKey.slice(destinationKey.indexOf("/") + 1);
+  const outcome = await kind.send({ ...given, destination: message, texts, receiver }, { ...world, signIn });
   const state = secrets.size === 0 ? outcome.state : withoutSecrets(outcome.state, secrets);
   return { ...outcome, answer: redacted(outcome.answer, secrets), state };
 }

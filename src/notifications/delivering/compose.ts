@@ -3,9 +3,9 @@ import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { idText } from "../../entities/identity.ts";
 import type { SummarySnapshot } from "../delivery-snapshot.ts";
-import { linesCharsMax } from "../kinds/default-texts.ts";
+import { aboutGroup } from "../group-notification.ts";
 import { type Notification, notifiedEvent, standInEntity } from "../notification.ts";
-import { groupText, memberLines, summaryText } from "../rendering/variables.ts";
+import { summaryText } from "../rendering/variables.ts";
 import { type DeliveryFacts, type DeliveryTexts, type EntityContext, occurrenceKey } from "./delivery-context.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
 
@@ -149,7 +149,7 @@ export function summaryNotification(
   };
 }
 
-/** The message of a group, as it was decided. The event and entity of its only member are its own. */
+/** The message of a group, as it was decided. */
 function groupNotification(
   row: DueDelivery,
   messageId: string,
@@ -160,47 +160,15 @@ function groupNotification(
   const rule = rules.get(row.ruleId);
   const told = texts.groups.get(messageId);
   if (rule === undefined || told === undefined) return undefined;
-  const clear = row.occasion === "clear";
-  const group = { ...told, key: subjectId(row) };
-  const [first] = told.alerts;
-  const only = told.firing + told.resolved === 1 ? first : undefined;
-  return {
+  const base = {
     id: row.id,
     occasion: row.occasion,
-    clear,
+    clear: row.occasion === "clear",
     timeMs: row.createdMs,
     tenant: { id: tenantId, name: tenantName },
     rule,
     trigger: triggerOf(row, texts),
-    subjectId: group.key,
-    group,
-    ...(only === undefined
-      ? { event: groupEvent(row, group), entity: { id: "", ...standInEntity(row.ruleName) } }
-      : {
-          ...(only.event && { event: { ...only.event, count: BigInt(only.event.count) } }),
-          ...(only.metric && { metric: only.metric }),
-          entity: only.entity,
-        }),
     ...causeOf(row),
   };
-}
-
-/** Stands for all members of a group. */
-function groupEvent(row: DueDelivery, group: NonNullable<Notification["group"]>): NonNullable<Notification["event"]> {
-  const { firing, resolved, severity, acknowledged, labels } = group;
-  const startsMs = group.alerts.map(({ startMs }) => startMs);
-  return {
-    id: "",
-    name: row.ruleName,
-    type: "group",
-    summary: [...groupText(group)].slice(0, summaryCharsMax).join(""),
-    body: memberLines(group, linesCharsMax).join("\n"),
-    severity: severity as Severity,
-    status: row.occasion === "clear" ? Status.CLOSED : Status.OPEN,
-    acknowledged,
-    timeMs: row.createdMs,
-    ...(startsMs.length > 0 && { startMs: Math.min(...startsMs) }),
-    count: BigInt(firing + resolved),
-    metadata: { ...labels },
-  };
+  return aboutGroup(base, { ...told, key: subjectId(row) });
 }

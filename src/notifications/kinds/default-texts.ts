@@ -12,8 +12,6 @@ export const summaryMessage = "{{#clear}}Resolved: {{/clear}}{{{event.severity}}
 /** What a rule without a message says of a group: a line for each member, as many as fit. */
 export const groupMessage =
   "{{#clear}}Resolved: {{/clear}}{{^clear}}{{{event.severity}}}: {{/clear}}{{{headline}}}{{#lines}}\n{{{.}}}{{/lines}}";
-/** Less than any chat takes. */
-export const linesCharsMax = 2500;
 
 /** A message for where one line is wanted: of a group without its members. */
 export const firstLine = (notification: Notification, message: string) =>

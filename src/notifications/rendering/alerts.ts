@@ -1,8 +1,9 @@
 import { annotationsOf, common, fingerprintOf, isAlert, type LabelView } from "../../events/labels.ts";
 import type { AlertSnapshot } from "../delivery-snapshot.ts";
 import type { Notification } from "../notification.ts";
+import type { Markup } from "./markup.ts";
 import type { Variables } from "./template.ts";
-import { headline, isoTime, labelsOf } from "./variables.ts";
+import { type Described, headline, isoTime, labelsOf, linesCharsMax, memberLines, variablesOf } from "./variables.ts";
 
 /** An alert as version 4 of Alertmanager's webhook says it. */
 export interface Alert {
@@ -61,7 +62,7 @@ export function sharedOf(notification: Notification) {
 }
 
 /** What templates may name of the alerts of a notification. */
-export function alertVariables(notification: Notification): Variables {
+function alertVariables(notification: Notification): Variables {
   const alerts = alertsOf(notification).map((alert) => ({ ...alert }));
   const { group } = notification;
   return {
@@ -72,3 +73,16 @@ export function alertVariables(notification: Notification): Variables {
     ...sharedOf(notification),
   };
 }
+
+/** All that the templates of a notification may name. */
+export const templateVariables = (
+  notification: Notification,
+  destination: Described | undefined,
+  markup: Markup,
+  publicUrl: string,
+): Variables => ({
+  ...alertVariables(notification),
+  subject: notification.subjectId,
+  lines: notification.group ? memberLines(notification.group, linesCharsMax) : [headline(notification)],
+  ...variablesOf(notification, destination, markup, publicUrl),
+});

@@ -53,6 +53,8 @@ export class Verbatim {
 export interface Escaping {
   readonly double: (text: string, before?: string) => string;
   readonly triple: (text: string, before?: string) => string;
+  /** How any value comes in, whatever braces it has; absent: as a text. */
+  readonly value?: (value: Value | undefined, before: string) => string;
 }
 
 /** A run of blanks that is too long: the parser's time grows with its square. */
@@ -149,7 +151,7 @@ const shown = (
 export function namedValues(variables: Variables, prefix = ""): { name: string; value: string }[] {
   return Object.entries(variables).flatMap(([key, value]) =>
     Array.isArray(value)
-      ? namedValues(value[0] !== undefined && isGroup(value[0]) ? value[0] : {}, `${prefix}${key}.`)
+      ? [{ name: prefix + key, value: String(value.length) }]
       : isGroup(value)
         ? namedValues(value, `${prefix}${key}.`)
         : [{ name: prefix + key, value: textOf(value) }],
@@ -185,7 +187,9 @@ export function render(
       const found = lookUp(scopes, pathOf(value));
       if (kind === "name" || kind === "&") {
         if (empty && textOf(found) === "") empty(value);
-        text += shown(found, kind === "name" ? escaping.double : escaping.triple, { charsMax: left, before: text });
+        text += escaping.value
+          ? escaping.value(found, text)
+          : shown(found, kind === "name" ? escaping.double : escaping.triple, { charsMax: left, before: text });
       } else if (kind === "#" && Array.isArray(found)) writeEach(inner, scopes, found);
       else if (kind === "#" && found) write(inner, [...scopes, found]);
       else if (kind === "^" && isEmpty(found)) write(inner, scopes);

@@ -41,6 +41,9 @@ export function groupText({ firing, resolved, labels, beyond }: NonNullable<Noti
   return visible(shared.length === 0 ? counts : `${counts}: ${shared.join(", ")}`);
 }
 
+/** Less than any chat takes. */
+export const linesCharsMax = 2500;
+
 /** Names the members of a group, a line each, as many as fit, and says how many more there are. */
 export function memberLines(
   { firing, resolved, alerts }: NonNullable<Notification["group"]>,

@@ -1,38 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { silencePlace } from "../silences/place.ts";
+import { groupPlace } from "./group-place.ts";
 
 type Json = Record<string, unknown>;
 const closed = { status: "STATUS_CLOSED" };
 const quick = { by: ["source"], waitSec: "0", intervalSec: "1" };
-
-/** A tenant whose receiver keeps whole bodies. */
-async function groupPlace() {
-  const place = await silencePlace();
-  const { receiver, ok } = place;
-  const bodies = () =>
-    receiver.received.map(({ body }) => JSON.parse(body) as Json & { alerts: Json[]; event: Json | null });
-  return {
-    ...place,
-    bodies,
-    /** Waits until so many messages have arrived. */
-    async arrive(count: number) {
-      while (receiver.received.length < count) await sleep(20);
-      return bodies();
-    },
-    reportAll: (names: readonly string[], more: Json = {}) =>
-      ok("POST", "/v1/data-receiver/events", {
-        events: names.map((name) => ({
-          name,
-          timestamp: String(Date.now()),
-          dimensions: { source: "web" },
-          severity: "SEVERITY_ERROR",
-          status: "STATUS_OPEN",
-          ...more,
-        })),
-      }),
-  };
-}
 
 const names = (count: number) => Array.from({ length: count }, (_, i) => `alert ${i}`);
 
