@@ -40,6 +40,8 @@ export interface Flush {
   readonly sends: ReadonlyMap<string, Occasion>;
   /** Undefined: the group is over. */
   readonly group: GroupState | undefined;
+  /** Whether the wait is not over: what has ended counts on. */
+  readonly isEarly: boolean;
 }
 
 /** When a member that joins has its group flushed first; one that is old already has it flushed at once. */
@@ -72,6 +74,10 @@ export function flush(
   nowMs: number,
 ): Flush {
   const { destinationNames } = manner;
+  const first = members.flatMap((each) => (each.state === "gone" ? [] : firstFlushMs(each, manner.waitMs)));
+  // Whoever began the wait has never joined: it counts from those who have.
+  if (before.flushedMs === undefined && first.length > 0 && Math.min(...first) > nowMs)
+    return { sends: new Map(), group: { ...before, dueMs: Math.min(...first) }, isEarly: true };
   const repeats = before.repeatMs !== undefined && before.repeatMs <= nowMs && mayRepeat(manner, members);
   const sends = new Map<string, Occasion>();
   const openAt = before.openAt.filter((name) => destinationNames.includes(name));
@@ -82,7 +88,7 @@ export function flush(
     if (occasion === "first") open.add(name);
     else if (!members.some((each) => each.state === "firing" && isHeard(each, name))) open.delete(name);
   }
-  return { sends, group: after(manner, before, members, { open, sends, dueMs, nowMs }) };
+  return { sends, group: after(manner, before, members, { open, sends, dueMs, nowMs }), isEarly: false };
 }
 
 function mayRepeat({ repeatIntervalMs, whileUnacknowledged }: GroupManner, members: readonly Seen[]): boolean {

@@ -204,7 +204,8 @@ async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Pr
       (isBeyond ? undefined : groups.get(keyText(key))) ?? groups.get(keyText(beyondKey)) ?? fresh(beyondKey, {});
     groups.set(keyText(group.key), group);
     const there = own.find(({ groupKey }) => groupKey.equals(group.key));
-    const joinsMs = there !== undefined && there.sentTo.length > 0 ? there.joinsMs : matchedMs + rule.delayMs;
+    const joinsMs =
+      there !== undefined && staysJoined(there, rule.delayMs, nowMs) ? there.joinsMs : matchedMs + rule.delayMs;
     members.push({
       groupKey: group.key,
       member: memberOf(subject),
@@ -218,14 +219,24 @@ async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Pr
   for (const some of before.values())
     for (const { groupKey } of some) {
       const group = groups.get(keyText(groupKey));
-      if (group === undefined) continue;
-      if (group.flushedMs !== undefined) hasten(group, nextFlushMs(group.flushedMs, manner.intervalMs, nowMs));
-      // One that ends before its delay does has never joined: the group forgets it now.
-      else if (some.some(({ joinsMs }) => joinsMs > nowMs)) hasten(group, nowMs);
+      if (group?.flushedMs !== undefined) hasten(group, nextFlushMs(group.flushedMs, manner.intervalMs, nowMs));
     }
+  const named = new Set(keys.map(keyText));
+  // What ends before its delay does has never joined.
+  const early = [...before.values()]
+    .flat()
+    .filter(
+      ({ subject, joinsMs }) =>
+        joinsMs > nowMs && named.has(keyText(subject)) && !standing.get(keyText(subject))?.fires,
+    );
+  await removeMembers(tx, tenantId, rule.id, early);
   await writeMembers(tx, tenantId, rule.id, lastOf(members));
   await writeGroups(tx, tenantId, rule.id, [...changed.values()]);
 }
+
+/** Tells whether one that begins again has joined already: not where it was in no message and has to wait for its delay anew. */
+const staysJoined = ({ sentTo, joinsMs }: StoredMember, delayMs: number, nowMs: number) =>
+  sentTo.length > 0 || (delayMs === 0 && joinsMs <= nowMs);
 
 /** Of an event of which two occurrences are named the later one counts. */
 const lastOf = (members: readonly StoredMember[]) => [
@@ -370,7 +381,9 @@ async function flushGroup(
     notices,
     messages,
     changed: changed.map((each) => ({ ...each.stored, sentTo: each.sentTo })),
-    gone: members.flatMap((each) => (each.state === "ended" || each.state === "gone" ? [each.stored] : [])),
+    gone: members.flatMap(({ state, stored }) =>
+      state === "gone" || (state === "ended" && !first.isEarly) ? [stored] : [],
+    ),
     moved,
     group: first.group && {
       ...group,
