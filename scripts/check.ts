@@ -35,7 +35,10 @@ const steps: Step[] = [
   { name: "generated code", command: ["node", "scripts/generate.ts", "--check"] },
   {
     name: "import order",
-    command: ["depcruise", ...["src", "gen", "test", "bench", "scripts", "console"].filter((folder) => existsSync(folder))],
+    command: [
+      "depcruise",
+      ...["src", "gen", "test", "bench", "scripts", "console"].filter((folder) => existsSync(folder)),
+    ],
     doubt: sawTooLittle,
   },
   { name: "size of each folder", command: ["node", "scripts/budget.ts"] },

@@ -12,7 +12,10 @@ import { statementFaults } from "./support/statement-rules.ts";
 /** Which folder may name which table of another one in its statements, and why. */
 const shared: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   cli: { tenants: "tenants are created and named on the command line alone" },
-  db: { tenant_state: "the row of a tenant from which inserts take it" },
+  db: {
+    tenant_state: "the row of a tenant from which inserts take it",
+    tenants: "an import gives each tenant its row of state",
+  },
   credentials: { tenants: "a new master key wraps the data keys of all tenants" },
   events: {
     entities: "searches of events read what their entities are called and have",

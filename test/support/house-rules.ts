@@ -78,7 +78,7 @@ export const houseRules: readonly Rule[] = [
       sources(tree, /^(?:src|console|test|scripts|bench)\//)
         .filter(([path]) =>
           path
-            .replace(/(?:(?:\.system)?\.test|\.config)?\.\w+$/, "")
+            .replace(/(?:(?:\.system)?\.test|\.config|\.d)?\.\w+$/, "")
             .split("/")
             .some((name) => !kebab.test(name)),
         )

@@ -47,7 +47,7 @@ async function revokedKey() {
  * The table of who may call what, row by row; columns as in `clients`. It does not look at the options in the proto
  * files, which are what it checks.
  */
-const reads = (method: DescMethod) => /^(Get|List|Search|Count|BatchGet|Watch|Preview|Explain)/.test(method.name);
+const reads = (method: DescMethod) => /^(Get|List|Search|Count|Group|BatchGet|Watch|Preview|Explain)/.test(method.name);
 const of =
   (...services: string[]) =>
   (method: DescMethod) =>
@@ -64,7 +64,7 @@ const configuring = of(
   "MaintenanceWindowService",
 );
 const searching = of("EntityService", "MetricQueryService", "EventQueryService");
-const silencing = of("SilenceService");
+const operating = of("SilenceService", "EventViewService");
 const table: readonly { what: string; is: (method: DescMethod) => boolean; may: readonly boolean[] }[] = [
   { what: "data receiver", is: of("DataReceiverService"), may: [true, false, false, true, true] },
   {
@@ -74,13 +74,13 @@ const table: readonly { what: string; is: (method: DescMethod) => boolean; may: 
   },
   {
     what: "all other reads and searches, previews",
-    is: (method) => reads(method) && (configuring(method) || searching(method) || silencing(method)),
+    is: (method) => reads(method) && (configuring(method) || searching(method) || operating(method)),
     may: [false, false, true, true, true],
   },
   {
-    what: "event annotate and status, custom properties, silences",
+    what: "event annotate and status, custom properties, silences, event views",
     is: (method) =>
-      of("EventManagementService", "CustomPropertyService")(method) || (silencing(method) && !reads(method)),
+      of("EventManagementService", "CustomPropertyService")(method) || (operating(method) && !reads(method)),
     may: [false, false, false, true, true],
   },
   {
