@@ -312,8 +312,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "an end is held by a silence",
     file: "src/notifications/deciding/recheck.ts",
-    text: `(each) => !ofWindow(each) && each.occasion !== "clear" &&`,
-    replacement: "(each) => !ofWindow(each) &&",
+    text: `(each) => !ofWindow(each) && !ofGroup(each) && each.occasion !== "clear" &&`,
+    replacement: "(each) => !ofWindow(each) && !ofGroup(each) &&",
     tests: ["test/notifications/silences/held.test.ts"],
   },
   {

@@ -1,6 +1,6 @@
 import { allMatch, type LabelMatcher, readMatchers } from "../../clause/label-matcher.ts";
 import { labelPattern } from "../../clause/label-pattern.ts";
-import { alertOfMetadata, fingerprintOf, isAlert, labelOf } from "../../events/labels.ts";
+import { annotationsOf, fingerprintOf, isAlert, labelOf } from "../../events/labels.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
 import type { AlertState, AlertStates } from "../../notifications/silences/alert-states.ts";
 import { invalidValue } from "../../wire/status.ts";
@@ -56,9 +56,7 @@ function receivers(expression: string): (name: string) => boolean {
 export function shown({ event, occurrence, labels }: OpenAlert, state: AlertState, nowMs: number) {
   const { expiresMs, startMs, lastSeenMs, status } = occurrence;
   const cameAsAlert = isAlert(event, occurrence);
-  const { annotations, generatorURL } = cameAsAlert
-    ? alertOfMetadata(occurrence.metadata)
-    : { annotations: annotationsOf(occurrence), generatorURL: "" };
+  const { annotations, generatorURL } = annotationsOf(event, occurrence);
   const { silencedBy, receivers } = state;
   const isSuppressed = status === suppressed || silencedBy.length > 0;
   return {
@@ -73,11 +71,6 @@ export function shown({ event, occurrence, labels }: OpenAlert, state: AlertStat
     labels,
   };
 }
-
-const annotationsOf = ({ summary, body }: OpenAlert["occurrence"]): Record<string, string> => ({
-  ...(summary !== "" && { summary }),
-  ...(body !== "" && { description: body }),
-});
 
 /** The texts of a JSON list of the alerts that a query asks for; `around` wraps them where there are any. */
 export async function* listing(

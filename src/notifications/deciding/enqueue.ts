@@ -18,6 +18,9 @@ export function deliveryId(ms: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
 }
 
+/** The least id of a delivery that was decided at this time, or later. */
+export const firstId = (ms: number) => `${deliveryId(Math.max(0, Math.floor(ms))).slice(0, 14)}7000-0000-000000000000`;
+
 const bytes = (value: Buffer | undefined) => (value === undefined ? null : `\\x${value.toString("hex")}`);
 
 /** Holds what is due now; what is due later is looked at when it is. */
@@ -72,7 +75,7 @@ export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, jo
     if (from > 0) await pace();
     await writeMatches(tx, tenantId, matches.slice(from, from + portion));
   }
-  const over = decided.filter((each) => each.over);
+  const over = decided.filter((each) => each.over && !each.match.grouped);
   let dueMs = over.length > 0 && (await hasten(tx, tenantId, over, nowMs)) > 0 ? nowMs : Infinity;
   for (let from = 0; from < notices.length; from += portion) {
     if (from > 0) await pace();

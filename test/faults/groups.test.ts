@@ -1,0 +1,140 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, expect, test } from "vitest";
+import { consumed } from "../support/consumed.ts";
+import { testDatabase } from "../support/database.ts";
+import { httpReceiver } from "../support/receivers.ts";
+import { testTenant } from "../support/tenant.ts";
+import { post } from "./notifications.ts";
+import { clear, place } from "./place.ts";
+import { type ServerProcess, serverProcess } from "./server-process.ts";
+
+const { sql, url } = await testDatabase();
+
+/** A tenant whose rule makes one message a host of every event. */
+async function grouping(server: ServerProcess, waitSec: number) {
+  const tenant = await testTenant(sql);
+  const receiver = await httpReceiver();
+  const make = (path: string, body: object) => post([server.url], tenant.headers, `notification/${path}`, body);
+  await make("destinations", { name: "d", type: { webhook: { url: receiver.url } } });
+  await make("rules", {
+    name: "r",
+    enabled: true,
+    matchers: ["severity=error"],
+    destinationNames: ["d"],
+    grouping: { by: ["host"], waitSec: String(waitSec), intervalSec: "3600" },
+  });
+  return {
+    tenant,
+    put: (host: string, names: readonly string[]) =>
+      post([server.url], tenant.headers, "data-receiver/events", {
+        events: names.map((name) => ({
+          name,
+          // Ahead, so that no wait is over however late it is looked at.
+          timestamp: String(Date.now() + 60_000),
+          dimensions: { host },
+          severity: "SEVERITY_ERROR",
+          status: "STATUS_OPEN",
+        })),
+      }),
+    /** The messages that arrived: host and number of members, each once however often it was tried. */
+    arrived() {
+      const messages = new Map(
+        receiver.received.map(({ headers, body }) => {
+          const { group_labels: labels, count } = JSON.parse(body) as { group_labels: { host: string }; count: number };
+          return [headers["webhook-id"], `${labels.host} ${count}`];
+        }),
+      );
+      return [...messages.values()].sort();
+    },
+    /** Names that no record of a message has, of these. */
+    async unnamed(names: readonly string[]) {
+      const rows = await sql<{ name: string }[]>`
+        select distinct e.name from group_message_members m
+          join events e on e.tenant_id = ${tenant.id} and e.id = m.event_id
+        where m.tenant_id = ${tenant.id} and not m.resolved`;
+      const named = new Set(rows.map(({ name }) => name));
+      return names.filter((name) => !named.has(name));
+    },
+  };
+}
+
+async function started(env: Record<string, string>) {
+  const dataDir = await place();
+  const server = await serverProcess({
+    BELFRY_DATA_DIR: dataDir,
+    DATABASE_URL: url,
+    BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8",
+    ...env,
+  });
+  await server.start();
+  afterAll(async () => {
+    await server.stop();
+    await clear(dataDir);
+  });
+  return server;
+}
+
+const names = (host: string, count: number) => Array.from({ length: count }, (_, i) => `${host} ${i}`);
+
+test("500 alerts are one message over a death in the wait, in the flush and in the send", async () => {
+  const server = await started({ BELFRY_PROCESSES: "1" });
+  const { tenant, put, arrived, unnamed } = await grouping(server, 4);
+  const expected: string[] = [];
+  const all: string[] = [];
+  for (const at of ["wait", "groups:flushed", "deliveries:claimed", "deliveries:sent", "deliveries:recorded"]) {
+    const host = at.replace(":", "-");
+    const own = names(host, 500);
+    all.push(...own);
+    await put(host, own.slice(0, 250));
+    await put(host, own.slice(250));
+    await consumed(sql, tenant.id);
+    if (at === "wait") {
+      await server.kill();
+    } else {
+      await server.arm({ points: { [at]: { act: "die" } } });
+      await server.ended();
+    }
+    await server.start();
+    expected.push(`${host} 500`);
+    await expect.poll(arrived, { timeout: 60_000 }).toEqual(expected.toSorted());
+  }
+  await sleep(1000);
+  expect(arrived()).toEqual(expected.toSorted());
+  expect(await unnamed(all)).toEqual([]);
+}, 300_000);
+
+test("500 alerts that any of three processes takes are one message", async () => {
+  const server = await started({ BELFRY_PROCESSES: "3" });
+  const { put, arrived, unnamed } = await grouping(server, 8);
+  const all = names("h", 500);
+  await Promise.all(Array.from({ length: 50 }, (_, i) => put("h", all.slice(i * 10, i * 10 + 10))));
+  await expect.poll(arrived, { timeout: 60_000 }).toEqual(["h 500"]);
+  await sleep(1000);
+  expect(arrived()).toEqual(["h 500"]);
+  expect(await unnamed(all)).toEqual([]);
+}, 100_000);
+
+test("1,000 groups of 10,000 members that are flushed in one second keep no loop longer than 250 ms, and are decided within 10 s", async () => {
+  const server = await started({ BELFRY_PROCESSES: "1" });
+  const { tenant, put, arrived, unnamed } = await grouping(server, 3600);
+  const hosts = Array.from({ length: 1000 }, (_, i) => `h${i}`);
+  await server.longestTurn();
+  for (const host of hosts) await put(host, names(host, 10));
+  await consumed(sql, tenant.id);
+  const members = async () => (await sql`select from group_members where tenant_id = ${tenant.id}`).count;
+  await expect.poll(members, { timeout: 60_000 }).toBe(10_000);
+  const dueMs = Date.now() + 1000;
+  await sql`update alert_groups set due_ms = ${dueMs} where tenant_id = ${tenant.id}`;
+  await sql`update jobs set due_ms = ${dueMs} where tenant_id = ${tenant.id} and kind = 'notifications.groups'`;
+  await sql`update due_work set due_ms = ${dueMs} where tenant_id = ${tenant.id} and kind = 'notifications.groups'`;
+  await expect.poll(() => arrived().length, { timeout: 120_000 }).toBe(1000);
+  const { ms } = await server.longestTurn();
+  const [row] = await sql<{ lastMs: number }[]>`
+    select max(created_ms)::float8 as "lastMs" from (
+      select created_ms from delivery_history where tenant_id = ${tenant.id}
+      union all select created_ms from due_deliveries where tenant_id = ${tenant.id}) as decided`;
+  console.info(`decided within ${(row?.lastMs ?? 0) - dueMs} ms, longest turn ${ms} ms`);
+  expect((row?.lastMs ?? 0) - dueMs).toBeLessThan(10_000);
+  expect(ms).toBeLessThan(250);
+  expect(await unnamed(hosts.flatMap((host) => names(host, 10)))).toEqual([]);
+}, 400_000);

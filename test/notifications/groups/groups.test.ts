@@ -1,0 +1,156 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { groupPlace } from "./group-place.ts";
+
+type Json = Record<string, unknown>;
+const closed = { status: "STATUS_CLOSED" };
+const quick = { by: ["source"], waitSec: "0", intervalSec: "1" };
+
+const names = (count: number) => Array.from({ length: count }, (_, i) => `alert ${i}`);
+
+test("500 alerts are one message, and their end is one", async () => {
+  const { rule, reportAll, arrive, until, ok } = await groupPlace();
+  await rule("r", { sendUpdates: true, grouping: { by: ["source"], waitSec: "1", intervalSec: "1" } });
+  const all = names(500);
+  await reportAll(all.slice(0, 250));
+  await reportAll(all.slice(250));
+  const [first] = await arrive(1);
+  expect(first).toMatchObject({
+    occasion: "first",
+    clear: false,
+    count: 500,
+    event: null,
+    entity: null,
+    group_labels: { source: "web" },
+  });
+  expect(first?.alerts).toHaveLength(100);
+  await reportAll(all, closed);
+  await until("clear SENT", "first SENT");
+  const [, last] = await arrive(2);
+  expect(last).toMatchObject({ occasion: "clear", clear: true, count: 500, group_key: first?.group_key });
+  expect(((last?.alerts ?? []) as Json[]).every(({ status }) => status === "resolved")).toBe(true);
+  const { deliveries } = await ok("GET", "/v1/notification/deliveries");
+  expect(deliveries).toMatchObject([
+    { occasion: "clear", memberCount: 500, resolvedCount: 500, groupLabels: { source: "web" }, eventId: "" },
+    { occasion: "first", memberCount: 500, groupLabels: { source: "web" } },
+  ]);
+});
+
+test("what fires later and what ends are said by the next message, and without sendUpdates no end is", async () => {
+  const { rule, report, arrive, bodies, until } = await groupPlace();
+  await rule("told", { sendUpdates: true, grouping: quick });
+  await report("a");
+  await arrive(1);
+  await report("b");
+  await arrive(2);
+  await report("a", closed);
+  const [one, two, three] = await arrive(3);
+  expect(one).toMatchObject({
+    occasion: "first",
+    count: 1,
+    event: { name: "a" },
+    entity: { dimensions: { source: "web" } },
+  });
+  expect(two).toMatchObject({ occasion: "members", count: 2, event: null });
+  expect(three).toMatchObject({
+    occasion: "members",
+    count: 2,
+    alerts: [{ status: "resolved" }, { status: "firing" }],
+  });
+  await report("b", closed);
+  await until("clear SENT", "members SENT", "members SENT", "first SENT");
+  expect(bodies()).toHaveLength(4);
+});
+
+test("a group without sendUpdates lists what fires alone, and ends in silence", async () => {
+  const { rule, report, arrive, until } = await groupPlace();
+  await rule("r", { grouping: quick });
+  await report("a");
+  await arrive(1);
+  await report("a", closed);
+  await report("b");
+  const [, second] = await arrive(2);
+  expect(second).toMatchObject({ count: 1, alerts: [{ status: "firing", labels: { alertname: "b" } }] });
+  await report("b", closed);
+  await sleep(1500);
+  await until(
+    ...((second?.occasion === "first" ? ["first SENT", "first SENT"] : ["members SENT", "first SENT"]) as string[]),
+  );
+});
+
+test("each set of values is a group of its own, with one message each", async () => {
+  const { rule, reportAll, arrive } = await groupPlace();
+  await rule("r", { grouping: { by: ["team"], waitSec: "1", intervalSec: "60" } });
+  await reportAll(["a", "b"], { metadataFields: { team: "red" } });
+  await reportAll(["c", "d"], { metadataFields: { team: "blue" } });
+  await reportAll(["e"]);
+  const all = await arrive(3);
+  const told = all.map(({ group_labels: labels, count }) => `${JSON.stringify(labels)} ${count}`);
+  expect(told.sort()).toEqual(['{"team":"blue"} 2', '{"team":"red"} 2', "{} 1"]);
+});
+
+test("what a silence holds joins when it ends, and what ends before its wait does is never said", async () => {
+  const { rule, report, silence, arrive, ok, receiver } = await groupPlace();
+  const { id } = await silence({ matchers: ["alertname=a"] });
+  await rule("r", { sendUpdates: true, grouping: { by: [], waitSec: "1", intervalSec: "60" } });
+  await report("a");
+  await sleep(1500);
+  expect(receiver.received).toEqual([]);
+  await ok("POST", `/v1/notification/silences/${id}:expire`, {});
+  expect(await arrive(1)).toMatchObject([{ count: 1, event: { name: "a" } }]);
+  await rule("short", { sendUpdates: true, grouping: { by: ["alertname"], waitSec: "1", intervalSec: "1" } }, "e");
+  await report("b");
+  await report("b", closed);
+  await sleep(1500);
+  expect(receiver.received.filter(({ path }) => path === "/e")).toEqual([]);
+});
+
+test("a delivery is found by each of its members, also by those that its message does not say", async () => {
+  const { rule, reportAll, arrive, deliveries, ok } = await groupPlace();
+  await rule("r", { grouping: { by: [], waitSec: "1", intervalSec: "60" } });
+  await reportAll(names(120));
+  await arrive(1);
+  const { results } = (await ok("POST", "/v1/events:search", { query: { pageInput: { limit: 200 } } })) as {
+    results: Json[];
+  };
+  expect(results).toHaveLength(120);
+  const ids = results.flatMap(({ id }) => id as string);
+  for (const id of ids)
+    expect(await deliveries(`?eventId=${encodeURIComponent(id)}`)).toMatchObject([{ memberCount: 120 }]);
+  expect(await deliveries("?entityId=AAAA")).toEqual([]);
+});
+
+test("a rule that is grouped anew says what it has sent once by the old groups, ends them, and sends the new ones", async () => {
+  const { rule, report, arrive, ok } = await groupPlace();
+  await rule("r", { sendUpdates: true, grouping: { by: ["source"], waitSec: "0", intervalSec: "1" } });
+  await report("a");
+  await arrive(1);
+  await ok("PUT", "/v1/notification/rules/r", { grouping: { by: ["alertname"], waitSec: "0", intervalSec: "1" } });
+  const [one, two, three] = await arrive(3);
+  expect([one?.occasion, two?.occasion, three?.occasion]).toEqual(["first", "clear", "first"]);
+  expect(two?.group_key).toBe(one?.group_key);
+  expect(three).toMatchObject({ group_labels: { alertname: "a" } });
+});
+
+test.each([
+  [{ grouping: { by: ["a", "a"] } }, "grouping.by[1]"],
+  [{ grouping: { by: ["...", "a"] } }, "grouping.by[0]"],
+  [{ grouping: { waitSec: "3601" } }, "grouping.waitSec"],
+  [{ grouping: { intervalSec: "0" } }, "grouping.intervalSec"],
+  [{ grouping: { by: Array.from({ length: 33 }, (_, i) => `l${i}`) } }, "grouping.by"],
+  [{ grouping: {}, repeat: true }, "repeatWhile"],
+])("a rule with %j is refused at %s", async (more, path) => {
+  const { call } = await groupPlace();
+  const answer = await call("POST", "/v1/notification/rules", { name: "r", ...more });
+  expect(answer).toMatchObject({ status: 400 });
+  expect(JSON.stringify(answer.body)).toContain(path);
+});
+
+test("grouping is answered with its defaults, and taken away by a change that leaves it out", async () => {
+  const { ok, rule } = await groupPlace();
+  await rule("r", { grouping: { by: ["cluster"] } });
+  const { rule: made } = (await ok("GET", "/v1/notification/rules/r")) as { rule: Json };
+  expect(made.grouping).toEqual({ by: ["cluster"], waitSec: "30", intervalSec: "300" });
+  await ok("PUT", "/v1/notification/rules/r", { grouping: null });
+  expect(((await ok("GET", "/v1/notification/rules/r")) as { rule: Json }).rule.grouping).toBeNull();
+});
