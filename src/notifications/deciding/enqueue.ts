@@ -5,6 +5,7 @@ import { home } from "../../db/home-row.ts";
 import { paced } from "../../event-loop.ts";
 import { failpoint } from "../../failpoint.ts";
 import { announce, enqueue as enqueueJobs } from "../../jobs/queue.ts";
+import { type HeldUntil, shareSilences } from "../silences/silences.ts";
 import { keyText, writeMatches } from "./match-store.ts";
 import { type Decided, type Notice, portion, type Stage } from "./passage.ts";
 import { repetitionJobs, repetitionOf } from "./repetitions.ts";
@@ -29,26 +30,29 @@ function holdOf({ holds, occasion, dueMs }: Notice, destinationName: string, now
 }
 
 /** A row for each destination. A repetition that a silence holds is none. */
-function toRows(notice: Notice, nowMs: number) {
+function toRows(notice: Notice, heldUntil: HeldUntil, nowMs: number) {
   const { rule, destinationNames, triggerNames, subject, told, occasion, createdMs, dueMs } = notice;
   const spoken = destinationNames.filter((name) => occasion !== "repeat" || holdOf(notice, name, nowMs) === undefined);
-  return spoken.map((destinationName) => ({
-    id: deliveryId(createdMs),
-    created_ms: createdMs,
-    rule_id: rule.id,
-    rule_name: rule.name,
-    trigger_names: triggerNames,
-    destination_name: destinationName,
-    subject: bytes(subject.key),
-    event_id: bytes(subject.eventId),
-    number: subject.number ?? null,
-    entity_id: bytes(subject.entityId),
-    metric_name: subject.metricName ?? null,
-    occasion,
-    told: subject.metricLabels === undefined ? told : { ...told, labels: subject.metricLabels },
-    due_ms: holdOf(notice, destinationName, nowMs)?.untilMs ?? dueMs,
-    silence_id: holdOf(notice, destinationName, nowMs)?.silenceId ?? null,
-  }));
+  return spoken.map((destinationName) => {
+    const hold = holdOf(notice, destinationName, nowMs);
+    return {
+      id: deliveryId(createdMs),
+      created_ms: createdMs,
+      rule_id: rule.id,
+      rule_name: rule.name,
+      trigger_names: triggerNames,
+      destination_name: destinationName,
+      subject: bytes(subject.key),
+      event_id: bytes(subject.eventId),
+      number: subject.number ?? null,
+      entity_id: bytes(subject.entityId),
+      metric_name: subject.metricName ?? null,
+      occasion,
+      told: subject.metricLabels === undefined ? told : { ...told, labels: subject.metricLabels },
+      due_ms: hold === undefined ? dueMs : heldUntil(hold, rule.name, destinationName),
+      silence_id: hold?.silenceId ?? null,
+    };
+  });
 }
 
 /** Drops updates after one that is held with them: the first is sent as all of them have left it. */
@@ -75,11 +79,15 @@ export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, jo
     if (from > 0) await pace();
     await writeMatches(tx, tenantId, matches.slice(from, from + portion));
   }
+  const holds = notices.flatMap((notice) =>
+    notice.destinationNames.flatMap((name) => holdOf(notice, name, nowMs) ?? []),
+  );
+  const heldUntil = await shareSilences(tx, tenantId, holds, nowMs);
   const over = decided.filter((each) => each.over && !each.match.grouped);
   let dueMs = over.length > 0 && (await hasten(tx, tenantId, over, nowMs)) > 0 ? nowMs : Infinity;
   for (let from = 0; from < notices.length; from += portion) {
     if (from > 0) await pace();
-    dueMs = Math.min(dueMs, await storeNotices(tx, tenantId, notices.slice(from, from + portion), nowMs));
+    dueMs = Math.min(dueMs, await storeNotices(tx, tenantId, notices.slice(from, from + portion), heldUntil, nowMs));
   }
   if (dueMs < Infinity) await announce(tx, { tenantId, kind: lane }, BigInt(dueMs));
   const repetitions = decided.flatMap(({ rule, match }) => repetitionOf(rule, match) ?? []);
@@ -89,9 +97,18 @@ export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, jo
   return { dueMs };
 };
 
-/** Stores deliveries; returns when the first is due. Of one match and destination one alone is held. By due_deliveries_by_age. */
-async function storeNotices(tx: Db, tenantId: string, notices: readonly Notice[], nowMs: number): Promise<number> {
-  const rows = newestOnly(notices.flatMap((notice) => toRows(notice, nowMs)));
+/**
+ * Stores deliveries; returns when the first is due. Of one match and destination one alone is held; one that is being judged already may
+ * have been read as it was before. By due_deliveries_by_age.
+ */
+async function storeNotices(
+  tx: Db,
+  tenantId: string,
+  notices: readonly Notice[],
+  heldUntil: HeldUntil,
+  nowMs: number,
+): Promise<number> {
+  const rows = newestOnly(notices.flatMap((notice) => toRows(notice, heldUntil, nowMs)));
   if (rows.length > 0) {
     await tx`
       insert into due_deliveries (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
@@ -103,7 +120,8 @@ async function storeNotices(tx: Db, tenantId: string, notices: readonly Notice[]
       where made.silence_id is null or made.occasion = 'first' or not exists (
         select from due_deliveries d
         where d.tenant_id = ${tenantId} and d.destination_name = made.destination_name and d.subject = made.subject
-          and d.created_ms >= 0 and d.rule_id = made.rule_id and d.silence_id is not null and d.due_ms > ${BigInt(nowMs)})`;
+          and d.created_ms >= 0 and d.rule_id = made.rule_id and d.silence_id is not null and d.due_ms > ${BigInt(nowMs)}
+          and d.lease_until_ms = 0)`;
   }
   failpoint("enqueue:written");
   return rows.reduce((least, { due_ms }) => Math.min(least, due_ms), Infinity);

@@ -2,6 +2,7 @@ import type { Db } from "../../db/connect.ts";
 import type { NewJob } from "../../jobs/queue.ts";
 import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import type { Subject } from "../matched-subject.ts";
+import type { Hold } from "../silences/silences.ts";
 import type { Silences } from "../silences/silences-in-force.ts";
 import type { Decision, Due, Seen, Signature } from "./decide.ts";
 import type { Changes } from "./match.ts";
@@ -33,8 +34,8 @@ export interface Decided extends Pick<Decision, "due" | "over"> {
   readonly holds?: Holds;
 }
 
-/** A silence that holds notifications back, and when it ends, ms; by destination. */
-export type Holds = ReadonlyMap<string, { readonly silenceId: string; readonly untilMs: number }>;
+/** What holds notifications back, by destination. */
+export type Holds = ReadonlyMap<string, Hold>;
 
 /** A notification that is to go to destinations. */
 export interface Notice extends Due {

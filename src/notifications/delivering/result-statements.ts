@@ -3,6 +3,7 @@ import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
 import { announce } from "../../jobs/queue.ts";
+import { type Hold, shareSilences } from "../silences/silences.ts";
 import { newest } from "./attempts.ts";
 import type { Result } from "./classify-response.ts";
 import { type DueDelivery, deliveriesKind, lockDestinationStates, storeDestinationStates } from "./delivery-queue.ts";
@@ -46,7 +47,6 @@ export async function record(
     if (others.length > 0) await record(db, tenantId, others, suspects, nowMs);
     return;
   }
-  const due = results.flatMap(({ dueMs }) => dueMs ?? []);
   const ended = results.filter(endsMembers);
   const signs = new Map<string, Sign[]>();
   const failing = new Set(results.flatMap(({ row, sign }) => (sign === "temporary" ? row.destinationName : [])));
@@ -57,8 +57,10 @@ export async function record(
   }
   const disabled = new Map(results.flatMap(({ row, disable }) => (disable ? [[row.destinationName, disable]] : [])));
   await transaction(db, async (tx) => {
+    const current = await heldAsNow(tx, tenantId, results, nowMs);
+    const due = current.flatMap(({ dueMs }) => dueMs ?? []);
     if (disabled.size > 0) await disable(tx, tenantId, disabled);
-    write(tx, tenantId, results, nowMs);
+    write(tx, tenantId, current, nowMs);
     for (const [destination, reason] of disabled) {
       const end = { destination, status: "FAILED", error: disabledError(reason) } as const;
       while ((await endDeliveries(tx, tenantId, end, nowMs)) === portion);
@@ -69,6 +71,26 @@ export async function record(
     const states = await lockDestinationStates(tx, tenantId, [...signs.keys()].sort());
     const now = new Map([...states].map(([name, state]) => [name, judged(state, signs.get(name) ?? [], nowMs)]));
     await storeDestinationStates(tx, tenantId, now);
+  });
+}
+
+const holdOf = ({ silenceId, dueMs }: Result): Hold | undefined =>
+  silenceId === undefined || dueMs === undefined ? undefined : { silenceId, untilMs: dueMs };
+
+/** Returns results with what silences hold, as these are under the lock. */
+async function heldAsNow(
+  tx: Db,
+  tenantId: string,
+  results: readonly Result[],
+  nowMs: number,
+): Promise<readonly Result[]> {
+  const holds = results.flatMap((result) => holdOf(result) ?? []);
+  if (holds.length === 0) return results;
+  const heldUntil = await shareSilences(tx, tenantId, holds, nowMs);
+  return results.map((result) => {
+    const hold = holdOf(result);
+    const { ruleName, destinationName } = result.row;
+    return hold === undefined ? result : { ...result, dueMs: heldUntil(hold, ruleName, destinationName) };
   });
 }
 

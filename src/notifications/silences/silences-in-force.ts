@@ -33,7 +33,12 @@ export const isActive = ({ startsMs, endsMs }: Pick<LoadedSilence, "startsMs" | 
 export const hasScope = ({ ruleNames, destinationNames }: LoadedSilence) =>
   ruleNames.size > 0 || destinationNames.size > 0;
 
-const covers = ({ ruleNames, destinationNames }: LoadedSilence, rule: string, destination: string) =>
+/** Tells whether a rule's notifications to a destination are in the scope of a silence. */
+export const covers = (
+  { ruleNames, destinationNames }: Pick<LoadedSilence, "ruleNames" | "destinationNames">,
+  rule: string,
+  destination: string,
+) =>
   (ruleNames.size === 0 || ruleNames.has(rule)) && (destinationNames.size === 0 || destinationNames.has(destination));
 
 /** The silences of a tenant that have not ended. */

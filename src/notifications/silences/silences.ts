@@ -3,7 +3,7 @@ import { and, eq, gt, lte, or, sql } from "drizzle-orm";
 import { ErrorReason, FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { matcherText, readMatchers } from "../../clause/label-matcher.ts";
 import { type QuotaBounds, tooLarge } from "../../db/admission-quota.ts";
-import { textArray } from "../../db/batch.ts";
+import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { orm } from "../../db/orm.ts";
 import { exhausted, failedPrecondition, invalidField, invalidFields, notFound } from "../../errors.ts";
@@ -12,7 +12,7 @@ import { normalizedName } from "../../rpc/name-rules.ts";
 import { flushJob, groupsKind } from "../deciding/groups/group-jobs.ts";
 import { hastenHeld } from "../deciding/groups/group-store.ts";
 import { raiseRulesVersion } from "../rules-version.ts";
-import { loadedSilence } from "./silences-in-force.ts";
+import { covers, isActive, loadedSilence } from "./silences-in-force.ts";
 import { silences } from "./tables.ts";
 
 /** A silence as it is stored. */
@@ -218,6 +218,47 @@ async function releaseHeld(tx: Db, tenantId: string, id: string, nowMs: number):
   const rules = await hastenHeld(tx, tenantId, nowMs);
   const jobs = rules.map((ruleId) => flushJob(ruleId, nowMs));
   await enqueue(tx, { tenantId, kind: groupsKind }, jobs, nowMs);
+}
+
+/** What a silence was found to hold, until then, ms. */
+export interface Hold {
+  readonly silenceId: string;
+  readonly untilMs: number;
+}
+
+/** Returns until when, ms, a silence holds a rule's notification to a destination. */
+export type HeldUntil = (hold: Hold, ruleName: string, destinationName: string) => number;
+
+/**
+ * Locks silences before rows that they hold are stored: a change of one waits for the commit, and then finds the rows. What changed before
+ * the lock counts: a row that its silence no longer holds is due now, and is judged again. Before rows of due_deliveries are locked.
+ */
+export async function shareSilences(
+  tx: Db,
+  tenantId: string,
+  holds: readonly Hold[],
+  nowMs: number,
+): Promise<HeldUntil> {
+  const ids = [...new Set(holds.map(({ silenceId }) => silenceId))];
+  const rows =
+    ids.length === 0
+      ? []
+      : await tx<{ id: string; startsMs: number; endsMs: number; ruleNames: string[]; destinationNames: string[] }[]>`
+          select id, starts_ms::float8 as "startsMs", coalesce(ends_ms, 'infinity'::float8) as "endsMs",
+            rule_names as "ruleNames", destination_names as "destinationNames"
+          from silences where tenant_id = ${tenantId} and id = any(${uuidArray(ids)}::uuid[])
+          order by id for share`;
+  const byId = new Map(
+    rows.map(({ id, ruleNames, destinationNames, ...time }) => [
+      id,
+      { ...time, ruleNames: new Set(ruleNames), destinationNames: new Set(destinationNames) },
+    ]),
+  );
+  return ({ silenceId, untilMs }, ruleName, destinationName) => {
+    const silence = byId.get(silenceId);
+    const holds = silence !== undefined && isActive(silence, nowMs) && covers(silence, ruleName, destinationName);
+    return holds ? Math.min(untilMs, silence.endsMs) : nowMs;
+  };
 }
 
 const named = (tenantId: string, id: string) => and(eq(silences.tenantId, tenantId), eq(silences.id, id));
