@@ -118,6 +118,22 @@ test("a delivery is found by each of its members, also by those that its message
   for (const id of ids)
     expect(await deliveries(`?eventId=${encodeURIComponent(id)}`)).toMatchObject([{ memberCount: 120 }]);
   expect(await deliveries("?entityId=AAAA")).toEqual([]);
+  const [{ id } = {}] = await deliveries();
+  const page = (token: string) =>
+    ok(
+      "GET",
+      `/v1/notification/deliveries/${id}/members?pageSize=100&pageToken=${encodeURIComponent(token)}`,
+    ) as Promise<{
+      members: Json[];
+      nextPageToken: string;
+      totalCount: string;
+    }>;
+  const first = await page("");
+  const last = await page(first.nextPageToken);
+  expect([first.totalCount, last.totalCount, last.nextPageToken]).toEqual(["120", "120", ""]);
+  const members = [...first.members, ...last.members];
+  expect(new Set(members.map(({ eventId }) => eventId))).toEqual(new Set(ids));
+  expect(members.every(({ resolved, occurrenceId }) => resolved === false && occurrenceId !== "")).toBe(true);
 });
 
 test("a rule that is grouped anew says what it has sent once by the old groups, ends them, and sends the new ones", async () => {

@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/delivery_service.proto.
  */
 export const file_belfry_notifications_v1_delivery_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKNBQoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISEQoJZW50aXR5X2lkGAwgASgJEhMKC21ldHJpY19uYW1lGA0gASgJEhAKCG9jY2FzaW9uGA4gASgJEjcKBXRyaWVzGA8gAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlBdHRlbXB0Eg8KB3N1YmplY3QYECABKAkSEgoKc2lsZW5jZV9pZBgRIAEoCRIRCglncm91cF9rZXkYEiABKAkSSAoMZ3JvdXBfbGFiZWxzGBMgAygLMjIuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnkuR3JvdXBMYWJlbHNFbnRyeRIUCgxtZW1iZXJfY291bnQYFCABKAUSFgoOcmVzb2x2ZWRfY291bnQYFSABKAUaMgoQR3JvdXBMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImAKD0RlbGl2ZXJ5QXR0ZW1wdBItCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EECEg4KBnJlYXNvbhgCIAEoCRIOCgZhbnN3ZXIYAyABKAki9QIKFUxpc3REZWxpdmVyaWVzUmVxdWVzdBIaCgRydWxlGAEgASgJQgy6SAlyBxj/AboBAQASIQoLZGVzdGluYXRpb24YAiABKAlCDLpICXIHGP8BugEBABJBCgZzdGF0dXMYAyABKA4yJy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeVN0YXR1c0IIukgFggECEAESGgoJcGFnZV9zaXplGAQgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YBSABKAlCCLpIBXIDGIAgEh0KB3RyaWdnZXIYBiABKAlCDLpICXIHGP8BugEBABIeCghldmVudF9pZBgHIAEoCUIMukgJcgcY/wG6AQEAEh8KCWVudGl0eV9pZBgIIAEoCUIMukgJcgcY/wG6AQEAEiEKC21ldHJpY19uYW1lGAkgASgJQgy6SAlyBxj/AboBAQASHQoHc3VtbWFyeRgKIAEoCUIMukgJcgcY/wG6AQEAIn0KFkxpc3REZWxpdmVyaWVzUmVzcG9uc2USNQoKZGVsaXZlcmllcxgBIAMoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRITCgt0b3RhbF9jb3VudBgDIAEoAyIzChRSZXRyeURlbGl2ZXJ5UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAIlEKFVJldHJ5RGVsaXZlcnlSZXNwb25zZRI4CghkZWxpdmVyeRgBIAEoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5QgPgQQIiMQoSR2V0RGVsaXZlcnlSZXF1ZXN0EhsKAmlkGAEgASgJQg/gQQK6SAlyBxiACLoBAQAiTwoTR2V0RGVsaXZlcnlSZXNwb25zZRI4CghkZWxpdmVyeRgBIAEoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5QgPgQQIikwEKGkV4cGxhaW5Ob3RpZmljYXRpb25SZXF1ZXN0Eh0KBG5hbWUYASABKAlCD+BBArpICXIHGIAIugEBABIlCg1vY2N1cnJlbmNlX2lkGAIgASgJQgy6SAlyBxj/AboBAQBIABIfCgdzdWJqZWN0GAMgASgJQgy6SAlyBxj/AboBAQBIAEIOCgVhYm91dBIFukgCCAEi+AIKG0V4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZRJNCgdvdXRjb21lGAEgASgOMjwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlc3BvbnNlLk91dGNvbWUSNwoFc3RlcHMYAiADKAsyKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYW5hdGlvblN0ZXASNQoKZGVsaXZlcmllcxgDIAMoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5IpkBCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIMCghOT1RJRklFRBABEgsKB1dBSVRJTkcQAhIJCgVNVVRFRBADEg4KClNVUFBSRVNTRUQQBBINCglDQU5DRUxMRUQQBRIPCgtOT1RfTUFUQ0hFRBAGEhEKDVJVTEVfRElTQUJMRUQQBxIMCghTSUxFTkNFRBAIKn0KDkRlbGl2ZXJ5U3RhdHVzEh8KG0RFTElWRVJZX1NUQVRVU19VTlNQRUNJRklFRBAAEgsKB1BFTkRJTkcQARIICgRTRU5UEAISCgoGRkFJTEVEEAMSDQoJQ0FOQ0VMTEVEEAQSDgoKU1VNTUFSSVNFRBAFEggKBEhFTEQQBjKxBQoPRGVsaXZlcnlTZXJ2aWNlEp0BCg5MaXN0RGVsaXZlcmllcxIuLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBovLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiKpACAYi1GAOC0+STAh0SGy92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllcxKZAQoLR2V0RGVsaXZlcnkSKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXREZWxpdmVyeVJlcXVlc3QaLC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXREZWxpdmVyeVJlc3BvbnNlIi+QAgGItRgDgtPkkwIiEiAvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfRK5AQoTRXhwbGFpbk5vdGlmaWNhdGlvbhIzLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXF1ZXN0GjQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlc3BvbnNlIjeQAgGItRgDgtPkkwIqOgEqIiUvdjEvbm90aWZpY2F0aW9uL3J1bGVzL3tuYW1lfTpleHBsYWluEqUBCg1SZXRyeURlbGl2ZXJ5Ei0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyeVJlcXVlc3QaLi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SZXRyeURlbGl2ZXJ5UmVzcG9uc2UiNYi1GAWC0+STAis6ASoiJi92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllcy97aWR9OnJldHJ5YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_explanation, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKNBQoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISEQoJZW50aXR5X2lkGAwgASgJEhMKC21ldHJpY19uYW1lGA0gASgJEhAKCG9jY2FzaW9uGA4gASgJEjcKBXRyaWVzGA8gAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlBdHRlbXB0Eg8KB3N1YmplY3QYECABKAkSEgoKc2lsZW5jZV9pZBgRIAEoCRIRCglncm91cF9rZXkYEiABKAkSSAoMZ3JvdXBfbGFiZWxzGBMgAygLMjIuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnkuR3JvdXBMYWJlbHNFbnRyeRIUCgxtZW1iZXJfY291bnQYFCABKAUSFgoOcmVzb2x2ZWRfY291bnQYFSABKAUaMgoQR3JvdXBMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImAKD0RlbGl2ZXJ5QXR0ZW1wdBItCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EECEg4KBnJlYXNvbhgCIAEoCRIOCgZhbnN3ZXIYAyABKAki9QIKFUxpc3REZWxpdmVyaWVzUmVxdWVzdBIaCgRydWxlGAEgASgJQgy6SAlyBxj/AboBAQASIQoLZGVzdGluYXRpb24YAiABKAlCDLpICXIHGP8BugEBABJBCgZzdGF0dXMYAyABKA4yJy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeVN0YXR1c0IIukgFggECEAESGgoJcGFnZV9zaXplGAQgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YBSABKAlCCLpIBXIDGIAgEh0KB3RyaWdnZXIYBiABKAlCDLpICXIHGP8BugEBABIeCghldmVudF9pZBgHIAEoCUIMukgJcgcY/wG6AQEAEh8KCWVudGl0eV9pZBgIIAEoCUIMukgJcgcY/wG6AQEAEiEKC21ldHJpY19uYW1lGAkgASgJQgy6SAlyBxj/AboBAQASHQoHc3VtbWFyeRgKIAEoCUIMukgJcgcY/wG6AQEAIn0KFkxpc3REZWxpdmVyaWVzUmVzcG9uc2USNQoKZGVsaXZlcmllcxgBIAMoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRITCgt0b3RhbF9jb3VudBgDIAEoAyJzChpMaXN0RGVsaXZlcnlNZW1iZXJzUmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAEhoKCXBhZ2Vfc2l6ZRgCIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiAICJvCg5EZWxpdmVyeU1lbWJlchIQCghldmVudF9pZBgBIAEoCRIVCg1vY2N1cnJlbmNlX2lkGAIgASgJEg8KB3N1YmplY3QYAyABKAkSEQoJZW50aXR5X2lkGAQgASgJEhAKCHJlc29sdmVkGAUgASgIIoUBChtMaXN0RGVsaXZlcnlNZW1iZXJzUmVzcG9uc2USOAoHbWVtYmVycxgBIAMoCzInLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5TWVtYmVyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRITCgt0b3RhbF9jb3VudBgDIAEoAyIzChRSZXRyeURlbGl2ZXJ5UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAIlEKFVJldHJ5RGVsaXZlcnlSZXNwb25zZRI4CghkZWxpdmVyeRgBIAEoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5QgPgQQIiMQoSR2V0RGVsaXZlcnlSZXF1ZXN0EhsKAmlkGAEgASgJQg/gQQK6SAlyBxiACLoBAQAiTwoTR2V0RGVsaXZlcnlSZXNwb25zZRI4CghkZWxpdmVyeRgBIAEoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5QgPgQQIikwEKGkV4cGxhaW5Ob3RpZmljYXRpb25SZXF1ZXN0Eh0KBG5hbWUYASABKAlCD+BBArpICXIHGIAIugEBABIlCg1vY2N1cnJlbmNlX2lkGAIgASgJQgy6SAlyBxj/AboBAQBIABIfCgdzdWJqZWN0GAMgASgJQgy6SAlyBxj/AboBAQBIAEIOCgVhYm91dBIFukgCCAEi+AIKG0V4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZRJNCgdvdXRjb21lGAEgASgOMjwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlc3BvbnNlLk91dGNvbWUSNwoFc3RlcHMYAiADKAsyKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYW5hdGlvblN0ZXASNQoKZGVsaXZlcmllcxgDIAMoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5IpkBCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIMCghOT1RJRklFRBABEgsKB1dBSVRJTkcQAhIJCgVNVVRFRBADEg4KClNVUFBSRVNTRUQQBBINCglDQU5DRUxMRUQQBRIPCgtOT1RfTUFUQ0hFRBAGEhEKDVJVTEVfRElTQUJMRUQQBxIMCghTSUxFTkNFRBAIKn0KDkRlbGl2ZXJ5U3RhdHVzEh8KG0RFTElWRVJZX1NUQVRVU19VTlNQRUNJRklFRBAAEgsKB1BFTkRJTkcQARIICgRTRU5UEAISCgoGRkFJTEVEEAMSDQoJQ0FOQ0VMTEVEEAQSDgoKU1VNTUFSSVNFRBAFEggKBEhFTEQQBjLtBgoPRGVsaXZlcnlTZXJ2aWNlEp0BCg5MaXN0RGVsaXZlcmllcxIuLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBovLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiKpACAYi1GAOC0+STAh0SGy92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllcxKZAQoLR2V0RGVsaXZlcnkSKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXREZWxpdmVyeVJlcXVlc3QaLC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXREZWxpdmVyeVJlc3BvbnNlIi+QAgGItRgDgtPkkwIiEiAvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfRK5AQoTTGlzdERlbGl2ZXJ5TWVtYmVycxIzLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyeU1lbWJlcnNSZXF1ZXN0GjQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuTGlzdERlbGl2ZXJ5TWVtYmVyc1Jlc3BvbnNlIjeQAgGItRgDgtPkkwIqEigvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfS9tZW1iZXJzErkBChNFeHBsYWluTm90aWZpY2F0aW9uEjMuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlcXVlc3QaNC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYWluTm90aWZpY2F0aW9uUmVzcG9uc2UiN5ACAYi1GAOC0+STAio6ASoiJS92MS9ub3RpZmljYXRpb24vcnVsZXMve25hbWV9OmV4cGxhaW4SpQEKDVJldHJ5RGVsaXZlcnkSLS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SZXRyeURlbGl2ZXJ5UmVxdWVzdBouLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXNwb25zZSI1iLUYBYLT5JMCKzoBKiImL3YxL25vdGlmaWNhdGlvbi9kZWxpdmVyaWVzL3tpZH06cmV0cnliBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_explanation, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * A notification on its way to one destination.
@@ -338,6 +338,125 @@ export const ListDeliveriesResponseSchema: GenMessage<ListDeliveriesResponse> = 
   messageDesc(file_belfry_notifications_v1_delivery_service, 3);
 
 /**
+ * Whose members to list.
+ *
+ * @generated from message belfry.notifications.v1.ListDeliveryMembersRequest
+ */
+export type ListDeliveryMembersRequest = Message<"belfry.notifications.v1.ListDeliveryMembersRequest"> & {
+  /**
+   * The identifier of the delivery.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * How many members the page holds at most. 0 or left out: 100; above 1000: 1000.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `nextPageToken` of the page before. Left out: the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.ListDeliveryMembersRequest.
+ * Use `create(ListDeliveryMembersRequestSchema)` to create a new message.
+ */
+export const ListDeliveryMembersRequestSchema: GenMessage<ListDeliveryMembersRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 4);
+
+/**
+ * A member of a group.
+ *
+ * @generated from message belfry.notifications.v1.DeliveryMember
+ */
+export type DeliveryMember = Message<"belfry.notifications.v1.DeliveryMember"> & {
+  /**
+   * The identifier of its event; empty for a series, and for data that stay away.
+   *
+   * @generated from field: string event_id = 1;
+   */
+  eventId: string;
+
+  /**
+   * The identifier of its occurrence; empty where there is no event.
+   *
+   * @generated from field: string occurrence_id = 2;
+   */
+  occurrenceId: string;
+
+  /**
+   * What the rule matched: the identifier of the occurrence, or what names the series or the entity without data.
+   *
+   * @generated from field: string subject = 3;
+   */
+  subject: string;
+
+  /**
+   * The identifier of its entity.
+   *
+   * @generated from field: string entity_id = 4;
+   */
+  entityId: string;
+
+  /**
+   * Whether it had ended.
+   *
+   * @generated from field: bool resolved = 5;
+   */
+  resolved: boolean;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.DeliveryMember.
+ * Use `create(DeliveryMemberSchema)` to create a new message.
+ */
+export const DeliveryMemberSchema: GenMessage<DeliveryMember> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 5);
+
+/**
+ * Members of a group.
+ *
+ * @generated from message belfry.notifications.v1.ListDeliveryMembersResponse
+ */
+export type ListDeliveryMembersResponse = Message<"belfry.notifications.v1.ListDeliveryMembersResponse"> & {
+  /**
+   * The members.
+   *
+   * @generated from field: repeated belfry.notifications.v1.DeliveryMember members = 1;
+   */
+  members: DeliveryMember[];
+
+  /**
+   * The `pageToken` for the next page; empty on the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The number of members on all pages together.
+   *
+   * @generated from field: int64 total_count = 3;
+   */
+  totalCount: bigint;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.ListDeliveryMembersResponse.
+ * Use `create(ListDeliveryMembersResponseSchema)` to create a new message.
+ */
+export const ListDeliveryMembersResponseSchema: GenMessage<ListDeliveryMembersResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 6);
+
+/**
  * Which delivery to try again.
  *
  * @generated from message belfry.notifications.v1.RetryDeliveryRequest
@@ -356,7 +475,7 @@ export type RetryDeliveryRequest = Message<"belfry.notifications.v1.RetryDeliver
  * Use `create(RetryDeliveryRequestSchema)` to create a new message.
  */
 export const RetryDeliveryRequestSchema: GenMessage<RetryDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 4);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 7);
 
 /**
  * The delivery that is tried again.
@@ -377,7 +496,7 @@ export type RetryDeliveryResponse = Message<"belfry.notifications.v1.RetryDelive
  * Use `create(RetryDeliveryResponseSchema)` to create a new message.
  */
 export const RetryDeliveryResponseSchema: GenMessage<RetryDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 5);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 8);
 
 /**
  * Which delivery to get.
@@ -398,7 +517,7 @@ export type GetDeliveryRequest = Message<"belfry.notifications.v1.GetDeliveryReq
  * Use `create(GetDeliveryRequestSchema)` to create a new message.
  */
 export const GetDeliveryRequestSchema: GenMessage<GetDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 6);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 9);
 
 /**
  * A delivery.
@@ -419,7 +538,7 @@ export type GetDeliveryResponse = Message<"belfry.notifications.v1.GetDeliveryRe
  * Use `create(GetDeliveryResponseSchema)` to create a new message.
  */
 export const GetDeliveryResponseSchema: GenMessage<GetDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 7);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 10);
 
 /**
  * What to explain.
@@ -463,7 +582,7 @@ export type ExplainNotificationRequest = Message<"belfry.notifications.v1.Explai
  * Use `create(ExplainNotificationRequestSchema)` to create a new message.
  */
 export const ExplainNotificationRequestSchema: GenMessage<ExplainNotificationRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 8);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 11);
 
 /**
  * Why a rule did or did not notify.
@@ -498,7 +617,7 @@ export type ExplainNotificationResponse = Message<"belfry.notifications.v1.Expla
  * Use `create(ExplainNotificationResponseSchema)` to create a new message.
  */
 export const ExplainNotificationResponseSchema: GenMessage<ExplainNotificationResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 9);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 12);
 
 /**
  * What it came to.
@@ -583,7 +702,7 @@ export type ExplainNotificationResponse_Outcome = (typeof ExplainNotificationRes
  * Describes the enum belfry.notifications.v1.ExplainNotificationResponse.Outcome.
  */
 export const ExplainNotificationResponse_OutcomeSchema: GenEnum<ExplainNotificationResponse_Outcome> = /*@__PURE__*/
-  enumDesc(file_belfry_notifications_v1_delivery_service, 9, 0);
+  enumDesc(file_belfry_notifications_v1_delivery_service, 12, 0);
 
 /**
  * How a delivery stands.
@@ -682,6 +801,17 @@ export const DeliveryService: GenService<{
     methodKind: "unary";
     input: typeof GetDeliveryRequestSchema;
     output: typeof GetDeliveryResponseSchema;
+  },
+  /**
+   * Lists the members of the group that a delivery reports, in the order of its message, as they were when it was decided. A delivery
+   * about one match has none.
+   *
+   * @generated from rpc belfry.notifications.v1.DeliveryService.ListDeliveryMembers
+   */
+  listDeliveryMembers: {
+    methodKind: "unary";
+    input: typeof ListDeliveryMembersRequestSchema;
+    output: typeof ListDeliveryMembersResponseSchema;
   },
   /**
    * Says why a rule did or did not notify of an occurrence, a series or an entity, step by step: what was decided, and what would
