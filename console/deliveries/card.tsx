@@ -6,6 +6,7 @@ import { clientOf, type Failure, failureOf } from "../frame/calls.ts";
 import { may } from "../frame/session.ts";
 import { Problem } from "../parts/problem.tsx";
 import { Time } from "../parts/time.tsx";
+import { GroupMembers } from "./members.tsx";
 
 const deliveries = clientOf(DeliveryService);
 
@@ -34,6 +35,7 @@ const occasions: Readonly<Record<string, string>> = {
   acknowledged: "acknowledged",
   unacknowledged: "acknowledgement withdrawn",
   severity: "change of severity",
+  members: "change of a group",
   clear: "clear",
 };
 
@@ -102,7 +104,8 @@ export function DeliveryCard({
 
 /** What it is about, with the way there. */
 export function Subject({ delivery }: { delivery: Delivery }) {
-  const { occurrenceId, entityId, metricName, subject } = delivery;
+  const { occurrenceId, entityId, metricName, subject, memberCount } = delivery;
+  if (memberCount > 0) return <GroupMembers key={delivery.id} delivery={delivery} />;
   if (occurrenceId) return <a href={linkTo(["occurrences", occurrenceId])}>Occurrence {occurrenceId}</a>;
   if (entityId && metricName)
     return <a href={linkTo(["metrics"], { entity: entityId, metric: metricName })}>{metricName}</a>;

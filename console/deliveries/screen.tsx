@@ -65,7 +65,12 @@ export function DeliveriesScreen() {
     const status = Number(address.value.parameters.get("status") ?? 0) as DeliveryStatus;
     const summary = address.value.parameters.get("summary") ?? "";
     const asked = { ...filled(), summary, status, pageSize: 200 };
-    return { asked, page: await deliveries.listDeliveries(asked, { signal }) };
+    const page = await deliveries.listDeliveries(asked, { signal });
+    // A link may name one that is on no page yet.
+    const id = address.value.parameters.get("open") ?? "";
+    const isElsewhere = id !== "" && !page.deliveries.some((each) => each.id === id);
+    const named = isElsewhere ? await deliveries.getDelivery({ id }, { signal }).catch(() => undefined) : undefined;
+    return { asked, page, named: named?.delivery };
   });
   const { value, loading, failure, again } = answer.value;
   const later = useLaterPages(value, value?.page.nextPageToken ?? "", async ({ asked }, pageToken) => {
@@ -75,7 +80,7 @@ export function DeliveriesScreen() {
   const rows = [...(value?.page.deliveries ?? []), ...later.rows];
   const total = Number(value?.page.totalCount ?? 0n);
   const open = address.value.parameters.get("open");
-  const opened = rows.find(({ id }) => id === open);
+  const opened = [...rows, ...(value?.named ? [value.named] : [])].find(({ id }) => id === open);
   const filtered = address.value.parameters.size > 0;
   return (
     <div class="screen">
@@ -120,7 +125,7 @@ export function DeliveriesScreen() {
       {opened && (
         <Dialog title="Delivery" close={() => setParameters({ open: undefined })}>
           <DeliveryCard delivery={opened} changed={again} subject />
-          {!endsSummary(opened) && (
+          {!endsSummary(opened) && opened.memberCount === 0 && (
             <>
               <h3>How the rule decided</h3>
               <Explanation key={opened.id} rule={opened.rule} about={{ case: "subject", value: opened.subject }} />

@@ -8,6 +8,7 @@ import { type Form, useForm } from "../../parts/form/form.ts";
 import { MatchersField } from "../../parts/form/matchers-field.tsx";
 import { FormEnd } from "../../parts/form/outcome.tsx";
 import { changeRule, createRule } from "./changes.ts";
+import { GroupingFields } from "./grouping.tsx";
 import { MembersFields } from "./members.tsx";
 import { MessageField } from "./message.tsx";
 import { MessagePreview } from "./preview.tsx";
@@ -77,6 +78,7 @@ export function RuleForm({ draft, stored, isNew = false, onSaved }: RuleFormProp
             value={Number(value.delaySec) || undefined}
             set={(seconds) => form.change({ delaySec: BigInt(seconds ?? 0) })}
           />
+          <GroupingFields form={form} />
           <MessageField form={form} preview={preview} />
           <RepetitionFields form={form} />
           <CheckField
