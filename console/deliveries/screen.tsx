@@ -4,12 +4,14 @@ import {
   type DeliveryStatus,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { address, hereWith, setParameters } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { useList } from "../data/list.ts";
 import { type Column, textColumn } from "../ui/column.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { ListScreen } from "../ui/list-screen.tsx";
 import { nameColumn } from "../ui/name-column.tsx";
+import { Problem } from "../ui/problem.tsx";
 import { ChoiceFilter, TextFilters } from "../ui/text-filters.tsx";
 import { Time } from "../ui/time.tsx";
 import { DeliveryCard, DeliveryState, statusWords } from "./card.tsx";
@@ -61,7 +63,6 @@ export function DeliveriesScreen() {
     return { rows: page.deliveries, next: page.nextPageToken, total: Number(page.totalCount) };
   });
   const open = address.value.parameters.get("open");
-  const opened = list.rows.find(({ id }) => id === open);
   return (
     <ListScreen
       title="Deliveries"
@@ -91,18 +92,41 @@ export function DeliveriesScreen() {
       hrefOf={({ id }) => hereWith({ open: id })}
       tone={({ status }) => statusWords[status]?.tone ?? ""}
     >
-      {opened && (
+      {open && (
         <Dialog title="Delivery" close={() => setParameters({ open: undefined })}>
-          <DeliveryCard delivery={opened} changed={list.again} subject />
-          {!endsSummary(opened) && (
-            <>
-              <h3>How the rule decided</h3>
-              <Explanation key={opened.id} rule={opened.rule} about={{ case: "subject", value: opened.subject }} />
-            </>
-          )}
+          <Opened key={open} id={open} listed={list.rows.find(({ id }) => id === open)} changed={list.again} />
         </Dialog>
       )}
     </ListScreen>
+  );
+}
+
+/** Shows one of the list, or one that an address names and that is on no page yet. */
+function Opened({ id, listed, changed }: { id: string; listed: Delivery | undefined; changed(): void }) {
+  const answer = useAnswer(
+    async (signal) => (listed ? undefined : (await deliveries.getDelivery({ id }, { signal })).delivery),
+    listed === undefined,
+  );
+  const { value, failure, again } = answer.value;
+  const delivery = listed ?? value;
+  if (delivery === undefined) return <Problem failure={failure} again={again} />;
+  return (
+    <>
+      <DeliveryCard
+        delivery={delivery}
+        changed={() => {
+          changed();
+          again();
+        }}
+        subject
+      />
+      {!endsSummary(delivery) && delivery.memberCount === 0 && (
+        <>
+          <h3>How the rule decided</h3>
+          <Explanation key={delivery.id} rule={delivery.rule} about={{ case: "subject", value: delivery.subject }} />
+        </>
+      )}
+    </>
   );
 }
 

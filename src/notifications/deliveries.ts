@@ -10,18 +10,21 @@ import {
   ListDeliveriesRequestSchema,
   type ListDeliveriesResponse,
   ListDeliveriesResponseSchema,
+  type ListDeliveryMembersRequest,
+  ListDeliveryMembersRequestSchema,
+  ListDeliveryMembersResponseSchema,
   RetryDeliveriesResponseSchema,
   RetryDeliveryResponseSchema,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { bigintArray, uuidArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
-import { beyond } from "../db/paging/keyset.ts";
+import { beyond, textsOf } from "../db/paging/keyset.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { sqlJoin } from "../db/sql-join.ts";
 import { afterCommit, transaction } from "../db/transaction.ts";
-import { parseId } from "../entities/identity.ts";
+import { idText, parseId } from "../entities/identity.ts";
 import { failedPrecondition, notFound } from "../errors.ts";
 import { parseOccurrenceId } from "../events/identity.ts";
 import { announce } from "../jobs/queue.ts";
@@ -30,6 +33,7 @@ import { normalizedName } from "../rpc/name-rules.ts";
 import { audited } from "../tenants/audit.ts";
 import { readGroups } from "./deciding/groups/group-store.ts";
 import { newest } from "./delivering/attempts.ts";
+import { subjectId } from "./delivering/compose.ts";
 import { deliveriesKind } from "./delivering/delivery-queue.ts";
 import {
   type DeliveryRow,
@@ -285,6 +289,37 @@ async function overOf(tx: Db, tenantId: string, row: DeliveryRow & Needed): Prom
   return match?.stands ? undefined : "the condition is over";
 }
 
+/** The members of the message that a delivery is, in their order; none of one that is about one match. @throws code 5 */
+async function listMembers(db: Db, tenantId: string, request: ListDeliveryMembersRequest) {
+  const { group } = await getDelivery(db, tenantId, request.id);
+  const page = countedPage(ListDeliveryMembersRequestSchema.typeName, tenantId, request, request.id);
+  if (!group) return create(ListDeliveryMembersResponseSchema);
+  const after = page.after === undefined ? -1 : Number(textsOf(page.after, ["bigint"])[0]);
+  const rows = await db<MemberRow[]>`
+    select place, subject, event_id as "eventId", number, entity_id as "entityId", resolved from group_message_members
+    where tenant_id = ${tenantId} and message_id = ${group.message} and place > ${after}::int4
+    order by place limit ${page.rowsMax}`;
+  const total = await page.total(async () => group.firing + group.resolved);
+  const { items, nextPageToken } = page.cut(rows, ({ place }) => [String(place)], total);
+  const members = items.map((row) => ({
+    eventId: row.eventId === null ? "" : idText(row.eventId),
+    occurrenceId: row.eventId === null ? "" : subjectId(row),
+    subject: subjectId(row),
+    entityId: idText(row.entityId),
+    resolved: row.resolved,
+  }));
+  return create(ListDeliveryMembersResponseSchema, { members, nextPageToken, totalCount: total });
+}
+
+interface MemberRow {
+  place: number;
+  subject: Buffer;
+  eventId: Buffer | null;
+  number: number | null;
+  entityId: Buffer;
+  resolved: boolean;
+}
+
 /** What was sent, and what was not. */
 export function deliveryService(
   db: Db,
@@ -300,6 +335,8 @@ export function deliveryService(
         delivery: toDelivery(row, await readGroupLabels(db, tenantId, [row])),
       });
     },
+
+    listDeliveryMembers: (request, context) => listMembers(db, principalOf(context).tenantId, request),
 
     async retryDelivery({ id }, context) {
       const { tenantId } = principalOf(context);

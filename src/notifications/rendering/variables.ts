@@ -84,7 +84,7 @@ function missed(metricName: string | undefined, type: TriggerType): string {
  */
 export function eventUrl(notification: Notification, publicUrl: string): string {
   const { id, summary, group, event, subjectId } = notification;
-  if (group !== undefined) return `${publicUrl}/console/#/deliveries/${id}`;
+  if (group !== undefined) return `${publicUrl}/console/#/deliveries?open=${id}`;
   if (summary !== undefined) return `${publicUrl}/console/#/deliveries?summary=${summary.id}`;
   if (event === undefined) return "";
   return `${publicUrl}/console/#/occurrences/${encodeURIComponent(subjectId)}`;

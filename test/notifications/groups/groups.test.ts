@@ -118,6 +118,22 @@ test("a delivery is found by each of its members, also by those that its message
   for (const id of ids)
     expect(await deliveries(`?eventId=${encodeURIComponent(id)}`)).toMatchObject([{ memberCount: 120 }]);
   expect(await deliveries("?entityId=AAAA")).toEqual([]);
+  const [{ id } = {}] = await deliveries();
+  const page = (token: string) =>
+    ok(
+      "GET",
+      `/v1/notification/deliveries/${id}/members?pageSize=100&pageToken=${encodeURIComponent(token)}`,
+    ) as Promise<{
+      members: Json[];
+      nextPageToken: string;
+      totalCount: string;
+    }>;
+  const first = await page("");
+  const last = await page(first.nextPageToken);
+  expect([first.totalCount, last.totalCount, last.nextPageToken]).toEqual(["120", "120", ""]);
+  const members = [...first.members, ...last.members];
+  expect(new Set(members.map(({ eventId }) => eventId))).toEqual(new Set(ids));
+  expect(members.every(({ resolved, occurrenceId }) => resolved === false && occurrenceId !== "")).toBe(true);
 });
 
 test("a rule that is grouped anew says what it has sent once by the old groups, ends them, and sends the new ones", async () => {
@@ -153,4 +169,102 @@ test("grouping is answered with its defaults, and taken away by a change that le
   expect(made.grouping).toEqual({ by: ["cluster"], waitSec: "30", intervalSec: "300" });
   await ok("PUT", "/v1/notification/rules/r", { grouping: null });
   expect(((await ok("GET", "/v1/notification/rules/r")) as { rule: Json }).rule.grouping).toBeNull();
+});
+
+test("amtool and karma see the groups of rules, at each destination, and what none groups as one", async () => {
+  const { ok, made, rule, report, tenant, server, receiver } = await groupPlace();
+  await made("destinations", { name: "other", type: { webhook: { url: receiver.url } } });
+  await rule("r", { matchers: ["alertname=~disk.*"], triggerNames: [], grouping: { by: ["source"] } });
+  await ok("PUT", "/v1/notification/rules/r", { destinationNames: ["d", "other"] });
+  for (const name of ["disk 1", "disk 2", "fan"]) await report(name);
+  const answer = await fetch(`${server.url}/api/v2/alerts/groups`, { headers: tenant.headers });
+  const groups = (await answer.json()) as { labels: Json; receiver: { name: string }; alerts: { labels: Json }[] }[];
+  const told = groups.map(({ labels, receiver: { name }, alerts }) => [
+    name,
+    labels,
+    alerts.map((each) => each.labels.alertname).sort(),
+  ]);
+  expect(told).toEqual([
+    ["belfry", {}, ["fan"]],
+    ["d", { source: "web" }, ["disk 1", "disk 2"]],
+    ["other", { source: "web" }, ["disk 1", "disk 2"]],
+  ]);
+});
+
+test("an explanation of a member says which message it waits for, and which it was in", async () => {
+  const { rule, report, reportAll, made, ok, arrive } = await groupPlace();
+  await rule("r", { grouping: { by: [], waitSec: "2", intervalSec: "3600" } });
+  await reportAll(["a", "b"]);
+  await report("c", { timestamp: String(Date.now() + 60_000) });
+  const { results } = (await ok("POST", "/v1/events:search", { query: {} })) as { results: { occurrences: Json[] }[] };
+  const occurrenceId = results[0]?.occurrences[0]?.id as string;
+  const explained = () => made("rules/r:explain", { occurrenceId }) as Promise<{ outcome: string; steps: Json[] }>;
+  const step = async () => (await explained()).steps.find((each) => each.step === "group");
+  await expect.poll(step).toMatchObject({ result: "waiting", untilTime: expect.any(String) });
+  expect(await explained()).toMatchObject({ outcome: "WAITING" });
+  await arrive(1);
+  await expect.poll(step).toMatchObject({ result: "passed", reason: expect.stringMatching(/with 2 others$/) });
+  await expect.poll(async () => (await explained()).outcome).toBe("NOTIFIED");
+});
+
+test("a group repeats at the exact time while a member is not acknowledged, and says all that fires", async () => {
+  const { rule, reportAll, arrive, receiver } = await groupPlace();
+  const repeats = { repeat: true, repeatInterval: "1", repeatWhile: "REPEAT_WHILE_UNACKNOWLEDGED" };
+  await rule("r", { ...repeats, grouping: { by: [], waitSec: "1", intervalSec: "3600" } });
+  await reportAll(["a", "b"]);
+  const [first, second, third] = await arrive(3);
+  expect([first, second, third]).toMatchObject([
+    { occasion: "first", count: 2 },
+    { occasion: "repeat", count: 2 },
+    { occasion: "repeat", count: 2 },
+  ]);
+  await reportAll(["a", "b"], { acknowledged: true });
+  const count = receiver.received.length;
+  await sleep(2500);
+  // One may have been decided before the acknowledgement was seen.
+  expect(receiver.received.length).toBeLessThanOrEqual(count + 1);
+});
+
+test("what comes after 1,000 groups is one further group without labels", async () => {
+  const { rule, reportAll, ok } = await groupPlace();
+  await rule("r", { grouping: { by: ["alertname"], waitSec: "1", intervalSec: "3600" } });
+  await reportAll(names(1010));
+  const list = (query: string) =>
+    ok("GET", `/v1/notification/deliveries?${query}`) as Promise<{
+      deliveries: Json[];
+      nextPageToken: string;
+      totalCount: string;
+    }>;
+  await expect.poll(async () => (await list("pageSize=1")).totalCount, { timeout: 60_000 }).toBe("1001");
+  const first = await list("pageSize=1000");
+  const last = await list(`pageSize=1000&pageToken=${encodeURIComponent(first.nextPageToken)}`);
+  const all = [...first.deliveries, ...last.deliveries];
+  const beyond = all.filter(({ groupLabels }) => Object.keys(groupLabels as Json).length === 0);
+  expect(beyond).toMatchObject([{ memberCount: 10 }]);
+  expect(new Set(all.map(({ groupKey }) => groupKey)).size).toBe(1001);
+});
+
+test("the preview of a rule with groups shows a group of sample members", async () => {
+  const { rule, report, ok, made } = await groupPlace();
+  await rule("r", { grouping: { by: ["source"] } });
+  await report("a");
+  const { results } = (await ok("POST", "/v1/events:search", { query: {} })) as { results: Json[] };
+  const { previews } = (await made("rules/r:preview", { eventId: results[0]?.id })) as { previews: { body: string }[] };
+  expect(JSON.parse(previews[0]?.body ?? "")).toMatchObject({ count: 3, event: null, alerts: [{}, {}, {}] });
+  const shown = (await made("rules:preview", { grouped: true })) as { text: string };
+  expect(shown.text).toContain("3 firing");
+});
+
+test("a disabled rule sends nothing more of its groups, and goes on with them when it is enabled", async () => {
+  const { rule, report, arrive, ok, receiver } = await groupPlace();
+  await rule("r", { sendUpdates: true, grouping: quick });
+  await report("a");
+  await arrive(1);
+  await ok("PUT", "/v1/notification/rules/r", { enabled: false });
+  await report("a", closed);
+  await sleep(1500);
+  expect(receiver.received).toHaveLength(1);
+  await ok("PUT", "/v1/notification/rules/r", { enabled: true });
+  const [, last] = await arrive(2);
+  expect(last).toMatchObject({ occasion: "clear", count: 1 });
 });

@@ -20,7 +20,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/delivery_service.proto.
  */
 export const file_belfry_notifications_v1_delivery_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKNBQoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISEQoJZW50aXR5X2lkGAwgASgJEhMKC21ldHJpY19uYW1lGA0gASgJEhAKCG9jY2FzaW9uGA4gASgJEjcKBXRyaWVzGA8gAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlBdHRlbXB0Eg8KB3N1YmplY3QYECABKAkSEgoKc2lsZW5jZV9pZBgRIAEoCRIRCglncm91cF9rZXkYEiABKAkSSAoMZ3JvdXBfbGFiZWxzGBMgAygLMjIuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnkuR3JvdXBMYWJlbHNFbnRyeRIUCgxtZW1iZXJfY291bnQYFCABKAUSFgoOcmVzb2x2ZWRfY291bnQYFSABKAUaMgoQR3JvdXBMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImAKD0RlbGl2ZXJ5QXR0ZW1wdBItCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EECEg4KBnJlYXNvbhgCIAEoCRIOCgZhbnN3ZXIYAyABKAki9QIKFUxpc3REZWxpdmVyaWVzUmVxdWVzdBIaCgRydWxlGAEgASgJQgy6SAlyBxj/AboBAQASIQoLZGVzdGluYXRpb24YAiABKAlCDLpICXIHGP8BugEBABJBCgZzdGF0dXMYAyABKA4yJy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeVN0YXR1c0IIukgFggECEAESGgoJcGFnZV9zaXplGAQgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YBSABKAlCCLpIBXIDGIAgEh0KB3RyaWdnZXIYBiABKAlCDLpICXIHGP8BugEBABIeCghldmVudF9pZBgHIAEoCUIMukgJcgcY/wG6AQEAEh8KCWVudGl0eV9pZBgIIAEoCUIMukgJcgcY/wG6AQEAEiEKC21ldHJpY19uYW1lGAkgASgJQgy6SAlyBxj/AboBAQASHQoHc3VtbWFyeRgKIAEoCUIMukgJcgcY/wG6AQEAIn0KFkxpc3REZWxpdmVyaWVzUmVzcG9uc2USNQoKZGVsaXZlcmllcxgBIAMoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRITCgt0b3RhbF9jb3VudBgDIAEoAyIzChRSZXRyeURlbGl2ZXJ5UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAIlEKFVJldHJ5RGVsaXZlcnlSZXNwb25zZRI4CghkZWxpdmVyeRgBIAEoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5QgPgQQIiMQoSR2V0RGVsaXZlcnlSZXF1ZXN0EhsKAmlkGAEgASgJQg/gQQK6SAlyBxiACLoBAQAiTwoTR2V0RGVsaXZlcnlSZXNwb25zZRI4CghkZWxpdmVyeRgBIAEoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5QgPgQQIikwEKGkV4cGxhaW5Ob3RpZmljYXRpb25SZXF1ZXN0Eh0KBG5hbWUYASABKAlCD+BBArpICXIHGIAIugEBABIlCg1vY2N1cnJlbmNlX2lkGAIgASgJQgy6SAlyBxj/AboBAQBIABIfCgdzdWJqZWN0GAMgASgJQgy6SAlyBxj/AboBAQBIAEIOCgVhYm91dBIFukgCCAEi+AIKG0V4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZRJNCgdvdXRjb21lGAEgASgOMjwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlc3BvbnNlLk91dGNvbWUSNwoFc3RlcHMYAiADKAsyKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYW5hdGlvblN0ZXASNQoKZGVsaXZlcmllcxgDIAMoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5IpkBCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIMCghOT1RJRklFRBABEgsKB1dBSVRJTkcQAhIJCgVNVVRFRBADEg4KClNVUFBSRVNTRUQQBBINCglDQU5DRUxMRUQQBRIPCgtOT1RfTUFUQ0hFRBAGEhEKDVJVTEVfRElTQUJMRUQQBxIMCghTSUxFTkNFRBAIIk8KGEV4cGxhaW5PY2N1cnJlbmNlUmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcY/wG6AQEAEhYKBWxpbWl0GAIgASgFQge6SAQaAigAIt4BCg9SdWxlRXhwbGFuYXRpb24SDAoEcnVsZRgBIAEoCRJNCgdvdXRjb21lGAIgASgOMjwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlc3BvbnNlLk91dGNvbWUSNwoFc3RlcHMYAyADKAsyKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYW5hdGlvblN0ZXASNQoKZGVsaXZlcmllcxgEIAMoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5ImwKDE91dGNvbWVDb3VudBJNCgdvdXRjb21lGAEgASgOMjwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlc3BvbnNlLk91dGNvbWUSDQoFY291bnQYAiABKAMivAEKGUV4cGxhaW5PY2N1cnJlbmNlUmVzcG9uc2USNwoFcnVsZXMYASADKAsyKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlRXhwbGFuYXRpb24SNwoIb3V0Y29tZXMYAiADKAsyJS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5PdXRjb21lQ291bnQSEwoLdG90YWxfY291bnQYAyABKAMSGAoQdW5leGFtaW5lZF9jb3VudBgEIAEoAyIeChxHZXROb3RpZmljYXRpb25IZWFsdGhSZXF1ZXN0IooCChFEZXN0aW5hdGlvbkhlYWx0aBIMCgRuYW1lGAEgASgJEjwKDWJyZWFrZXJfc3RhdGUYAiABKA4yJS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5CcmVha2VyU3RhdGUSMAoMcGF1c2VkX3VudGlsGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9kaXNhYmxlZF9yZWFzb24YBCABKAkSFQoNd2FpdGluZ19jb3VudBgFIAEoAxIxCg13YWl0aW5nX3NpbmNlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxmYWlsZWRfY291bnQYByABKAMiigIKHUdldE5vdGlmaWNhdGlvbkhlYWx0aFJlc3BvbnNlEkAKDGRlc3RpbmF0aW9ucxgBIAMoCzIqLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlc3RpbmF0aW9uSGVhbHRoEhkKEWRlc3RpbmF0aW9uX2NvdW50GAIgASgDEhYKDmRpc2FibGVkX2NvdW50GAMgASgDEhQKDHBhdXNlZF9jb3VudBgEIAEoAxIVCg13YWl0aW5nX2NvdW50GAUgASgDEjEKDXdhaXRpbmdfc2luY2UYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDGZhaWxlZF9jb3VudBgHIAEoAyI+ChZSZXRyeURlbGl2ZXJpZXNSZXF1ZXN0EiQKC2Rlc3RpbmF0aW9uGAEgASgJQg/gQQK6SAlyBxiACLoBAQAidwoXUmV0cnlEZWxpdmVyaWVzUmVzcG9uc2USFQoNcmV0cmllZF9jb3VudBgBIAEoAxIWCg51bm5lZWRlZF9jb3VudBgCIAEoAxIXCg9yZW1haW5pbmdfY291bnQYAyABKAMSFAoMZGVsaXZlcnlfaWRzGAQgAygJKn0KDkRlbGl2ZXJ5U3RhdHVzEh8KG0RFTElWRVJZX1NUQVRVU19VTlNQRUNJRklFRBAAEgsKB1BFTkRJTkcQARIICgRTRU5UEAISCgoGRkFJTEVEEAMSDQoJQ0FOQ0VMTEVEEAQSDgoKU1VNTUFSSVNFRBAFEggKBEhFTEQQBjLFCQoPRGVsaXZlcnlTZXJ2aWNlEp0BCg5MaXN0RGVsaXZlcmllcxIuLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBovLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiKpACAYi1GAOC0+STAh0SGy92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllcxKZAQoLR2V0RGVsaXZlcnkSKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXREZWxpdmVyeVJlcXVlc3QaLC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXREZWxpdmVyeVJlc3BvbnNlIi+QAgGItRgDgtPkkwIiEiAvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfRK5AQoTRXhwbGFpbk5vdGlmaWNhdGlvbhIzLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXF1ZXN0GjQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlc3BvbnNlIjeQAgGItRgDgtPkkwIqOgEqIiUvdjEvbm90aWZpY2F0aW9uL3J1bGVzL3tuYW1lfTpleHBsYWluErcBChFFeHBsYWluT2NjdXJyZW5jZRIxLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5PY2N1cnJlbmNlUmVxdWVzdBoyLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5PY2N1cnJlbmNlUmVzcG9uc2UiO5ACAYi1GAOC0+STAi46ASoiKS92MS9ub3RpZmljYXRpb24vb2NjdXJyZW5jZXMve2lkfTpleHBsYWluEq4BChVHZXROb3RpZmljYXRpb25IZWFsdGgSNS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXROb3RpZmljYXRpb25IZWFsdGhSZXF1ZXN0GjYuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0Tm90aWZpY2F0aW9uSGVhbHRoUmVzcG9uc2UiJpACAYi1GAOC0+STAhkSFy92MS9ub3RpZmljYXRpb24vaGVhbHRoEqUBCg1SZXRyeURlbGl2ZXJ5Ei0uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyeVJlcXVlc3QaLi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SZXRyeURlbGl2ZXJ5UmVzcG9uc2UiNYi1GAWC0+STAis6ASoiJi92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllcy97aWR9OnJldHJ5EqYBCg9SZXRyeURlbGl2ZXJpZXMSLy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SZXRyeURlbGl2ZXJpZXNSZXF1ZXN0GjAuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyaWVzUmVzcG9uc2UiMIi1GAWC0+STAiY6ASoiIS92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllczpyZXRyeWIGcHJvdG8z", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_destination, file_belfry_notifications_v1_explanation, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKNBQoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISEQoJZW50aXR5X2lkGAwgASgJEhMKC21ldHJpY19uYW1lGA0gASgJEhAKCG9jY2FzaW9uGA4gASgJEjcKBXRyaWVzGA8gAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlBdHRlbXB0Eg8KB3N1YmplY3QYECABKAkSEgoKc2lsZW5jZV9pZBgRIAEoCRIRCglncm91cF9rZXkYEiABKAkSSAoMZ3JvdXBfbGFiZWxzGBMgAygLMjIuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnkuR3JvdXBMYWJlbHNFbnRyeRIUCgxtZW1iZXJfY291bnQYFCABKAUSFgoOcmVzb2x2ZWRfY291bnQYFSABKAUaMgoQR3JvdXBMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImAKD0RlbGl2ZXJ5QXR0ZW1wdBItCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EECEg4KBnJlYXNvbhgCIAEoCRIOCgZhbnN3ZXIYAyABKAki9QIKFUxpc3REZWxpdmVyaWVzUmVxdWVzdBIaCgRydWxlGAEgASgJQgy6SAlyBxj/AboBAQASIQoLZGVzdGluYXRpb24YAiABKAlCDLpICXIHGP8BugEBABJBCgZzdGF0dXMYAyABKA4yJy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeVN0YXR1c0IIukgFggECEAESGgoJcGFnZV9zaXplGAQgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YBSABKAlCCLpIBXIDGIAgEh0KB3RyaWdnZXIYBiABKAlCDLpICXIHGP8BugEBABIeCghldmVudF9pZBgHIAEoCUIMukgJcgcY/wG6AQEAEh8KCWVudGl0eV9pZBgIIAEoCUIMukgJcgcY/wG6AQEAEiEKC21ldHJpY19uYW1lGAkgASgJQgy6SAlyBxj/AboBAQASHQoHc3VtbWFyeRgKIAEoCUIMukgJcgcY/wG6AQEAIn0KFkxpc3REZWxpdmVyaWVzUmVzcG9uc2USNQoKZGVsaXZlcmllcxgBIAMoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRITCgt0b3RhbF9jb3VudBgDIAEoAyJzChpMaXN0RGVsaXZlcnlNZW1iZXJzUmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAEhoKCXBhZ2Vfc2l6ZRgCIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiAICJvCg5EZWxpdmVyeU1lbWJlchIQCghldmVudF9pZBgBIAEoCRIVCg1vY2N1cnJlbmNlX2lkGAIgASgJEg8KB3N1YmplY3QYAyABKAkSEQoJZW50aXR5X2lkGAQgASgJEhAKCHJlc29sdmVkGAUgASgIIoUBChtMaXN0RGVsaXZlcnlNZW1iZXJzUmVzcG9uc2USOAoHbWVtYmVycxgBIAMoCzInLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5TWVtYmVyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRITCgt0b3RhbF9jb3VudBgDIAEoAyIzChRSZXRyeURlbGl2ZXJ5UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAIlEKFVJldHJ5RGVsaXZlcnlSZXNwb25zZRI4CghkZWxpdmVyeRgBIAEoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5QgPgQQIiMQoSR2V0RGVsaXZlcnlSZXF1ZXN0EhsKAmlkGAEgASgJQg/gQQK6SAlyBxiACLoBAQAiTwoTR2V0RGVsaXZlcnlSZXNwb25zZRI4CghkZWxpdmVyeRgBIAEoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5QgPgQQIikwEKGkV4cGxhaW5Ob3RpZmljYXRpb25SZXF1ZXN0Eh0KBG5hbWUYASABKAlCD+BBArpICXIHGIAIugEBABIlCg1vY2N1cnJlbmNlX2lkGAIgASgJQgy6SAlyBxj/AboBAQBIABIfCgdzdWJqZWN0GAMgASgJQgy6SAlyBxj/AboBAQBIAEIOCgVhYm91dBIFukgCCAEi+AIKG0V4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZRJNCgdvdXRjb21lGAEgASgOMjwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlc3BvbnNlLk91dGNvbWUSNwoFc3RlcHMYAiADKAsyKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYW5hdGlvblN0ZXASNQoKZGVsaXZlcmllcxgDIAMoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5IpkBCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIMCghOT1RJRklFRBABEgsKB1dBSVRJTkcQAhIJCgVNVVRFRBADEg4KClNVUFBSRVNTRUQQBBINCglDQU5DRUxMRUQQBRIPCgtOT1RfTUFUQ0hFRBAGEhEKDVJVTEVfRElTQUJMRUQQBxIMCghTSUxFTkNFRBAIIk8KGEV4cGxhaW5PY2N1cnJlbmNlUmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcY/wG6AQEAEhYKBWxpbWl0GAIgASgFQge6SAQaAigAIt4BCg9SdWxlRXhwbGFuYXRpb24SDAoEcnVsZRgBIAEoCRJNCgdvdXRjb21lGAIgASgOMjwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlc3BvbnNlLk91dGNvbWUSNwoFc3RlcHMYAyADKAsyKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYW5hdGlvblN0ZXASNQoKZGVsaXZlcmllcxgEIAMoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5ImwKDE91dGNvbWVDb3VudBJNCgdvdXRjb21lGAEgASgOMjwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlc3BvbnNlLk91dGNvbWUSDQoFY291bnQYAiABKAMivAEKGUV4cGxhaW5PY2N1cnJlbmNlUmVzcG9uc2USNwoFcnVsZXMYASADKAsyKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlRXhwbGFuYXRpb24SNwoIb3V0Y29tZXMYAiADKAsyJS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5PdXRjb21lQ291bnQSEwoLdG90YWxfY291bnQYAyABKAMSGAoQdW5leGFtaW5lZF9jb3VudBgEIAEoAyIeChxHZXROb3RpZmljYXRpb25IZWFsdGhSZXF1ZXN0IooCChFEZXN0aW5hdGlvbkhlYWx0aBIMCgRuYW1lGAEgASgJEjwKDWJyZWFrZXJfc3RhdGUYAiABKA4yJS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5CcmVha2VyU3RhdGUSMAoMcGF1c2VkX3VudGlsGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9kaXNhYmxlZF9yZWFzb24YBCABKAkSFQoNd2FpdGluZ19jb3VudBgFIAEoAxIxCg13YWl0aW5nX3NpbmNlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxmYWlsZWRfY291bnQYByABKAMiigIKHUdldE5vdGlmaWNhdGlvbkhlYWx0aFJlc3BvbnNlEkAKDGRlc3RpbmF0aW9ucxgBIAMoCzIqLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlc3RpbmF0aW9uSGVhbHRoEhkKEWRlc3RpbmF0aW9uX2NvdW50GAIgASgDEhYKDmRpc2FibGVkX2NvdW50GAMgASgDEhQKDHBhdXNlZF9jb3VudBgEIAEoAxIVCg13YWl0aW5nX2NvdW50GAUgASgDEjEKDXdhaXRpbmdfc2luY2UYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDGZhaWxlZF9jb3VudBgHIAEoAyI+ChZSZXRyeURlbGl2ZXJpZXNSZXF1ZXN0EiQKC2Rlc3RpbmF0aW9uGAEgASgJQg/gQQK6SAlyBxiACLoBAQAidwoXUmV0cnlEZWxpdmVyaWVzUmVzcG9uc2USFQoNcmV0cmllZF9jb3VudBgBIAEoAxIWCg51bm5lZWRlZF9jb3VudBgCIAEoAxIXCg9yZW1haW5pbmdfY291bnQYAyABKAMSFAoMZGVsaXZlcnlfaWRzGAQgAygJKn0KDkRlbGl2ZXJ5U3RhdHVzEh8KG0RFTElWRVJZX1NUQVRVU19VTlNQRUNJRklFRBAAEgsKB1BFTkRJTkcQARIICgRTRU5UEAISCgoGRkFJTEVEEAMSDQoJQ0FOQ0VMTEVEEAQSDgoKU1VNTUFSSVNFRBAFEggKBEhFTEQQBjKBCwoPRGVsaXZlcnlTZXJ2aWNlEp0BCg5MaXN0RGVsaXZlcmllcxIuLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBovLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiKpACAYi1GAOC0+STAh0SGy92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllcxKZAQoLR2V0RGVsaXZlcnkSKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXREZWxpdmVyeVJlcXVlc3QaLC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXREZWxpdmVyeVJlc3BvbnNlIi+QAgGItRgDgtPkkwIiEiAvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfRK5AQoTTGlzdERlbGl2ZXJ5TWVtYmVycxIzLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyeU1lbWJlcnNSZXF1ZXN0GjQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuTGlzdERlbGl2ZXJ5TWVtYmVyc1Jlc3BvbnNlIjeQAgGItRgDgtPkkwIqEigvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfS9tZW1iZXJzErkBChNFeHBsYWluTm90aWZpY2F0aW9uEjMuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlcXVlc3QaNC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYWluTm90aWZpY2F0aW9uUmVzcG9uc2UiN5ACAYi1GAOC0+STAio6ASoiJS92MS9ub3RpZmljYXRpb24vcnVsZXMve25hbWV9OmV4cGxhaW4StwEKEUV4cGxhaW5PY2N1cnJlbmNlEjEuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk9jY3VycmVuY2VSZXF1ZXN0GjIuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk9jY3VycmVuY2VSZXNwb25zZSI7kAIBiLUYA4LT5JMCLjoBKiIpL3YxL25vdGlmaWNhdGlvbi9vY2N1cnJlbmNlcy97aWR9OmV4cGxhaW4SrgEKFUdldE5vdGlmaWNhdGlvbkhlYWx0aBI1LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkdldE5vdGlmaWNhdGlvbkhlYWx0aFJlcXVlc3QaNi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXROb3RpZmljYXRpb25IZWFsdGhSZXNwb25zZSImkAIBiLUYA4LT5JMCGRIXL3YxL25vdGlmaWNhdGlvbi9oZWFsdGgSpQEKDVJldHJ5RGVsaXZlcnkSLS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SZXRyeURlbGl2ZXJ5UmVxdWVzdBouLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXNwb25zZSI1iLUYBYLT5JMCKzoBKiImL3YxL25vdGlmaWNhdGlvbi9kZWxpdmVyaWVzL3tpZH06cmV0cnkSpgEKD1JldHJ5RGVsaXZlcmllcxIvLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcmllc1JlcXVlc3QaMC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SZXRyeURlbGl2ZXJpZXNSZXNwb25zZSIwiLUYBYLT5JMCJjoBKiIhL3YxL25vdGlmaWNhdGlvbi9kZWxpdmVyaWVzOnJldHJ5YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_destination, file_belfry_notifications_v1_explanation, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * A notification on its way to one destination.
@@ -340,6 +340,125 @@ export const ListDeliveriesResponseSchema: GenMessage<ListDeliveriesResponse> = 
   messageDesc(file_belfry_notifications_v1_delivery_service, 3);
 
 /**
+ * Whose members to list.
+ *
+ * @generated from message belfry.notifications.v1.ListDeliveryMembersRequest
+ */
+export type ListDeliveryMembersRequest = Message<"belfry.notifications.v1.ListDeliveryMembersRequest"> & {
+  /**
+   * The identifier of the delivery.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * How many members the page holds at most. 0 or left out: 100; above 1000: 1000.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `nextPageToken` of the page before. Left out: the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.ListDeliveryMembersRequest.
+ * Use `create(ListDeliveryMembersRequestSchema)` to create a new message.
+ */
+export const ListDeliveryMembersRequestSchema: GenMessage<ListDeliveryMembersRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 4);
+
+/**
+ * A member of a group.
+ *
+ * @generated from message belfry.notifications.v1.DeliveryMember
+ */
+export type DeliveryMember = Message<"belfry.notifications.v1.DeliveryMember"> & {
+  /**
+   * The identifier of its event; empty for a series, and for data that stay away.
+   *
+   * @generated from field: string event_id = 1;
+   */
+  eventId: string;
+
+  /**
+   * The identifier of its occurrence; empty where there is no event.
+   *
+   * @generated from field: string occurrence_id = 2;
+   */
+  occurrenceId: string;
+
+  /**
+   * What the rule matched: the identifier of the occurrence, or what names the series or the entity without data.
+   *
+   * @generated from field: string subject = 3;
+   */
+  subject: string;
+
+  /**
+   * The identifier of its entity.
+   *
+   * @generated from field: string entity_id = 4;
+   */
+  entityId: string;
+
+  /**
+   * Whether it had ended.
+   *
+   * @generated from field: bool resolved = 5;
+   */
+  resolved: boolean;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.DeliveryMember.
+ * Use `create(DeliveryMemberSchema)` to create a new message.
+ */
+export const DeliveryMemberSchema: GenMessage<DeliveryMember> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 5);
+
+/**
+ * Members of a group.
+ *
+ * @generated from message belfry.notifications.v1.ListDeliveryMembersResponse
+ */
+export type ListDeliveryMembersResponse = Message<"belfry.notifications.v1.ListDeliveryMembersResponse"> & {
+  /**
+   * The members.
+   *
+   * @generated from field: repeated belfry.notifications.v1.DeliveryMember members = 1;
+   */
+  members: DeliveryMember[];
+
+  /**
+   * The `pageToken` for the next page; empty on the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The number of members on all pages together.
+   *
+   * @generated from field: int64 total_count = 3;
+   */
+  totalCount: bigint;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.ListDeliveryMembersResponse.
+ * Use `create(ListDeliveryMembersResponseSchema)` to create a new message.
+ */
+export const ListDeliveryMembersResponseSchema: GenMessage<ListDeliveryMembersResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 6);
+
+/**
  * Which delivery to try again.
  *
  * @generated from message belfry.notifications.v1.RetryDeliveryRequest
@@ -358,7 +477,7 @@ export type RetryDeliveryRequest = Message<"belfry.notifications.v1.RetryDeliver
  * Use `create(RetryDeliveryRequestSchema)` to create a new message.
  */
 export const RetryDeliveryRequestSchema: GenMessage<RetryDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 4);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 7);
 
 /**
  * The delivery that is tried again.
@@ -379,7 +498,7 @@ export type RetryDeliveryResponse = Message<"belfry.notifications.v1.RetryDelive
  * Use `create(RetryDeliveryResponseSchema)` to create a new message.
  */
 export const RetryDeliveryResponseSchema: GenMessage<RetryDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 5);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 8);
 
 /**
  * Which delivery to get.
@@ -400,7 +519,7 @@ export type GetDeliveryRequest = Message<"belfry.notifications.v1.GetDeliveryReq
  * Use `create(GetDeliveryRequestSchema)` to create a new message.
  */
 export const GetDeliveryRequestSchema: GenMessage<GetDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 6);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 9);
 
 /**
  * A delivery.
@@ -421,7 +540,7 @@ export type GetDeliveryResponse = Message<"belfry.notifications.v1.GetDeliveryRe
  * Use `create(GetDeliveryResponseSchema)` to create a new message.
  */
 export const GetDeliveryResponseSchema: GenMessage<GetDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 7);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 10);
 
 /**
  * What to explain.
@@ -465,7 +584,7 @@ export type ExplainNotificationRequest = Message<"belfry.notifications.v1.Explai
  * Use `create(ExplainNotificationRequestSchema)` to create a new message.
  */
 export const ExplainNotificationRequestSchema: GenMessage<ExplainNotificationRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 8);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 11);
 
 /**
  * Why a rule did or did not notify.
@@ -500,7 +619,7 @@ export type ExplainNotificationResponse = Message<"belfry.notifications.v1.Expla
  * Use `create(ExplainNotificationResponseSchema)` to create a new message.
  */
 export const ExplainNotificationResponseSchema: GenMessage<ExplainNotificationResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 9);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 12);
 
 /**
  * What it came to.
@@ -585,7 +704,7 @@ export type ExplainNotificationResponse_Outcome = (typeof ExplainNotificationRes
  * Describes the enum belfry.notifications.v1.ExplainNotificationResponse.Outcome.
  */
 export const ExplainNotificationResponse_OutcomeSchema: GenEnum<ExplainNotificationResponse_Outcome> = /*@__PURE__*/
-  enumDesc(file_belfry_notifications_v1_delivery_service, 9, 0);
+  enumDesc(file_belfry_notifications_v1_delivery_service, 12, 0);
 
 /**
  * What to explain.
@@ -613,7 +732,7 @@ export type ExplainOccurrenceRequest = Message<"belfry.notifications.v1.ExplainO
  * Use `create(ExplainOccurrenceRequestSchema)` to create a new message.
  */
 export const ExplainOccurrenceRequestSchema: GenMessage<ExplainOccurrenceRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 10);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 13);
 
 /**
  * Why one rule did or did not notify.
@@ -655,7 +774,7 @@ export type RuleExplanation = Message<"belfry.notifications.v1.RuleExplanation">
  * Use `create(RuleExplanationSchema)` to create a new message.
  */
 export const RuleExplanationSchema: GenMessage<RuleExplanation> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 11);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 14);
 
 /**
  * How many rules came to the same.
@@ -683,7 +802,7 @@ export type OutcomeCount = Message<"belfry.notifications.v1.OutcomeCount"> & {
  * Use `create(OutcomeCountSchema)` to create a new message.
  */
 export const OutcomeCountSchema: GenMessage<OutcomeCount> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 12);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 15);
 
 /**
  * Who was notified of an occurrence, and who was not.
@@ -725,7 +844,7 @@ export type ExplainOccurrenceResponse = Message<"belfry.notifications.v1.Explain
  * Use `create(ExplainOccurrenceResponseSchema)` to create a new message.
  */
 export const ExplainOccurrenceResponseSchema: GenMessage<ExplainOccurrenceResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 13);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 16);
 
 /**
  * Nothing is needed.
@@ -740,7 +859,7 @@ export type GetNotificationHealthRequest = Message<"belfry.notifications.v1.GetN
  * Use `create(GetNotificationHealthRequestSchema)` to create a new message.
  */
 export const GetNotificationHealthRequestSchema: GenMessage<GetNotificationHealthRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 14);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 17);
 
 /**
  * A destination that is paused or disabled, or of which something waits or has failed.
@@ -803,7 +922,7 @@ export type DestinationHealth = Message<"belfry.notifications.v1.DestinationHeal
  * Use `create(DestinationHealthSchema)` to create a new message.
  */
 export const DestinationHealthSchema: GenMessage<DestinationHealth> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 15);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 18);
 
 /**
  * How notifying is.
@@ -866,7 +985,7 @@ export type GetNotificationHealthResponse = Message<"belfry.notifications.v1.Get
  * Use `create(GetNotificationHealthResponseSchema)` to create a new message.
  */
 export const GetNotificationHealthResponseSchema: GenMessage<GetNotificationHealthResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 16);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 19);
 
 /**
  * Of which destination to try deliveries again.
@@ -887,7 +1006,7 @@ export type RetryDeliveriesRequest = Message<"belfry.notifications.v1.RetryDeliv
  * Use `create(RetryDeliveriesRequestSchema)` to create a new message.
  */
 export const RetryDeliveriesRequestSchema: GenMessage<RetryDeliveriesRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 17);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 20);
 
 /**
  * What is tried again.
@@ -929,7 +1048,7 @@ export type RetryDeliveriesResponse = Message<"belfry.notifications.v1.RetryDeli
  * Use `create(RetryDeliveriesResponseSchema)` to create a new message.
  */
 export const RetryDeliveriesResponseSchema: GenMessage<RetryDeliveriesResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 18);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 21);
 
 /**
  * How a delivery stands.
@@ -1028,6 +1147,17 @@ export const DeliveryService: GenService<{
     methodKind: "unary";
     input: typeof GetDeliveryRequestSchema;
     output: typeof GetDeliveryResponseSchema;
+  },
+  /**
+   * Lists the members of the group that a delivery reports, in the order of its message, as they were when it was decided. A delivery
+   * about one match has none.
+   *
+   * @generated from rpc belfry.notifications.v1.DeliveryService.ListDeliveryMembers
+   */
+  listDeliveryMembers: {
+    methodKind: "unary";
+    input: typeof ListDeliveryMembersRequestSchema;
+    output: typeof ListDeliveryMembersResponseSchema;
   },
   /**
    * Says why a rule did or did not notify of an occurrence, a series or an entity, step by step: what was decided, and what would
