@@ -9,6 +9,7 @@ import { clear, place } from "./place.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
 
 const { sql, url } = await testDatabase();
+const kind = "notifications.groups";
 
 /** A tenant whose rule makes one message a host of every event. */
 async function grouping(server: ServerProcess, waitSec: number) {
@@ -58,6 +59,29 @@ async function grouping(server: ServerProcess, waitSec: number) {
   };
 }
 
+/** As many groups of a tenant as there should be, with a wait of an hour each. */
+async function waiting(tenantId: string, count: number) {
+  const groups = async () =>
+    (await sql`select from alert_groups where tenant_id = ${tenantId} and flushed_ms is null`).count;
+  await expect.poll(groups, { timeout: 60_000 }).toBe(count);
+}
+
+/** Waits until all that rules have matched is taken into groups. */
+async function taken(tenantId: string) {
+  const jobs = async () =>
+    (await sql`select from jobs where tenant_id = ${tenantId} and kind = ${kind} and payload -> 'keys' <> '[]'`).count;
+  await expect.poll(jobs, { timeout: 60_000 }).toBe(0);
+}
+
+/** Has the wait of a tenant's groups, an hour, end at a time. */
+async function endWait(tenantId: string, dueMs: number) {
+  await sql`
+    update group_members set joins_ms = ${dueMs - 3_600_000} where tenant_id = ${tenantId} and sent_to = '{}'`;
+  await sql`update alert_groups set due_ms = ${dueMs} where tenant_id = ${tenantId} and flushed_ms is null`;
+  await sql`update jobs set due_ms = ${dueMs} where tenant_id = ${tenantId} and kind = ${kind} and lease_until_ms = 0`;
+  await sql`update due_work set due_ms = ${dueMs} where tenant_id = ${tenantId} and kind = ${kind}`;
+}
+
 async function started(env: Record<string, string>) {
   const dataDir = await place();
   const server = await serverProcess({
@@ -78,7 +102,7 @@ const names = (host: string, count: number) => Array.from({ length: count }, (_,
 
 test("500 alerts are one message over a death in the wait, in the flush and in the send", async () => {
   const server = await started({ BELFRY_PROCESSES: "1" });
-  const { tenant, put, arrived, unnamed } = await grouping(server, 4);
+  const { tenant, put, arrived, unnamed } = await grouping(server, 3600);
   const expected: string[] = [];
   const all: string[] = [];
   for (const at of ["wait", "groups:flushed", "deliveries:claimed", "deliveries:sent", "deliveries:recorded"]) {
@@ -88,10 +112,15 @@ test("500 alerts are one message over a death in the wait, in the flush and in t
     await put(host, own.slice(0, 250));
     await put(host, own.slice(250));
     await consumed(sql, tenant.id);
+    await waiting(tenant.id, 1);
     if (at === "wait") {
+      // A job that takes in some of them may die with it.
       await server.kill();
+      await endWait(tenant.id, Date.now());
     } else {
+      await taken(tenant.id);
       await server.arm({ points: { [at]: { act: "die" } } });
+      await endWait(tenant.id, Date.now());
       await server.ended();
     }
     await server.start();
@@ -105,7 +134,7 @@ test("500 alerts are one message over a death in the wait, in the flush and in t
 
 test("500 alerts that any of three processes takes are one message", async () => {
   const server = await started({ BELFRY_PROCESSES: "3" });
-  const { put, arrived, unnamed } = await grouping(server, 8);
+  const { put, arrived, unnamed } = await grouping(server, 15);
   const all = names("h", 500);
   await Promise.all(Array.from({ length: 50 }, (_, i) => put("h", all.slice(i * 10, i * 10 + 10))));
   await expect.poll(arrived, { timeout: 60_000 }).toEqual(["h 500"]);
@@ -121,12 +150,10 @@ test("1,000 groups of 10,000 members that are flushed in one second keep no loop
   await server.longestTurn();
   for (const host of hosts) await put(host, names(host, 10));
   await consumed(sql, tenant.id);
-  const members = async () => (await sql`select from group_members where tenant_id = ${tenant.id}`).count;
-  await expect.poll(members, { timeout: 60_000 }).toBe(10_000);
+  await waiting(tenant.id, 1000);
+  await taken(tenant.id);
   const dueMs = Date.now() + 1000;
-  await sql`update alert_groups set due_ms = ${dueMs} where tenant_id = ${tenant.id}`;
-  await sql`update jobs set due_ms = ${dueMs} where tenant_id = ${tenant.id} and kind = 'notifications.groups'`;
-  await sql`update due_work set due_ms = ${dueMs} where tenant_id = ${tenant.id} and kind = 'notifications.groups'`;
+  await endWait(tenant.id, dueMs);
   await expect.poll(() => arrived().length, { timeout: 120_000 }).toBe(1000);
   const { ms } = await server.longestTurn();
   const [row] = await sql<{ lastMs: number }[]>`

@@ -268,3 +268,94 @@ test("a disabled rule sends nothing more of its groups, and goes on with them wh
   const [, last] = await arrive(2);
   expect(last).toMatchObject({ occasion: "clear", count: 1 });
 });
+
+test("what another server has matched and not yet taken in is waited for before a flush", async () => {
+  const { rule, report, arrive, receiver, server, tenant } = await groupPlace();
+  await rule("r", { grouping: { by: ["source"], waitSec: "0", intervalSec: "3600" } });
+  const { sql } = server.database;
+  // As a server leaves it that died with it.
+  await sql`
+    insert into jobs (tenant_id, kind, id, payload, size, due_ms, created_ms, fence, lease_until_ms, failures)
+    select tenant_id, 'notifications.groups', 'left', jsonb_build_object('ruleId', id, 'keys', '["AAAA"]'::jsonb), 1,
+      1, 1, 1, ${Date.now() + 3_600_000}, 0
+    from rules where tenant_id = ${tenant.id}`;
+  await report("a");
+  const waiting = async () =>
+    (await sql`select from jobs where tenant_id = ${tenant.id} and payload ? 'untilMs'`).count;
+  await expect.poll(waiting, { timeout: 10_000, interval: 5 }).toBe(1);
+  expect(receiver.received).toEqual([]);
+  await sql`update jobs set lease_until_ms = 0 where tenant_id = ${tenant.id} and id = 'left'`;
+  await sql`update due_work set due_ms = 1 where tenant_id = ${tenant.id}`;
+  expect(await arrive(1)).toMatchObject([{ count: 1 }]);
+});
+
+test("a member whose labels change leaves its group at its next flush as ended, and joins the other", async () => {
+  const { rule, report, arrive } = await groupPlace();
+  await rule("r", { sendUpdates: true, grouping: { by: ["team"], waitSec: "0", intervalSec: "1" } });
+  await report("a", { metadataFields: { team: "red" } });
+  await arrive(1);
+  await report("a", { metadataFields: { team: "blue" } });
+  await report("b", { metadataFields: { team: "red" } });
+  const all = await arrive(3);
+  const red = all.find(({ occasion }) => occasion === "members");
+  expect(red).toMatchObject({ group_labels: { team: "red" }, count: 2 });
+  expect(red?.alerts.map(({ status, labels }) => [(labels as Json).alertname, status])).toEqual([
+    ["a", "resolved"],
+    ["b", "firing"],
+  ]);
+  const blue = all.find(({ group_labels: labels }) => (labels as Json).team === "blue");
+  expect(blue).toMatchObject({ occasion: "first", count: 1, alerts: [{ status: "firing" }] });
+});
+
+test("a destination that is added hears of a group whole at its next flush, and one that is removed hears no end", async () => {
+  const { rule, made, report, reportAll, arrive, ok, receiver, deliveries } = await groupPlace();
+  await rule("r", { sendUpdates: true, grouping: quick });
+  await made("destinations", { name: "e", type: { webhook: { url: `${receiver.url}/e` } } });
+  await report("a");
+  await arrive(1);
+  await ok("PUT", "/v1/notification/rules/r", { destinationNames: ["e"] });
+  await report("b");
+  const [, second] = await arrive(2);
+  expect(second?.occasion).toBe("first");
+  expect(second?.alerts.map(({ labels }) => (labels as Json).alertname)).toContain("a");
+  await reportAll(["a", "b"], closed);
+  const sentTo = async (path: string) =>
+    (await deliveries("?status=SENT")).flatMap(({ destination, occasion }) => (destination === path ? occasion : []));
+  await expect.poll(() => sentTo("e"), { timeout: 10_000 }).toContain("clear");
+  expect(await sentTo("d")).toEqual(["first"]);
+});
+
+test("grouping that is taken away ends the open groups once, and what fires next is a message of its own", async () => {
+  const { rule, report, reportAll, arrive, ok } = await groupPlace();
+  await rule("r", { sendUpdates: true, grouping: quick });
+  await reportAll(["a", "b"]);
+  await arrive(1);
+  await ok("PUT", "/v1/notification/rules/r", { grouping: null });
+  const [first, end] = await arrive(2);
+  expect(end).toMatchObject({ occasion: "clear", count: 2, group_key: first?.group_key });
+  await report("c");
+  const [, , third] = await arrive(3);
+  expect(third).toMatchObject({ occasion: "first", event: { name: "c" } });
+});
+
+test("series are members of a group by their labels and those of their entity", async () => {
+  const { rule, made, arrive, ok, until } = await groupPlace();
+  await made("triggers", { name: "load", type: { metricThreshold: { metricName: "load", max: 1 } } });
+  const grouping = { by: ["cluster"], waitSec: "1", intervalSec: "1" };
+  await rule("r", { triggerNames: ["load"], sendUpdates: true, grouping });
+  const send = (value: number) =>
+    ok("POST", "/v1/data-receiver/metrics", {
+      metrics: ["web-1", "web-2"].map((host) => ({
+        metric: "load",
+        timestamp: String(Date.now()),
+        dimensions: { host, cluster: "one" },
+        value,
+      })),
+    });
+  await send(5);
+  const [first] = await arrive(1);
+  expect(first).toMatchObject({ occasion: "first", count: 2, group_labels: { cluster: "one" } });
+  expect(first?.alerts.map(({ labels }) => (labels as Json).host)).toEqual(["web-1", "web-2"]);
+  await send(0);
+  await until("clear SENT", "first SENT");
+});

@@ -41,6 +41,7 @@ import {
   removeMembers,
   type StoredGroup,
   type StoredMember,
+  takingSinceMs,
   writeGroups,
   writeMembers,
 } from "./group-store.ts";
@@ -74,14 +75,17 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
         .flatMap(({ payload }) => (payload as GroupPayload).keys)
         .map((key) => Buffer.from(key, "base64url"));
       const look: Look = { tx, tenantId, rule, rules, nowMs, pace };
-      const done = await lookAtRule(look, keys);
+      const done = await lookAtRule(look, keys, own);
       notices.push(...done.notices);
       const [first] = own as [Job, ...Job[]];
       const { jobs: moves } = groupJobs(done.moved.map((subject) => ({ ruleId, subject })));
       timers.push(...moves.map((job) => ({ ...job, dueMs: nowMs })));
       if (done.nextMs === undefined) continue;
       if (done.nextMs > nowMs) timers.push(flushJob(ruleId, done.nextMs));
-      else again.push({ id: first.id, payload: { ruleId, keys: [] }, dueMs: nowMs + (done.isLate ? laterMs : 0) });
+      else {
+        const payload: GroupPayload = { ruleId, keys: [], ...(done.untilMs && { untilMs: done.untilMs }) };
+        again.push({ id: first.id, payload, dueMs: nowMs + (done.isLate ? laterMs : 0) });
+      }
     }
     if (notices.length > 0) {
       await passFrom("enqueue", { tx, tenantId, nowMs, wake, notices });
@@ -110,11 +114,13 @@ interface Looked {
   readonly nextMs: number | undefined;
   /** Whether changes that were stored before a flush is due wait to be matched. */
   readonly isLate: boolean;
+  /** Until when jobs were made that the next look waits for, ms. */
+  readonly untilMs?: number | undefined;
   /** Members that belong to other groups by now. */
   readonly moved: readonly { key: Buffer }[];
 }
 
-async function lookAtRule(look: Look, keys: readonly Buffer[]): Promise<Looked> {
+async function lookAtRule(look: Look, keys: readonly Buffer[], own: readonly Job[]): Promise<Looked> {
   const { tx, tenantId, rule, nowMs } = look;
   const { grouping } = rule;
   const stored = await lockGroups(tx, tenantId, rule.id, grouping);
@@ -131,7 +137,13 @@ async function lookAtRule(look: Look, keys: readonly Buffer[]): Promise<Looked> 
   if (keys.length > 0) await take(look, grouping, keys);
   const dueMs = await nextDueMs(tx, tenantId, rule.id);
   if (dueMs === undefined || dueMs > nowMs) return { notices: [], nextMs: dueMs, isLate: false, moved: [] };
-  if ((await unseenSinceMs(tx, tenantId)) <= dueMs) return { notices: [], nextMs: dueMs, isLate: true, moved: [] };
+  const late = { notices: [], nextMs: dueMs, isLate: true, moved: [] };
+  if ((await unseenSinceMs(tx, tenantId)) <= dueMs) return late;
+  // What is matched may be in a job that came after this run's, or that another server has, or had when it died.
+  const known = own.flatMap(({ payload }) => (payload as GroupPayload).untilMs ?? []);
+  const ids = own.map(({ id }) => id);
+  const untilMs = await takingSinceMs(tx, tenantId, rule.id, ids, known.length > 0 ? Math.max(...known) : undefined);
+  if (untilMs !== undefined) return { ...late, untilMs };
   const { notices, moved } = await flushDue(look, grouping, nowMs);
   return { notices, nextMs: await nextDueMs(tx, tenantId, rule.id), isLate: false, moved };
 }

@@ -8,6 +8,8 @@ export interface GroupPayload {
   ruleId: string;
   /** The keys of subjects that began or ended, base64url; none: a flush is due. */
   keys: string[];
+  /** Jobs made until then have to be done before a flush that is due, ms: all that was stored before it is matched. */
+  untilMs?: number;
 }
 
 const portion = 500;

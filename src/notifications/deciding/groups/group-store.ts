@@ -1,4 +1,4 @@
-import { byteaArray, uuidArray } from "../../../db/batch.ts";
+import { byteaArray, textArray, uuidArray } from "../../../db/batch.ts";
 import type { Db, Sql } from "../../../db/connect.ts";
 import { home } from "../../../db/home-row.ts";
 import type { GroupSnapshot } from "../../delivery-snapshot.ts";
@@ -6,6 +6,10 @@ import type { Subject } from "../../matched-subject.ts";
 import { firstId } from "../enqueue.ts";
 import type { Grouping } from "../grouping.ts";
 import type { GroupState } from "./flush.ts";
+import { groupsKind } from "./group-jobs.ts";
+
+/** What has failed as often keeps no group waiting. */
+const failuresMax = 3;
 
 /** A group of a rule, as it is stored. */
 export interface StoredGroup extends GroupState {
@@ -133,6 +137,25 @@ export async function nextDueMs(tx: Db, tenantId: string, ruleId: string): Promi
   const [row] = await tx<[{ dueMs: number | null }]>`
     select min(due_ms)::float8 as "dueMs" from alert_groups where tenant_id = ${tenantId} and rule_id = ${ruleId}`;
   return row.dueMs ?? undefined;
+}
+
+/**
+ * Tells when the newest job was made that has yet to take in what began or ended for a rule, ms; undefined: there is none but these.
+ * One that fails again and again does not count. By the primary key.
+ */
+export async function takingSinceMs(
+  tx: Db,
+  tenantId: string,
+  ruleId: string,
+  but: readonly string[],
+  untilMs: number | undefined,
+): Promise<number | undefined> {
+  const [row] = await tx<[{ ms: number | null }]>`
+    select max(created_ms)::float8 as ms from jobs
+    where tenant_id = ${tenantId} and kind = ${groupsKind} and failures < ${failuresMax}
+      and payload ->> 'ruleId' = ${ruleId} and payload -> 'keys' <> '[]' and created_ms <= ${BigInt(untilMs ?? Number.MAX_SAFE_INTEGER)}
+      and id <> all(${textArray(but)}::text[])`;
+  return row.ms ?? undefined;
 }
 
 const memberColumns = (db: Db) =>
