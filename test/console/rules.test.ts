@@ -68,6 +68,7 @@ describe("a rule", () => {
     const grouping = async () =>
       (await sql`select grouping from rules where tenant_id = ${tenant.id} and name = 'quiet'`)[0]?.grouping;
     await expect.poll(grouping).toEqual({ by: ["alertname"], waitSec: 30, intervalSec: 300 });
+    await fetchPut("/v1/notification/rules/quiet", { grouping: null });
   });
 
   onPage(

@@ -310,6 +310,13 @@ export const mutants: readonly Mutant[] = [
     tests: ["test/notifications/groups/timelines.test.ts"],
   },
   {
+    name: "a flush does not wait for what is matched and not yet taken in",
+    file: "src/notifications/deciding/groups/group-job.ts",
+    text: "if (untilMs !== undefined) return { ...late, untilMs };",
+    replacement: "",
+    tests: ["test/notifications/groups/groups.test.ts"],
+  },
+  {
     name: "an end is sent of what was never sent",
     file: "src/notifications/deciding/groups/flush.ts",
     text: "sendUpdates && ended.some(({ sentTo }) => sentTo.includes(name))",
