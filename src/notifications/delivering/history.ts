@@ -4,8 +4,8 @@ import type { Sql } from "../../db/connect.ts";
 import type { PartitionedTable } from "../../db/partitions.ts";
 import { transaction } from "../../db/transaction.ts";
 import { forgetOldChains } from "../deciding/chain-counts.ts";
-import { deliveryId } from "../deciding/enqueue.ts";
 import { forgetOldMessages } from "../deciding/groups/group-store.ts";
+import { deliveryId } from "../delivery-id.ts";
 import { forgetOldSilences } from "../silences/silences.ts";
 import { forgetOldSummaries, summaryIdOf } from "./summaries.ts";
 

@@ -2,7 +2,7 @@ import type { Fragment, PendingQuery, Row } from "postgres";
 import { bigintArray, byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { idText } from "../../entities/identity.ts";
-import { deliveryId, firstId } from "../deciding/enqueue.ts";
+import { deliveryId, firstId } from "../delivery-id.ts";
 import type { SummarySnapshot } from "../delivery-snapshot.ts";
 import type { ThreadState } from "../kinds/kind.ts";
 import { summarySubject } from "../matched-subject.ts";

@@ -1,9 +1,9 @@
 import { byteaArray, textArray, uuidArray } from "../../../db/batch.ts";
 import type { Db, Sql } from "../../../db/connect.ts";
 import { home } from "../../../db/home-row.ts";
+import { firstId } from "../../delivery-id.ts";
 import type { GroupSnapshot } from "../../delivery-snapshot.ts";
 import type { Subject } from "../../matched-subject.ts";
-import { firstId } from "../enqueue.ts";
 import type { Grouping } from "../grouping.ts";
 import type { GroupState } from "./flush.ts";
 import { groupsKind } from "./group-jobs.ts";
