@@ -119,6 +119,8 @@ export const routes = [
   { method: DeliveryService.method.listDeliveries, verb: "GET", template: "/v1/notification/deliveries", segments: ["v1","notification","deliveries"], custom: "", variables: [], body: "", responseBody: "" },
   // GET /v1/notification/deliveries/{id}
   { method: DeliveryService.method.getDelivery, verb: "GET", template: "/v1/notification/deliveries/{id}", segments: ["v1","notification","deliveries",1], custom: "", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "", responseBody: "" },
+  // GET /v1/notification/deliveries/{id}/members
+  { method: DeliveryService.method.listDeliveryMembers, verb: "GET", template: "/v1/notification/deliveries/{id}/members", segments: ["v1","notification","deliveries",1,"members"], custom: "", variables: [{"path":["id"],"start":3,"end":4,"many":false}], body: "", responseBody: "" },
   // POST /v1/notification/rules/{name}:explain
   { method: DeliveryService.method.explainNotification, verb: "POST", template: "/v1/notification/rules/{name}:explain", segments: ["v1","notification","rules",1], custom: "explain", variables: [{"path":["name"],"start":3,"end":4,"many":false}], body: "*", responseBody: "" },
   // POST /v1/notification/occurrences/{id}:explain

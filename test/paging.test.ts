@@ -6,6 +6,7 @@ import { EntityFieldDictionaryService } from "#gen/belfry/dictionary/v1/entity_f
 import { EventFieldDictionaryService } from "#gen/belfry/dictionary/v1/event_field_service_pb.ts";
 import { MetricDictionaryService } from "#gen/belfry/dictionary/v1/metric_entry_service_pb.ts";
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
+import { DeliveryService } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
@@ -128,6 +129,16 @@ const lists: Readonly<Record<string, Fill>> = {
     await consumed(db, tenant.id);
     return {};
   },
+  "DeliveryService/ListDeliveryMembers": async ({ client }) => {
+    await client(DestinationService).createDestination({ destination: { name: "d", type: webhook("x") } });
+    const rule = { name: "r", enabled: true, matchers: ["alertname=~x .*"], destinationNames: ["d"] };
+    await client(RuleService).createRule({ rule: { ...rule, grouping: { waitSec: 0n } } });
+    const event = { timestamp: BigInt(Date.now()), dimensions: { source: "web-1" } };
+    await client(DataReceiverService).putEvents({ events: names.map((name) => ({ ...event, name: `x ${name}` })) });
+    const deliveries = async () => (await client(DeliveryService).listDeliveries({})).deliveries;
+    await expect.poll(deliveries, { timeout: 10_000 }).toHaveLength(1);
+    return { id: (await deliveries())[0]?.id };
+  },
   "AuditLogService/ListAuditEntries": async (world) => {
     await clients(world);
     return {};
@@ -224,7 +235,8 @@ test.each(tokenLists.filter((_method, i) => built[i]).map((method) => ({ name: c
       } while (pageToken !== "");
       expect(found).toEqual(whole.items);
     }
-    if (!counts) return;
+    // What a message has said stays as it is: nothing adds to it.
+    if (!counts || name === "DeliveryService/ListDeliveryMembers") return;
     // Counted for the first page alone.
     expect(more).toHaveProperty([name]);
     const first = await page(world, method, { ...request, pageSize: 2 });

@@ -11,6 +11,7 @@ import { Problem } from "../ui/problem.tsx";
 import { nowMs, Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import deliveriesLook from "./deliveries.module.css";
+import { GroupMembers } from "./members.tsx";
 import { lastAnswer, sendAgain } from "./send-again.ts";
 
 const destinations = clientOf(DestinationService);
@@ -40,6 +41,7 @@ const occasions: Readonly<Record<string, string>> = {
   acknowledged: "acknowledged",
   unacknowledged: "acknowledgement withdrawn",
   severity: "change of severity",
+  members: "change of a group",
   clear: "clear",
 };
 
@@ -142,7 +144,8 @@ function NextAttempt({ destination, at }: { destination: string; at: Timestamp }
 
 /** What it is about, with the way there. */
 export function Subject({ delivery }: { delivery: Delivery }) {
-  const { occurrenceId, entityId, metricName, subject } = delivery;
+  const { occurrenceId, entityId, metricName, subject, memberCount } = delivery;
+  if (memberCount > 0) return <GroupMembers key={delivery.id} delivery={delivery} />;
   if (occurrenceId) return <a href={linkTo(["occurrences", occurrenceId])}>Occurrence {occurrenceId}</a>;
   if (entityId && metricName)
     return <a href={linkTo(["metrics"], { entity: entityId, metric: metricName })}>{metricName}</a>;

@@ -113,7 +113,7 @@ export function DeliveriesScreen() {
       {opened && (
         <Dialog title="Delivery" close={() => setParameters({ open: undefined })}>
           <DeliveryCard delivery={opened} changed={changed} subject />
-          {!endsSummary(opened) && (
+          {!endsSummary(opened) && opened.memberCount === 0 && (
             <>
               <h3>How the rule decided</h3>
               <Explanation key={opened.id} rule={opened.rule} about={{ case: "subject", value: opened.subject }} />

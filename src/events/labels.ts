@@ -105,3 +105,27 @@ export function alertOfMetadata(metadata: Occurrence["metadata"]) {
   }
   return { labels: Object.fromEntries(labels), annotations: Object.fromEntries(annotations), generatorURL };
 }
+
+/** Returns what Alertmanager's API shows of an occurrence beside its labels: of an alert what it came with, else its texts. */
+export function annotationsOf(
+  event: EventTexts,
+  occurrence: Pick<Occurrence, "type" | "summary" | "body" | "metadata">,
+) {
+  if (isAlert(event, occurrence)) {
+    const { annotations, generatorURL } = alertOfMetadata(occurrence.metadata);
+    return { annotations, generatorURL };
+  }
+  const { summary, body } = occurrence;
+  const annotations = { ...(summary !== "" && { summary }), ...(body !== "" && { description: body }) };
+  return { annotations: annotations as Record<string, string>, generatorURL: "" };
+}
+
+/** Returns what maps have in common. */
+export function common(maps: readonly Readonly<Record<string, string>>[]): Record<string, string> {
+  const [first = {}, ...others] = maps;
+  return Object.fromEntries(
+    Object.entries(first).filter(([name, value]) =>
+      others.every((map) => Object.hasOwn(map, name) && map[name] === value),
+    ),
+  );
+}

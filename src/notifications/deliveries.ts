@@ -10,27 +10,42 @@ import {
   ListDeliveriesRequestSchema,
   type ListDeliveriesResponse,
   ListDeliveriesResponseSchema,
+  type ListDeliveryMembersRequest,
+  ListDeliveryMembersRequestSchema,
+  ListDeliveryMembersResponseSchema,
   RetryDeliveriesResponseSchema,
   RetryDeliveryResponseSchema,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { bigintArray, uuidArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
-import { beyond } from "../db/paging/keyset.ts";
+import { beyond, textsOf } from "../db/paging/keyset.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { sqlJoin } from "../db/sql-join.ts";
 import { afterCommit, transaction } from "../db/transaction.ts";
-import { parseId } from "../entities/identity.ts";
+import { idText, parseId } from "../entities/identity.ts";
 import { failedPrecondition, notFound } from "../errors.ts";
 import { parseOccurrenceId } from "../events/identity.ts";
 import { announce } from "../jobs/queue.ts";
 import { principalOf } from "../rpc/context.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { audited } from "../tenants/audit.ts";
+import { readGroups } from "./deciding/groups/group-store.ts";
 import { newest } from "./delivering/attempts.ts";
+import { subjectId } from "./delivering/compose.ts";
 import { deliveriesKind } from "./delivering/delivery-queue.ts";
-import { type DeliveryRow, deliveryColumns, isHeld, newestFirst, readDeliveries, toDelivery } from "./delivery-rows.ts";
+import {
+  type DeliveryRow,
+  deliveryColumns,
+  hasMember,
+  isHeld,
+  newestFirst,
+  readDeliveries,
+  readGroupLabels,
+  toDelivery,
+} from "./delivery-rows.ts";
+import { occurrenceSubject } from "./matched-subject.ts";
 
 /** How many of these deliveries an answer holds, one at least. Of a delivery its attempts alone may be large. */
 function fitting(rows: readonly DeliveryRow[]): number {
@@ -58,14 +73,16 @@ function filtersOf(
   if (entityId !== "") {
     const entity = parseId(entityId);
     if (entity === undefined) return undefined;
-    conditions.push(db`entity_id = ${entity}`);
+    conditions.push(db`(entity_id = ${entity} or ${hasMember(db, tenantId, db`entity_id = ${entity}`)})`);
   }
   if (eventId !== "") {
     const occurrence = parseOccurrenceId(eventId);
     const event = occurrence?.eventId ?? parseId(eventId);
     if (event === undefined) return undefined;
-    conditions.push(db`event_id = ${event}`);
-    if (occurrence !== undefined) conditions.push(db`number = ${occurrence.number}`);
+    const own = db`event_id = ${event} and ${occurrence === undefined ? db`true` : db`number = ${occurrence.number}`}`;
+    const [first, last] = occurrence === undefined ? [0, 0xffffffff] : [occurrence.number, occurrence.number];
+    const within = db`subject >= ${subjectOf(event, first)} and subject <= ${subjectOf(event, last)}`;
+    conditions.push(db`(${own} or ${hasMember(db, tenantId, within)})`);
   }
   if (summary !== "") {
     if (members === undefined) return undefined;
@@ -79,6 +96,8 @@ function filtersOf(
   }
   return sqlJoin(db, conditions, "and");
 }
+
+const subjectOf = (id: Buffer, number: number) => occurrenceSubject({ id, entityId: id }, number).key;
 
 /** When the first and the last of what a summary stands for was decided. */
 interface MemberTimes {
@@ -136,7 +155,12 @@ async function listDeliveries(
   }
   const [rows, total] = await Promise.all([cancelOn(rowsRead, signal), page.total(count)]);
   const { items, nextPageToken } = page.cut(rows, (row) => row.keyTexts, total, fitting(rows));
-  return create(ListDeliveriesResponseSchema, { deliveries: items.map(toDelivery), nextPageToken, totalCount: total });
+  const labels = await readGroupLabels(db, tenantId, items);
+  return create(ListDeliveriesResponseSchema, {
+    deliveries: items.map((row) => toDelivery(row, labels)),
+    nextPageToken,
+    totalCount: total,
+  });
 }
 
 /** The moment that a delivery's id begins with, ms; undefined when it is none. */
@@ -209,9 +233,11 @@ async function retryDeliveries(tx: Db, tenantId: string, destination: string, no
   if (found.reason !== "") throw failedPrecondition(`destination "${destination}" is disabled: ${found.reason}`);
   // As `overOf` judges one.
   const judged = await tx<{ id: string; createdMs: bigint; needed: boolean }[]>`
-    select f.id, f.created_ms as "createdMs", coalesce(r.enabled and (f.of_window or f.occasion = 'clear' or m.stands), false) as needed
+    select f.id, f.created_ms as "createdMs", coalesce(
+        r.enabled and (f.of_window or f.occasion = 'clear' or case when f.of_group then g.goes_on else m.stands end), false) as needed
     from (
-        select id, created_ms, rule_id, rule_name, subject, occasion, told ? 'window' as of_window from delivery_history
+        select id, created_ms, rule_id, rule_name, subject, occasion, told ? 'window' as of_window, told ? 'group' as of_group
+        from delivery_history
         where tenant_id = ${tenantId} and destination_name = ${destination} and status = 'FAILED'
         order by created_ms desc, id desc limit ${failedMax}
       ) as f
@@ -221,7 +247,11 @@ async function retryDeliveries(tx: Db, tenantId: string, destination: string, no
       left join lateral (
         select standing and matched_ms <= f.created_ms as stands from rule_matches
         where tenant_id = ${tenantId} and subject = f.subject and rule_id = f.rule_id limit 1
-      ) as m on true`;
+      ) as m on true
+      left join lateral (
+        select opened_ms <= f.created_ms as goes_on from alert_groups
+        where tenant_id = ${tenantId} and rule_id = f.rule_id and group_key = f.subject limit 1
+      ) as g on true`;
   const needed = judged.filter((each) => each.needed);
   const taken = needed.slice(0, retriedMax);
   const times = bigintArray(taken.map(({ createdMs }) => createdMs));
@@ -249,10 +279,45 @@ async function overOf(tx: Db, tenantId: string, row: DeliveryRow & Needed): Prom
     select enabled from rules where tenant_id = ${tenantId} and name = ${ruleName} and id = ${ruleId}`;
   if (!rule?.enabled) return "the rule is disabled, or there is no such rule any more";
   if (row.ofWindow || occasion === "clear") return undefined;
+  if (row.group !== null) {
+    const [group] = await readGroups(tx, tenantId, ruleId, [subject]);
+    return (group?.openedMs ?? Infinity) <= createdMs ? undefined : "the group is over";
+  }
   const [match] = await tx<{ stands: boolean }[]>`
     select standing and matched_ms <= ${BigInt(createdMs)} as stands from rule_matches
     where tenant_id = ${tenantId} and subject = ${subject} and rule_id = ${ruleId}`;
   return match?.stands ? undefined : "the condition is over";
+}
+
+/** The members of the message that a delivery is, in their order; none of one that is about one match. @throws code 5 */
+async function listMembers(db: Db, tenantId: string, request: ListDeliveryMembersRequest) {
+  const { group } = await getDelivery(db, tenantId, request.id);
+  const page = countedPage(ListDeliveryMembersRequestSchema.typeName, tenantId, request, request.id);
+  if (!group) return create(ListDeliveryMembersResponseSchema);
+  const after = page.after === undefined ? -1 : Number(textsOf(page.after, ["bigint"])[0]);
+  const rows = await db<MemberRow[]>`
+    select place, subject, event_id as "eventId", number, entity_id as "entityId", resolved from group_message_members
+    where tenant_id = ${tenantId} and message_id = ${group.message} and place > ${after}::int4
+    order by place limit ${page.rowsMax}`;
+  const total = await page.total(async () => group.firing + group.resolved);
+  const { items, nextPageToken } = page.cut(rows, ({ place }) => [String(place)], total);
+  const members = items.map((row) => ({
+    eventId: row.eventId === null ? "" : idText(row.eventId),
+    occurrenceId: row.eventId === null ? "" : subjectId(row),
+    subject: subjectId(row),
+    entityId: idText(row.entityId),
+    resolved: row.resolved,
+  }));
+  return create(ListDeliveryMembersResponseSchema, { members, nextPageToken, totalCount: total });
+}
+
+interface MemberRow {
+  place: number;
+  subject: Buffer;
+  eventId: Buffer | null;
+  number: number | null;
+  entityId: Buffer;
+  resolved: boolean;
 }
 
 /** What was sent, and what was not. */
@@ -264,9 +329,14 @@ export function deliveryService(
     listDeliveries: (request, context) => listDeliveries(db, principalOf(context).tenantId, request, context.signal),
 
     async getDelivery({ id }, context) {
-      const row = await getDelivery(db, principalOf(context).tenantId, id);
-      return create(GetDeliveryResponseSchema, { delivery: toDelivery(row) });
+      const { tenantId } = principalOf(context);
+      const row = await getDelivery(db, tenantId, id);
+      return create(GetDeliveryResponseSchema, {
+        delivery: toDelivery(row, await readGroupLabels(db, tenantId, [row])),
+      });
     },
+
+    listDeliveryMembers: (request, context) => listMembers(db, principalOf(context).tenantId, request),
 
     async retryDelivery({ id }, context) {
       const { tenantId } = principalOf(context);
@@ -275,7 +345,9 @@ export function deliveryService(
         await audited(tx, context, id);
         await announce(tx, { tenantId, kind: deliveriesKind }, BigInt(nowMs()));
         afterCommit(tx, () => wake(tenantId));
-        return create(RetryDeliveryResponseSchema, { delivery: toDelivery(row) });
+        return create(RetryDeliveryResponseSchema, {
+          delivery: toDelivery(row, await readGroupLabels(tx, tenantId, [row])),
+        });
       });
     },
 

@@ -2,12 +2,14 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Fragment } from "postgres";
 import { type Delivery, DeliverySchema, DeliveryStatus } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import { uuidArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { keyTexts, type SortKey } from "../db/paging/keyset.ts";
 import { idText } from "../entities/identity.ts";
 import { neverMs } from "./deciding/mute.ts";
 import { type Attempt, countOf, newest } from "./delivering/attempts.ts";
 import { subjectId } from "./delivering/compose.ts";
+import type { DeliverySnapshot } from "./delivery-snapshot.ts";
 
 /** A delivery as it is stored, waiting or done. */
 export interface DeliveryRow {
@@ -26,6 +28,8 @@ export interface DeliveryRow {
   error: string;
   status: keyof typeof DeliveryStatus;
   silenceId: string | null;
+  /** The message of a group. */
+  group: DeliverySnapshot["group"] | null;
   dueMs: number | null;
   keyTexts: (string | null)[];
 }
@@ -35,11 +39,24 @@ export const deliveryColumns = (
   db: Db,
 ) => db`id, created_ms as "createdMs", rule_name as "ruleName", trigger_names[1] as "triggerName",
   destination_name as "destinationName", subject, event_id as "eventId", number, entity_id as "entityId",
-  metric_name as "metricName", occasion, attempts, error`;
+  metric_name as "metricName", occasion, attempts, error, told -> 'group' as "group"`;
+
+/** By the ids of messages: the labels that their groups share. */
+export type GroupLabels = ReadonlyMap<string, Readonly<Record<string, string>>>;
+
+/** Reads the labels of the groups that deliveries are about. */
+export async function readGroupLabels(db: Db, tenantId: string, rows: readonly DeliveryRow[]): Promise<GroupLabels> {
+  const ids = [...new Set(rows.flatMap(({ group }) => group?.message ?? []))];
+  if (ids.length === 0) return new Map();
+  const found = await db<{ id: string; labels: Record<string, string> }[]>`
+    select id, told -> 'labels' as labels from group_messages
+    where tenant_id = ${tenantId} and id = any(${uuidArray(ids)}::uuid[])`;
+  return new Map(found.map(({ id, labels }) => [id, labels]));
+}
 
 /** A delivery as the API shows it. */
-export function toDelivery(row: DeliveryRow): Delivery {
-  const { eventId, entityId, dueMs, createdMs } = row;
+export function toDelivery(row: DeliveryRow, labels: GroupLabels = new Map()): Delivery {
+  const { eventId, entityId, dueMs, createdMs, group } = row;
   return create(DeliverySchema, {
     id: row.id,
     rule: row.ruleName,
@@ -62,12 +79,26 @@ export function toDelivery(row: DeliveryRow): Delivery {
     silenceId: row.silenceId ?? "",
     ...(dueMs !== null && dueMs < neverMs && { nextTryTime: timestampFromMs(dueMs) }),
     createTime: timestampFromMs(Number(createdMs)),
+    ...(group && {
+      groupKey: subjectId(row),
+      groupLabels: { ...labels.get(group.message) },
+      memberCount: group.firing + group.resolved,
+      resolvedCount: group.resolved,
+    }),
   });
 }
 
 /** The condition of a waiting row that a silence holds: until it is due. */
 export const isHeld = (db: Db): Fragment =>
   db`(silence_id is not null and due_ms > (extract(epoch from statement_timestamp()) * 1000)::int8)`;
+
+/** The condition of a row that is the message of a group with such a member. By the indexes of group_message_members. */
+export const hasMember = (
+  db: Db,
+  tenantId: string,
+  members: Fragment,
+) => db`(told -> 'group' ->> 'message') = any(array(
+  select message_id::text from group_message_members where tenant_id = ${tenantId} and ${members}))`;
 
 /** The newest deliveries come first. */
 export const newestFirst = (db: Db): SortKey[] => [

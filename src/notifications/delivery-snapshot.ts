@@ -1,3 +1,5 @@
+import type { Notification, NotifiedEvent } from "./notification.ts";
+
 /** What was so when a delivery was decided; texts are read when it is sent. Times are ms since the epoch. */
 export interface DeliverySnapshot {
   severity?: number;
@@ -22,6 +24,8 @@ export interface DeliverySnapshot {
   root?: string;
   /** Of a summary's end: what the summary said. */
   summary?: SummarySnapshot;
+  /** Of a message of a group. */
+  group?: { readonly message: string; readonly firing: number; readonly resolved: number };
   /** A maintenance window that begins or ends, instead of an event. */
   window?: { id: string; name: string; message: string; what: "start" | "end"; atMs: number };
 }
@@ -42,4 +46,46 @@ export interface SummarySnapshot {
     readonly name: string;
     readonly dimensions: Readonly<Record<string, string>>;
   };
+}
+
+/** What the message of a group says, kept for its deliveries: what it is about may have changed or gone when they are sent. */
+export interface GroupSnapshot {
+  /** What its members share. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** What the labels, and annotations, of all of its members have in common. */
+  readonly commonLabels: Readonly<Record<string, string>>;
+  readonly commonAnnotations: Readonly<Record<string, string>>;
+  /** Whether it is the group of those beyond the bound of groups. */
+  readonly beyond: boolean;
+  readonly firing: number;
+  readonly resolved: number;
+  /** The worst of its firing members, or of all where none fires. */
+  readonly severity: number;
+  readonly acknowledged: boolean;
+  /** The first of its members, as many as are kept. */
+  readonly alerts: readonly AlertSnapshot[];
+}
+
+/** A member of a group, as a message says it. Times are ms since the epoch. */
+export interface AlertSnapshot {
+  readonly subjectId: string;
+  readonly resolved: boolean;
+  readonly headline: string;
+  readonly severity: number;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly startMs: number;
+  /** Null: it has not ended. */
+  readonly endMs: number | null;
+  readonly generatorURL: string;
+  readonly fingerprint: string;
+  readonly entity: {
+    readonly id: string;
+    readonly name: string;
+    readonly dimensions: Readonly<Record<string, string>>;
+  };
+  readonly triggerName: string;
+  /** Of a member that is the only one. */
+  readonly event?: Omit<NotifiedEvent, "count"> & { readonly count: string };
+  readonly metric?: Notification["metric"];
 }

@@ -17,14 +17,16 @@ import { CLOSED } from "../events/lifecycle.ts";
 import { principalOf } from "../rpc/context.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { fieldsOf } from "./deciding/matcher/rows.ts";
-import { type DeliveryRow, readDeliveries, toDelivery } from "./delivery-rows.ts";
+import { type DeliveryRow, readDeliveries, readGroupLabels, toDelivery } from "./delivery-rows.ts";
 import {
   type About,
   type Case,
   heldDestinations,
+  isTold,
   newestOfEach,
   type RuleRow,
   readAbout,
+  readMemberships,
   readOwn,
   readRules,
   silencesOver,
@@ -67,14 +69,22 @@ export function explanations(
     const byRule = Map.groupBy(deliveries, ({ ruleName }) => ruleName);
     const entityId = about.row?.entity_id ?? [...about.noted.values()][0]?.subject.entityId;
     const muting = entityId !== undefined && rules.some(({ muteDuringMaintenance }) => muteDuringMaintenance);
-    const [windows, silences, destinations] = await Promise.all([
+    const [windows, silences, destinations, memberships] = await Promise.all([
       muting ? openWindows(db, tenantId, entityId) : [],
       silencesOver(db, tenantId, about, rules, nowMs(), pace),
       heldDestinations(db, tenantId, deliveries, nowMs()),
+      readMemberships(db, tenantId, about, rules),
     ]);
     const explained: Explained[] = [];
     for (const rule of rules) {
-      const known = { ...about, rule, match: about.noted.get(rule.id), deliveries: byRule.get(rule.name) ?? [] };
+      const match = about.noted.get(rule.id);
+      const known: Case = {
+        ...about,
+        rule,
+        match,
+        memberships: memberships.get(rule.id) ?? [],
+        deliveries: byRule.get(rule.name) ?? [],
+      };
       const triggers: ExplanationStep[] = [];
       for (const trigger of rule.triggers) {
         await pace();
@@ -85,7 +95,7 @@ export function explanations(
         triggers.push(made);
       }
       const matches = triggers.some(({ result }) => result === "passed");
-      const silence = matches || known.match?.standing ? silences(known) : undefined;
+      const silence = matches || match?.standing ? silences(known) : undefined;
       const steps = [
         ruleStep(rule),
         ...chainSteps(known),
@@ -93,8 +103,9 @@ export function explanations(
         ...matchSteps(known, matches),
         ...windowSteps(known, rule.muteDuringMaintenance ? windows : []),
         ...silenceSteps(silence, known),
-        ...delaySteps(known, nowMs()),
-        ...repeatSteps(known, nowMs()),
+        ...(match?.grouped
+          ? groupSteps(known, nowMs())
+          : [...delaySteps(known, nowMs()), ...repeatSteps(known, nowMs())]),
         ...destinationSteps(known, destinations),
         ...deliverySteps(known),
       ];
@@ -114,10 +125,11 @@ export function explanations(
       if (occurrence === undefined && asked.case === "occurrenceId") throw unknown();
       const about = await readAbout(db, tenantId, text);
       if (about === undefined) throw unknown();
+      const told = isTold(db, tenantId, about, [rule]);
       const deliveries = await readDeliveries(db, {
         waiting: db`tenant_id = ${tenantId} and destination_name = any(${textArray(rule.destinationNames)}::text[])
-          and subject = ${about.key} and created_ms >= 0 and rule_id = ${rule.id}`,
-        done: db`tenant_id = ${tenantId} and subject = ${about.key} and rule_id = ${rule.id}`,
+          and ${told} and created_ms >= 0 and rule_id = ${rule.id}`,
+        done: db`tenant_id = ${tenantId} and ${told} and rule_id = ${rule.id}`,
         limit: deliveriesMax,
       });
       if (about.row === undefined && about.noted.size === 0 && deliveries.length === 0) throw unknown();
@@ -128,7 +140,12 @@ export function explanations(
         deliveries,
         context,
       );
-      return create(ExplainNotificationResponseSchema, { outcome, steps, deliveries: deliveries.map(toDelivery) });
+      const labels = await readGroupLabels(db, tenantId, deliveries);
+      return create(ExplainNotificationResponseSchema, {
+        outcome,
+        steps,
+        deliveries: deliveries.map((row) => toDelivery(row, labels)),
+      });
     },
 
     async explainOccurrence({ id, limit }, context) {
@@ -147,7 +164,9 @@ export function explanations(
         readSeen(db, tenantId, about.row),
       ]);
       const own = rules.filter((rule) => about.noted.has(rule.id));
-      const explained = await explain(about, rules, await readOwn(db, tenantId, about, own), context);
+      const deliveries = await readOwn(db, tenantId, about, own);
+      const labels = await readGroupLabels(db, tenantId, deliveries);
+      const explained = await explain(about, rules, deliveries, context);
       const counts = Map.groupBy(explained, ({ outcome }) => outcome);
       return create(ExplainOccurrenceResponseSchema, {
         rules: explained
@@ -157,7 +176,7 @@ export function explanations(
             rule: rule.name,
             outcome,
             steps,
-            deliveries: newestOfEach(deliveries).map(toDelivery),
+            deliveries: newestOfEach(deliveries).map((row) => toDelivery(row, labels)),
           })),
         outcomes: [...counts].map(([outcome, those]) => ({ outcome, count: BigInt(those.length) })),
         totalCount: BigInt(all.count),
@@ -260,6 +279,28 @@ function delaySteps({ match, rule }: Case, nowMs: number): ExplanationStep[] {
   ];
 }
 
+/** Says in which message it was, and which flush it waits for. */
+function groupSteps({ match, memberships, deliveries }: Case, nowMs: number): ExplanationStep[] {
+  const steps: ExplanationStep[] = [];
+  const newest = deliveries.find(({ group }) => group !== null);
+  if (newest?.group) {
+    const others = newest.group.firing + newest.group.resolved - 1;
+    steps.push(
+      step("group", "passed", `it was in the message ${newest.id} of its group, with ${others} others`, {
+        timeMs: Number(newest.createdMs),
+      }),
+    );
+  }
+  for (const { sentTo, joinsMs, dueMs } of match?.standing ? memberships : []) {
+    if (sentTo.length > 0) continue;
+    if (joinsMs > nowMs)
+      steps.push(step("delay", "waiting", "it joins its group at the end of the delay", { untilMs: joinsMs }));
+    else if (dueMs !== null)
+      steps.push(step("group", "waiting", "it waits for the next message of its group", { untilMs: dueMs }));
+  }
+  return steps;
+}
+
 function repeatSteps({ match, rule, row }: Case, nowMs: number): ExplanationStep[] {
   if (!match?.standing || match.notifiedMs === undefined || match.notifiedMs > nowMs) return [];
   const timeMs = match.notifiedMs;
@@ -291,7 +332,7 @@ function deliverySteps({ deliveries }: Case): ExplanationStep[] {
 }
 
 function outcomeOf(known: Case, matches: boolean, silenced: boolean): Outcome {
-  const { rule, match, chain, deliveries, unseenMs, aside } = known;
+  const { rule, match, chain, memberships, deliveries, unseenMs, aside } = known;
   if (!rule.enabled || rule.destinationNames.length === 0) return Outcome.RULE_DISABLED;
   if (unseenMs !== undefined || aside !== undefined) return Outcome.WAITING;
   const own = deliveries.filter(({ createdMs }) => createdMs >= (match?.matchedMs ?? 0));
@@ -301,6 +342,7 @@ function outcomeOf(known: Case, matches: boolean, silenced: boolean): Outcome {
   if (some("PENDING")) return Outcome.WAITING;
   if (some("SENT", "SUMMARISED")) return Outcome.NOTIFIED;
   if (some("CANCELLED", "FAILED")) return Outcome.CANCELLED;
+  if (match?.standing && memberships.some(({ sentTo }) => sentTo.length === 0)) return Outcome.WAITING;
   if (!matches && !match?.standing) return Outcome.NOT_MATCHED;
   return match?.standing || chain.includes(rule.name) ? Outcome.SUPPRESSED : Outcome.WAITING;
 }

@@ -1,6 +1,6 @@
 import type { Fragment } from "postgres";
 import type { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
-import { textArray } from "../db/batch.ts";
+import { textArray, uuidArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import type { Pace } from "../event-loop.ts";
 import { changedBehindMs } from "../events/consumers/cursors.ts";
@@ -12,7 +12,7 @@ import { keyText, nilRule, readMatches, type StoredMatch } from "./deciding/matc
 import { type MatchRow, matchRow } from "./deciding/matcher/rows.ts";
 import { holdsOf } from "./deciding/mute.ts";
 import { labelsKey, readLabels } from "./deciding/subject-labels.ts";
-import { type DeliveryRow, readDeliveries } from "./delivery-rows.ts";
+import { type DeliveryRow, hasMember, readDeliveries } from "./delivery-rows.ts";
 import { ownTriggers, type StoredTrigger } from "./explanation-steps.ts";
 import { occurrenceSubject } from "./matched-subject.ts";
 import { activeSilences, type StoredSilence, toLoaded } from "./silences/silences.ts";
@@ -49,10 +49,22 @@ export interface About {
   readonly aside: Awaited<ReturnType<typeof asideOf>>;
 }
 
+/** A group of a rule that something is a member of. */
+interface Membership {
+  readonly ruleId: string;
+  /** The destinations that were sent a message in which it fires. */
+  readonly sentTo: readonly string[];
+  readonly joinsMs: number;
+  /** When the group is flushed next; null: nothing is due. */
+  readonly dueMs: number | null;
+}
+
 /** What is asked about, and what a rule has to do with it. */
 export interface Case extends About {
   readonly rule: RuleRow;
   readonly match: StoredMatch | undefined;
+  /** The groups of the rule that it is a member of. */
+  readonly memberships: readonly Membership[];
   /** The newest first. */
   readonly deliveries: readonly DeliveryRow[];
 }
@@ -67,16 +79,40 @@ export function newestOfEach(deliveries: readonly DeliveryRow[]): DeliveryRow[] 
   return [...found.values()];
 }
 
+/** The condition of a delivery that is about this, alone or, where one of these rules groups it, as a member. */
+export function isTold(db: Db, tenantId: string, { key, noted }: About, rules: readonly RuleRow[]): Fragment {
+  const isGrouped = rules.some(({ id }) => noted.get(id)?.grouped);
+  return isGrouped ? db`(subject = ${key} or ${hasMember(db, tenantId, db`subject = ${key}`)})` : db`subject = ${key}`;
+}
+
+/** Reads, by the ids of rules, in which of their groups this is a member. By group_members_by_member. */
+export async function readMemberships(db: Db, tenantId: string, { noted }: About, rules: readonly RuleRow[]) {
+  const matches = rules.flatMap(({ id }) => noted.get(id) ?? []).filter(({ grouped }) => grouped);
+  const [first] = matches;
+  if (first === undefined) return new Map<string, Membership[]>();
+  const { eventId, key } = first.subject;
+  const rows = await db<Membership[]>`
+    select m.rule_id as "ruleId", m.sent_to as "sentTo", m.joins_ms::float8 as "joinsMs", g.due_ms::float8 as "dueMs"
+    from group_members m
+      left join alert_groups g
+        on g.tenant_id = ${tenantId} and g.rule_id = m.rule_id and g.group_key = m.group_key
+    where m.tenant_id = ${tenantId} and m.rule_id = any(${uuidArray(matches.map(({ ruleId }) => ruleId))}::uuid[])
+      and m.member = ${eventId ?? key}
+    order by m.rule_id, m.group_key`;
+  return Map.groupBy(rows, ({ ruleId }) => ruleId);
+}
+
 /** Reads the newest deliveries of these rules about an occurrence. None is older than the first of their matches. */
-export async function readOwn(db: Db, tenantId: string, { key, noted }: About, rules: readonly RuleRow[]) {
+export async function readOwn(db: Db, tenantId: string, about: About, rules: readonly RuleRow[]) {
   if (rules.length === 0) return [];
   const names = [...new Set(rules.flatMap(({ destinationNames }) => destinationNames))];
   const ids = textArray(rules.map(({ id }) => id));
-  const sinceMs = Math.min(...rules.map(({ id }) => noted.get(id)?.matchedMs ?? Infinity));
+  const sinceMs = Math.min(...rules.map(({ id }) => about.noted.get(id)?.matchedMs ?? Infinity));
+  const told = isTold(db, tenantId, about, rules);
   return await readDeliveries(db, {
     waiting: db`tenant_id = ${tenantId} and destination_name = any(${textArray(names)}::text[])
-      and subject = ${key} and created_ms >= 0 and rule_id = any(${ids}::text[]::uuid[])`,
-    done: db`tenant_id = ${tenantId} and created_ms >= ${BigInt(sinceMs)} and subject = ${key}
+      and ${told} and created_ms >= 0 and rule_id = any(${ids}::text[]::uuid[])`,
+    done: db`tenant_id = ${tenantId} and created_ms >= ${BigInt(sinceMs)} and ${told}
       and rule_id = any(${ids}::text[]::uuid[])`,
     limit: ownDeliveriesMax,
   });

@@ -7,7 +7,7 @@ import type { KindName } from "./delivering/retry.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import type { SignIn } from "./kinds/access-tokens.ts";
 import { notSent } from "./kinds/attempt-outcome.ts";
-import { summaryMessage } from "./kinds/default-texts.ts";
+import { groupMessage, summaryMessage } from "./kinds/default-texts.ts";
 import { email } from "./kinds/email.ts";
 import { event } from "./kinds/event.ts";
 import { incidentPaging } from "./kinds/incident-paging.ts";
@@ -17,8 +17,9 @@ import { officeChat } from "./kinds/office-chat.ts";
 import { teamChat } from "./kinds/team-chat.ts";
 import { webhook } from "./kinds/webhook.ts";
 import type { Notification } from "./notification.ts";
+import { templateVariables } from "./rendering/alerts.ts";
 import { brokenTemplate, render, TemplateError } from "./rendering/template.ts";
-import { type Described, variablesOf } from "./rendering/variables.ts";
+import { type Described, hasMembers } from "./rendering/variables.ts";
 import { refusedHost } from "./stored-credential.ts";
 
 type MessageOf<K extends KindName> = Extract<DestinationType["type"], { case: K }>["value"];
@@ -74,6 +75,13 @@ export function placeOf(type: DestinationType): string {
   return `${name} ${kind.place?.(message)}`;
 }
 
+/** The template that a notification's message is: what a rule says is about one match, or names lists. */
+function messageOf(notification: Notification): string {
+  if (notification.summary !== undefined) return summaryMessage;
+  const { message } = notification.rule;
+  return message === "" && hasMembers(notification) ? groupMessage : message;
+}
+
 /** Renders one template after the other, so that no destination holds up others by their number. @throws TemplateError */
 async function renderTexts(
   type: DestinationType,
@@ -83,11 +91,11 @@ async function renderTexts(
 ): Promise<Record<string, string>> {
   const { name, kind, message, desc } = kindOf(type);
   const texts: Record<string, string> = {};
-  const ruleMessage = notification.summary === undefined ? notification.rule.message : summaryMessage;
+  const ruleMessage = messageOf(notification);
   for (const [path, template] of Object.entries(kind.templates(message, ruleMessage))) {
     await pace();
     const { text, markup, charsMax } = template;
-    const variables = variablesOf(notification, { name, desc, message }, markup, publicUrl);
+    const variables = templateVariables(notification, { name, desc, message }, markup, publicUrl);
     texts[path] = render(text, variables, markup, charsMax);
   }
   return texts;
@@ -102,7 +110,8 @@ export async function compose(
 ): Promise<Composed> {
   const { kind, message } = kindOf(type);
   const texts = await renderTexts(type, notification, world.publicUrl, pace);
-  return kind.compose({ destination: message, notification, texts }, world);
+  const receiver = notification.rule.destinationNames[0] ?? "";
+  return kind.compose({ destination: message, notification, texts, receiver }, world);
 }
 
 /** One try of one notification at one destination. */
@@ -146,7 +155,8 @@ export async function send(
     if (error instanceof TemplateError) return notSent(name, "bad_request", error.message, given.state);
     throw error;
   }
-  const outcome = await kind.send({ ...given, destination: message, texts }, { ...world, signIn });
+  const receiver = destinationKey.slice(destinationKey.indexOf("/") + 1);
+  const outcome = await kind.send({ ...given, destination: message, texts, receiver }, { ...world, signIn });
   const state = secrets.size === 0 ? outcome.state : withoutSecrets(outcome.state, secrets);
   return { ...outcome, answer: redacted(outcome.answer, secrets), state };
 }

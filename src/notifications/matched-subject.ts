@@ -50,6 +50,11 @@ export function summarySubject(summaryId: string): Buffer {
   return key;
 }
 
+/** A group of a rule, by the labels that its members share; the one of those beyond the bound has none. */
+export function groupSubject(ruleId: string, labels: Labels | undefined): Buffer {
+  return digest("group", ruleId, labels === undefined ? "" : JSON.stringify(Object.entries(labels).sort()));
+}
+
 /** A run of a maintenance window, by when it began. */
 export function windowSubject(windowId: string, runMs: number): Buffer {
   return digest("window", windowId, String(runMs));

@@ -5,9 +5,10 @@ import {
   DestinationSchema,
   DestinationTypeSchema,
 } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { RepeatWhile, type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { GroupingSchema, RepeatWhile, type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { type Trigger, TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { etagOf } from "../rpc/etag.ts";
+import type { Grouping } from "./deciding/grouping.ts";
 import { shownTriggerType } from "./sources.ts";
 import { destinationTrouble, type Reach, ruleTrouble } from "./troubles.ts";
 
@@ -49,6 +50,7 @@ export interface RuleRow extends Named {
   triggerNames: string[];
   destinationNames: string[];
   matchers: string[];
+  grouping: Grouping | null;
 }
 
 /** A trigger as the API shows it. */
@@ -66,7 +68,7 @@ export function toDestination({ type: stored, secretsDigest, ...row }: Destinati
 }
 
 /** A rule as the API shows it. */
-export function toRule({ repeatIntervalSec, delaySec, repeatWhile, ...row }: RuleRow): Rule {
+export function toRule({ repeatIntervalSec, delaySec, repeatWhile, grouping, ...row }: RuleRow): Rule {
   const { description, tags, enabled, message, repeat, sendUpdates, muteDuringMaintenance } = row;
   const { triggerNames, destinationNames, matchers } = row;
   return create(RuleSchema, {
@@ -82,6 +84,7 @@ export function toRule({ repeatIntervalSec, delaySec, repeatWhile, ...row }: Rul
       triggerNames,
       destinationNames,
       ...(matchers.length > 0 ? [matchers] : []),
+      ...(grouping === null ? [] : [grouping]),
       repeatWhile ?? RepeatWhile.UNSPECIFIED,
       repeatIntervalSec,
       delaySec,
@@ -89,6 +92,13 @@ export function toRule({ repeatIntervalSec, delaySec, repeatWhile, ...row }: Rul
     repeatWhile: repeatWhile ?? RepeatWhile.UNSPECIFIED,
     repeatInterval: repeatIntervalSec,
     delaySec: BigInt(delaySec),
+    ...(grouping && {
+      grouping: create(GroupingSchema, {
+        by: [...grouping.by],
+        waitSec: BigInt(grouping.waitSec),
+        intervalSec: BigInt(grouping.intervalSec),
+      }),
+    }),
     trouble: ruleTrouble(row),
   });
 }

@@ -4,9 +4,10 @@ import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { idText } from "../entities/identity.ts";
 import { type EventTexts, type IdentityColumns, toTexts } from "../events/fields.ts";
 import type { StoredOccurrence } from "../events/rows.ts";
+import type { GroupSnapshot } from "./delivery-snapshot.ts";
 
 /** Why a notification is sent: the first of a match, again because it goes on, or because something changed. */
-export type Occasion = "first" | "repeat" | "acknowledged" | "unacknowledged" | "severity" | "clear";
+export type Occasion = "first" | "repeat" | "acknowledged" | "unacknowledged" | "severity" | "members" | "clear";
 
 /** How many rules may cause each other: an event that the last of them makes starts no further one. */
 export const chainRulesMax = 5;
@@ -80,6 +81,8 @@ export interface Notification {
   readonly match?: string;
   /** Of a summary, and of its end: how many notifications it stands for, and as many of their names as are known. */
   readonly summary?: { readonly id: string; readonly count: number; readonly names: readonly string[] };
+  /** Of a group: what its message says of its members. The event and entity are its only member's, or stand for all of them. */
+  readonly group?: GroupSnapshot & { readonly key: string };
   /** Absent for a metric, or data that stay away. */
   readonly event?: NotifiedEvent;
   readonly entity: {
@@ -103,3 +106,6 @@ export interface Notification {
   /** What set them off, a UUID: the same for all that follows from it. Absent: nothing else follows from it. */
   readonly root?: string;
 }
+
+/** The entity that stands for those of a group's members. */
+export const standInEntity = (rule: string) => ({ name: rule, dimensions: { source: "belfry", rule } });

@@ -2,7 +2,6 @@ import { randomUUIDv7 } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
-import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import {
   type PreviewMessageRequest,
   PreviewMessageResponseSchema,
@@ -20,6 +19,7 @@ import { normalizedName } from "../rpc/name-rules.ts";
 import { fieldsOf, type MatchRow, matchRow } from "./deciding/matcher/rows.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { readSeen, type StoredTrigger } from "./explanation-steps.ts";
+import { sampleGroup } from "./group-notification.ts";
 import { defaultMessage } from "./kinds/default-texts.ts";
 import { describedType } from "./kinds.ts";
 import type { Notification } from "./notification.ts";
@@ -28,12 +28,14 @@ import {
   previewedDestination,
   previewsOf,
   type StoredDestination,
+  sampleMembers,
   triggerSteps,
 } from "./preview.ts";
 import { previewSubject } from "./preview-subject.ts";
+import { templateVariables } from "./rendering/alerts.ts";
 import { plainText } from "./rendering/markup.ts";
 import { brokenTemplate, namedValues, render, renderedCharsMax, type Variables } from "./rendering/template.ts";
-import { variablesOf } from "./rendering/variables.ts";
+import { sampleSubject } from "./sample-notifications.ts";
 import { storedTriggerType } from "./sources.ts";
 
 const emptyNamesMax = 100;
@@ -59,7 +61,7 @@ export function messagePreviews(
       const first = steps.findIndex(({ result }) => result === "passed");
       const named = triggers[Math.max(first, 0)];
       const { message, ruleName: name, triggerNames, destinationNames } = request;
-      const notification: Notification = {
+      const one: Notification = {
         ...(row ? previewSubject(row) : sampleSubject(world.nowMs())),
         rule: { name, message, enabled: true, repeatIntervalSec, triggerNames, destinationNames },
         trigger: { name: named?.name ?? "", type: storedTriggerType(named?.type ?? {}) },
@@ -68,6 +70,7 @@ export function messagePreviews(
         tenant: { id: tenantId, name: tenantName },
         chain: [],
       };
+      const notification = request.grouped ? sampleGroup(one, sampleMembers) : one;
       return create(PreviewMessageResponseSchema, {
         ...said(notification, destinations, world.publicUrl),
         previews: await previewsOf(destinations, notification, world, pace, () =>
@@ -105,33 +108,11 @@ function variablesFor(
   destinations: readonly PreviewedDestination[],
   publicUrl: string,
 ): Variables {
-  const kinds = destinations.map(({ type }) => variablesOf(notification, describedType(type), plainText, publicUrl));
+  const kinds = destinations.map(({ type }) =>
+    templateVariables(notification, describedType(type), plainText, publicUrl),
+  );
   const destination = Object.assign({}, ...kinds.reverse().map((each) => each.destination));
-  return { ...variablesOf(notification, undefined, plainText, publicUrl), destination };
-}
-
-/** An event that there is none of, for those who have none yet. */
-function sampleSubject(timeMs: number): ReturnType<typeof previewSubject> {
-  return {
-    occasion: "first",
-    clear: false,
-    subjectId: "sample",
-    event: {
-      id: "sample",
-      name: "sample event",
-      type: "sample",
-      summary: "A sample, made up",
-      body: "",
-      metadata: {},
-      severity: Severity.ERROR,
-      status: Status.OPEN,
-      acknowledged: false,
-      timeMs,
-      startMs: timeMs,
-      count: 1n,
-    },
-    entity: { id: "sample", name: "sample entity", dimensions: { source: "sample" } },
-  };
+  return { ...templateVariables(notification, undefined, plainText, publicUrl), destination };
 }
 
 /** @throws code 5 when there is no such occurrence */

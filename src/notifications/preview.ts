@@ -13,11 +13,15 @@ import { principalOf } from "../rpc/context.ts";
 import { type Fields, fieldsOf, type MatchRow } from "./deciding/matcher/rows.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { ownTriggers, ruleStep, type StoredTrigger, triggerStep } from "./explanation-steps.ts";
+import { sampleGroup } from "./group-notification.ts";
 import type { Composed } from "./kinds/kind.ts";
 import { compose } from "./kinds.ts";
 import type { Notification } from "./notification.ts";
 import { previewRow, previewSubject } from "./preview-subject.ts";
 import { storedTriggerType } from "./sources.ts";
+
+/** Members of the group that a preview shows of a rule with groups. */
+export const sampleMembers = 3;
 
 interface RuleRow {
   message: string;
@@ -26,12 +30,13 @@ interface RuleRow {
   matchers: string[];
   triggerNames: string[];
   destinationNames: string[];
+  isGrouped: boolean;
 }
 
 /** A rule with its triggers, in their order. @throws code 5 when there is none */
 async function ruleOf(db: Db, tenantId: string, name: string) {
   const [row] = await db<RuleRow[]>`
-    select r.message, r.enabled, r.matchers, r.repeat_interval_sec as "repeatIntervalSec",
+    select r.message, r.enabled, r.matchers, r.repeat_interval_sec as "repeatIntervalSec", r.grouping is not null as "isGrouped",
       array(select t.trigger_name from rule_triggers t where t.tenant_id = ${tenantId} and t.rule_name = r.name
         order by t.place) as "triggerNames",
       array(select d.destination_name from rule_destinations d where d.tenant_id = ${tenantId} and d.rule_name = r.name
@@ -119,11 +124,12 @@ export function rulePreviews(db: Db, world: SendEnvironment): Pick<ServiceImpl<t
         tenant: { id: tenantId, name: tenantName },
         chain: [],
       };
+      const said = rule.isGrouped ? sampleGroup(notification, sampleMembers) : notification;
       const destinations = await destinationsOf(db, tenantId, request.name);
       return create(PreviewRuleResponseSchema, {
         matches: first >= 0,
         steps: [ruleStep(rule), ...steps],
-        previews: await previewsOf(destinations, notification, world, pace, () =>
+        previews: await previewsOf(destinations, said, world, pace, () =>
           invalidField(
             "name",
             `names a rule whose previews hold more than ${pageBytesMax} bytes together: take a smaller event, or fewer destinations`,

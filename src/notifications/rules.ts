@@ -3,7 +3,12 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { and, eq, exists, gt, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
-import { RepeatWhile, type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import {
+  RepeatWhile,
+  type Rule,
+  type Grouping as RuleGrouping,
+  RuleSchema,
+} from "#gen/belfry/notifications/v1/rule_pb.ts";
 import {
   CreateRuleResponseSchema,
   DeleteRuleResponseSchema,
@@ -28,6 +33,8 @@ import { changedFields, withChanges } from "../rpc/update-mask.ts";
 import { afterRuleChange } from "./after-rule-change.ts";
 import { withinComparisons } from "./deciding/comparisons.ts";
 import { releaseEnds } from "./deciding/enqueue.ts";
+import { allLabels, type Grouping } from "./deciding/grouping.ts";
+import { forgetGroups } from "./deciding/groups/group-store.ts";
 import { forgetRule } from "./deciding/match-store.ts";
 import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
 import { toRule } from "./messages.ts";
@@ -70,6 +77,7 @@ const columnsOf = (tenantId: string) => ({
   muteDuringMaintenance: rules.muteDuringMaintenance,
   tags: rules.tags,
   matchers: rules.matchers,
+  grouping: rules.grouping,
   triggerNames: sql<string[]>`array${triggerNames(tenantId)}`,
   destinationNames: sql<string[]>`array${destinationNames(tenantId)}`,
   recentNotificationCount: recentNotifications(tenantId, "rule", rules),
@@ -84,6 +92,7 @@ function valuesOf(rule: Rule) {
     rule;
   const repeatIntervalSec = rule.repeatInterval ?? repeatIntervalDefault;
   const delaySec = Number(rule.delaySec);
+  const grouping = rule.grouping === undefined ? null : groupingOf(rule.grouping);
   return {
     description,
     enabled,
@@ -96,8 +105,18 @@ function valuesOf(rule: Rule) {
     muteDuringMaintenance,
     tags,
     matchers,
+    grouping,
   };
 }
+
+/** Seconds before a group is sent first, and between its messages, where a rule does not say. */
+const [waitDefault, intervalDefault] = [30n, 300n];
+
+const groupingOf = ({ by, waitSec = waitDefault, intervalSec = intervalDefault }: RuleGrouping): Grouping => ({
+  by,
+  waitSec: Number(waitSec),
+  intervalSec: Number(intervalSec),
+});
 
 /** What may make a rule compare events with more texts. */
 const growths = ["enabled", "triggerNames", "destinationNames", "matchers"] as const;
@@ -111,6 +130,7 @@ const ruling = [
   "repeat",
   "repeatInterval",
   "repeatWhile",
+  "grouping",
 ] as const;
 
 /** Whether, and why, what the rule matches is looked at after these members have changed. */
@@ -132,6 +152,25 @@ function checkRule(rule: Rule): void {
   checkMessage(rule);
   readMatchers(rule.matchers, "rule.matchers");
   checkRepetition(rule);
+  checkGrouping(rule);
+}
+
+/** @throws code 3 for labels that make no groups, and for repetitions that have no meaning for a group */
+function checkGrouping({ grouping, repeat, repeatWhile }: Rule): void {
+  if (grouping === undefined) return;
+  const { by } = grouping;
+  for (const [i, name] of by.entries()) {
+    const path = `rule.grouping.by[${i}]`;
+    if (name === allLabels && by.length > 1)
+      throw invalidField(path, "must be alone: it stands for all labels", FieldRule.EXCLUDED);
+    if (by.indexOf(name) < i) throw invalidField(path, "is given twice", FieldRule.EXCLUDED);
+  }
+  if (repeat && repeatWhile === RepeatWhile.UNSPECIFIED)
+    throw invalidField(
+      "rule.repeatWhile",
+      "must be given beside grouping and repeat: a group repeats by the clock",
+      FieldRule.REQUIRED,
+    );
 }
 
 /** @throws code 3 when the message is no template */
@@ -208,6 +247,7 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
         if (row === undefined) throw notFound("rule", name);
         const rule = withChanges(checkEtag("rule", name, sent, RuleSchema, toRule(row)), sent, members);
         checkRepetition(rule);
+        checkGrouping(rule);
         const values = valuesOf(rule);
         const heldBefore = await heldBytes(tx, tenantId, kept);
         const write = async () => {
@@ -233,6 +273,7 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
         if (row === undefined) throw notFound("rule", name);
         await orm(tx).delete(rules).where(own);
         await forgetRule(tx, tenantId, row.id);
+        await forgetGroups(tx, tenantId, row.id);
         await releaseEnds(tx, tenantId, leftBy(row));
         await forgetCounts(tx, tenantId, "rule", row.name);
         await afterRuleChange(tx, context, "rule", name);

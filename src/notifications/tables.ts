@@ -15,6 +15,7 @@ import {
 } from "drizzle-orm/pg-core";
 import type { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { bigintMs, bytea, jsonb, tenantId, text, texts } from "../db/columns.ts";
+import type { Grouping } from "./deciding/grouping.ts";
 
 /** One row a trigger: the condition that rules wait for. */
 export const triggers = pgTable(
@@ -80,6 +81,8 @@ export const rules = pgTable(
     tags: jsonb("tags").notNull().$type<string[]>(),
     /** A condition of its own, as it was sent. Empty: it has none. */
     matchers: texts("matchers").notNull().default([]),
+    /** Null: each match is notified by itself. */
+    grouping: jsonb("grouping").$type<Grouping>(),
     createdMs: bigintMs("created_ms").notNull(),
   },
   (table) => [primaryKey({ columns: [table.tenantId, table.name] })],
@@ -179,6 +182,8 @@ export const ruleMatches = pgTable(
     notifiedMs: bigintMs("notified_ms"),
     /** created_ms of its newest delivery: those of one row strictly grow. */
     lastMs: bigintMs("last_ms").notNull(),
+    /** Whether it is notified as a member of a group. */
+    grouped: boolean("grouped").notNull().default(false),
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.subject, table.ruleId] }),

@@ -58,6 +58,19 @@ describe("the list of rules", () => {
 });
 
 describe("a rule", () => {
+  onPage("groups what has the same labels, and says in words what is sent when", async (page) => {
+    await page.logIn(tenant, "#/rules/rules/quiet");
+    await page.getByLabel("Group what has the same labels").check();
+    const words = page.getByRole("region", { name: "The rule in words" });
+    const said = "First message 30 seconds after the first alert of one alertname, then at most every 5 minutes";
+    await words.getByText(`${said}; no message when it is over, because updates are off.`).waitFor();
+    await page.getByRole("button", { name: "Save" }).click();
+    const grouping = async () =>
+      (await sql`select grouping from rules where tenant_id = ${tenant.id} and name = 'quiet'`)[0]?.grouping;
+    await expect.poll(grouping).toEqual({ by: ["alertname"], waitSec: 30, intervalSec: 300 });
+    await fetchPut("/v1/notification/rules/quiet", { grouping: null });
+  });
+
   onPage(
     "is written with its message rendered for an event that its triggers match, and changed, and deleted",
     async (page) => {

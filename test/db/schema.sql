@@ -77,6 +77,21 @@ CREATE OR REPLACE FUNCTION public.entity_text(dimensions jsonb, core_properties 
  IMMUTABLE PARALLEL SAFE
 RETURN lower(((((dimensions)::text || (core_properties)::text) || (custom_properties)::text) COLLATE pg_c_utf8));
 
+create table alert_groups (
+  tenant_id uuid not null,
+  rule_id uuid not null,
+  group_key bytea not null,
+  labels json not null,
+  flushed_ms bigint,
+  due_ms bigint,
+  repeat_ms bigint,
+  opened_ms bigint,
+  last_ms bigint not null,
+  open_at text[] collate "C" not null,
+  held boolean not null,
+  constraint alert_groups_tenant_id_rule_id_group_key_pk PRIMARY KEY (tenant_id, rule_id, group_key)
+);
+
 create table annotations (
   tenant_id uuid not null,
   event_id bytea not null,
@@ -402,6 +417,46 @@ create table feed_cursors (
   constraint feed_cursors_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
 );
 
+create table group_members (
+  tenant_id uuid not null,
+  rule_id uuid not null,
+  group_key bytea not null,
+  member bytea not null,
+  subject bytea not null,
+  joins_ms bigint not null,
+  sent_to text[] collate "C" not null,
+  constraint group_members_tenant_id_rule_id_group_key_member_pk PRIMARY KEY (tenant_id, rule_id, group_key, member)
+);
+CREATE INDEX group_members_by_member ON public.group_members USING btree (tenant_id, rule_id, member);
+
+create table group_message_members (
+  tenant_id uuid not null,
+  message_id uuid not null,
+  place integer not null,
+  subject bytea not null,
+  event_id bytea,
+  number integer,
+  entity_id bytea not null,
+  resolved boolean not null,
+  constraint group_message_members_tenant_id_message_id_place_pk PRIMARY KEY (tenant_id, message_id, place)
+);
+CREATE INDEX group_message_members_by_entity ON public.group_message_members USING btree (tenant_id, entity_id);
+CREATE INDEX group_message_members_by_subject ON public.group_message_members USING btree (tenant_id, subject);
+
+create table group_messages (
+  tenant_id uuid not null,
+  id uuid not null,
+  told json not null,
+  constraint group_messages_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
+);
+
+create table grouped_rules (
+  tenant_id uuid not null,
+  rule_id uuid not null,
+  grouping jsonb not null,
+  constraint grouped_rules_tenant_id_rule_id_pk PRIMARY KEY (tenant_id, rule_id)
+);
+
 create table instances (
   tenant_id uuid not null,
   event_id bytea not null,
@@ -619,6 +674,7 @@ create table rule_matches (
   notified_ms bigint,
   last_ms bigint not null,
   metric_labels jsonb,
+  grouped boolean not null default false,
   constraint rule_matches_tenant_id_subject_rule_id_pk PRIMARY KEY (tenant_id, subject, rule_id)
 );
 CREATE INDEX rule_matches_muted ON public.rule_matches USING btree (tenant_id, entity_id) WHERE muted;
@@ -650,6 +706,7 @@ create table rules (
   created_ms bigint not null,
   repeat_while smallint,
   matchers text[] collate "C" not null default '{}'::text[],
+  grouping jsonb,
   constraint rules_tenant_id_name_pk PRIMARY KEY (tenant_id, name)
 );
 

@@ -53,8 +53,13 @@ export const alertmanagers = (targets: readonly { url: string; key?: string }[])
   })),
 });
 
-/** Debian's Alertmanager, which sends alerts to servers by its webhook. Resolves with its address. */
-export async function startAlertmanager(stack: AsyncDisposableStack, urls: readonly string[], headers: Headers) {
+/** Debian's Alertmanager, which sends alerts to servers by its webhook, or as `config` says. Resolves with its address. */
+export async function startAlertmanager(
+  stack: AsyncDisposableStack,
+  urls: readonly string[],
+  headers: Headers,
+  config?: object,
+) {
   const dir = await place();
   stack.defer(() => clear(dir));
   const http_config = { authorization: { credentials: headers["service-api-key"] } };
@@ -65,10 +70,12 @@ export async function startAlertmanager(stack: AsyncDisposableStack, urls: reado
   }));
   writeFileSync(
     join(dir, "alertmanager.yml"),
-    JSON.stringify({
-      route: { receiver: "belfry", group_by: ["mountpoint"], group_wait: "1s", group_interval: "10s" },
-      receivers: [{ name: "belfry", webhook_configs }],
-    }),
+    JSON.stringify(
+      config ?? {
+        route: { receiver: "belfry", group_by: ["mountpoint"], group_wait: "1s", group_interval: "10s" },
+        receivers: [{ name: "belfry", webhook_configs }],
+      },
+    ),
   );
   const address = `127.0.0.1:${await freePort()}`;
   const child = spawn(

@@ -303,6 +303,27 @@ export const mutants: readonly Mutant[] = [
     tests: ["test/notifications/sending.test.ts"],
   },
   {
+    name: "a group is sent before its wait is over",
+    file: "src/notifications/deciding/groups/flush.ts",
+    text: "Math.min(...first) > nowMs",
+    replacement: "Math.min(...first) > Infinity",
+    tests: ["test/notifications/groups/timelines.test.ts"],
+  },
+  {
+    name: "a flush does not wait for what is matched and not yet taken in",
+    file: "src/notifications/deciding/groups/group-job.ts",
+    text: "if (untilMs !== undefined) return { ...late, untilMs };",
+    replacement: "",
+    tests: ["test/notifications/groups/groups.test.ts"],
+  },
+  {
+    name: "an end is sent of what was never sent",
+    file: "src/notifications/deciding/groups/flush.ts",
+    text: "sendUpdates && ended.some(({ sentTo }) => sentTo.includes(name))",
+    replacement: "sendUpdates && ended.length > 0",
+    tests: ["test/notifications/groups/timelines.test.ts"],
+  },
+  {
     name: "what a silence holds is sent",
     file: "src/notifications/deciding/enqueue.ts",
     text: "?.silenceId ?? null",
@@ -312,8 +333,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "an end is held by a silence",
     file: "src/notifications/deciding/recheck.ts",
-    text: `(each) => !ofWindow(each) && each.occasion !== "clear" &&`,
-    replacement: "(each) => !ofWindow(each) &&",
+    text: `!ofGroup(each) && each.occasion !== "clear" &&`,
+    replacement: "!ofGroup(each) &&",
     tests: ["test/notifications/silences/held.test.ts"],
   },
   {

@@ -181,6 +181,10 @@ export const calls: Calls = {
     request: async ({ db, tenant, mark }) => ({ id: await doneDelivery(db, tenant.id, mark) }),
     elsewhere: "not found",
   },
+  "DeliveryService/ListDeliveryMembers": {
+    request: async ({ db, tenant, mark }) => ({ id: await doneDelivery(db, tenant.id, mark) }),
+    elsewhere: "not found",
+  },
   "DeliveryService/ExplainNotification": {
     request: async (world) => {
       const name = await rule(world);

@@ -85,6 +85,8 @@ const kinds: [string, object, object][] = [
       url: "https://hooks.example.com/{{id}}",
       signingSecret: signing,
       headers: { "x-api-key": "secret", "x-b": "secret 2" },
+      format: "WEBHOOK_FORMAT_ALERTMANAGER",
+      body: "",
     },
     { signingSecret: masked, headers: { "x-api-key": masked, "x-b": masked } },
   ],

@@ -121,7 +121,12 @@ describe("a message that is not stored", () => {
     expect(listed.filter((name) => !values.has(name))).toEqual([]);
     expect(
       [...values.keys()]
-        .filter((name) => !/^(entity\.dimensions|destination|event\.(labels|annotations|fields))\./.test(name))
+        .filter(
+          (name) =>
+            !/^(entity\.dimensions|destination|event\.(labels|annotations|fields)|(group|common)(Labels|Annotations))\./.test(
+              name,
+            ),
+        )
         .toSorted(),
     ).toEqual(listed.toSorted());
     expect(Object.fromEntries(values)).toMatchObject({

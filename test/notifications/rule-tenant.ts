@@ -19,6 +19,7 @@ import { claim, finishJobs } from "../../src/jobs/queue.ts";
 import type { JobKind } from "../../src/jobs/worker.ts";
 import { announceRuleChange } from "../../src/notifications/after-rule-change.ts";
 import { type RuleEngine, ruleEngine } from "../../src/notifications/deciding/engine.ts";
+import { groupsKind } from "../../src/notifications/deciding/groups/group-jobs.ts";
 import { repeatKind } from "../../src/notifications/deciding/repetitions.ts";
 import { standingKind } from "../../src/notifications/deciding/standing-look.ts";
 import { unmuteKind } from "../../src/notifications/deciding/unmute-jobs.ts";
@@ -37,6 +38,7 @@ export interface TestRule {
   delaySec?: number;
   sendUpdates?: boolean;
   muteDuringMaintenance?: boolean;
+  grouping?: { by: string[]; waitSec: number; intervalSec: number };
 }
 
 /** A delivery as it is stored, in short. */
@@ -131,15 +133,15 @@ export function ruleTenant(
     rule: ({ name, triggers, destinations = ["d"], ...more }: TestRule) =>
       changed("rule", name, async (tx) => {
         const { enabled = true, repeat = false, repeatIntervalSec = 3600, delaySec = 0 } = more;
-        const { sendUpdates = false, muteDuringMaintenance = false, repeatWhile = 0 } = more;
+        const { sendUpdates = false, muteDuringMaintenance = false, repeatWhile = 0, grouping } = more;
         await tx`
           insert into rules (tenant_id, name, description, enabled, message, repeat, repeat_interval_sec, repeat_while,
-            delay_sec, send_updates, mute_during_maintenance, tags, created_ms)
+            delay_sec, send_updates, mute_during_maintenance, tags, created_ms, grouping)
           values (${tenantId}, ${name}, '', ${enabled}, '', ${repeat}, ${repeatIntervalSec}, ${repeatWhile}, ${delaySec},
-            ${sendUpdates}, ${muteDuringMaintenance}, '[]', 0)
+            ${sendUpdates}, ${muteDuringMaintenance}, '[]', 0, ${grouping === undefined ? null : JSON.stringify(grouping)}::jsonb)
           on conflict (tenant_id, name) do update set enabled = excluded.enabled, repeat = excluded.repeat,
             repeat_interval_sec = excluded.repeat_interval_sec, repeat_while = excluded.repeat_while, delay_sec = excluded.delay_sec,
-            send_updates = excluded.send_updates, mute_during_maintenance = excluded.mute_during_maintenance`;
+            grouping = excluded.grouping, send_updates = excluded.send_updates, mute_during_maintenance = excluded.mute_during_maintenance`;
         await tx`delete from rule_triggers where tenant_id = ${tenantId} and rule_name = ${name}`;
         await tx`delete from rule_destinations where tenant_id = ${tenantId} and rule_name = ${name}`;
         for (const [place, each] of triggers.entries()) {
@@ -213,6 +215,9 @@ export function ruleTenant(
 
     /** Repeats what is due by the clock. */
     repeat: (nowMs: number) => runJobs(repeatKind, nowMs),
+
+    /** Looks at groups: takes in what began or ended, and flushes what is due. */
+    groups: (nowMs: number) => runJobs(groupsKind, nowMs),
 
     /** What waits to be sent, in the order of its making. */
     async deliveries(): Promise<TestDelivery[]> {

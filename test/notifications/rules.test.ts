@@ -64,6 +64,7 @@ const empty = {
   tags: [],
   muteDuringMaintenance: false,
   matchers: [],
+  grouping: null,
   recentNotificationCount: "0",
   trouble: expect.any(String),
   etag: expect.stringMatching(/^[\w-]{16}$/),

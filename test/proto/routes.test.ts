@@ -43,6 +43,7 @@ READ        *           .            POST   /v1/notification/rules/{}:preview   
 READ        *           .            POST   /v1/notification/rules:preview                RuleService.PreviewMessage
 READ        -           .            GET    /v1/notification/deliveries                   DeliveryService.ListDeliveries
 READ        -           .            GET    /v1/notification/deliveries/{}                DeliveryService.GetDelivery
+READ        -           .            GET    /v1/notification/deliveries/{}/members        DeliveryService.ListDeliveryMembers
 READ        *           .            POST   /v1/notification/rules/{}:explain             DeliveryService.ExplainNotification
 READ        *           .            POST   /v1/notification/occurrences/{}:explain       DeliveryService.ExplainOccurrence
 READ        -           .            GET    /v1/notification/health                       DeliveryService.GetNotificationHealth

@@ -119,7 +119,10 @@ function openBrowser(): Window {
   return window;
 }
 
-/** Puts the browser's names into this process until the file ends. */
+/**
+ * Puts the browser's names into this process until the file ends. A frame that is waited for then still finds its own: where one of
+ * @preact/signals fails, no effect of this process runs any more.
+ */
 function install(pageUrl: () => string): () => void {
   browser ??= openBrowser();
   const window = browser;
@@ -151,6 +154,7 @@ function install(pageUrl: () => string): () => void {
     Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
   return () => {
     for (const [name, descriptor] of before) {
+      if (name.endsWith("AnimationFrame")) continue;
       if (descriptor === undefined) delete (globalThis as Record<string, unknown>)[name];
       else Object.defineProperty(globalThis, name, descriptor);
     }

@@ -10,6 +10,7 @@ import { MatchersField } from "../../form/matchers-field.tsx";
 import { FormEnd } from "../../form/outcome.tsx";
 import ui from "../../ui/ui.module.css";
 import { changeRule, createRule } from "./changes.ts";
+import { GroupingFields } from "./grouping.tsx";
 import { MembersFields } from "./members.tsx";
 import { MessageField } from "./message.tsx";
 import { MessagePreview } from "./preview.tsx";
@@ -79,6 +80,7 @@ export function RuleForm({ draft, stored, isNew = false, onSaved }: RuleFormProp
             value={Number(value.delaySec) || undefined}
             set={(seconds) => form.change({ delaySec: BigInt(seconds ?? 0) })}
           />
+          <GroupingFields form={form} />
           <MessageField form={form} preview={preview} />
           <RepetitionFields form={form} />
           <CheckField

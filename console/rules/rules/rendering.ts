@@ -31,7 +31,7 @@ export interface Preview {
   again(): void;
 }
 
-export function usePreview({ name, message, triggerNames, destinationNames }: Rule): Preview {
+export function usePreview({ name, message, triggerNames, destinationNames, grouping }: Rule): Preview {
   const words = useSignal("");
   const searched = useSettled(JSON.stringify([triggerNames, words.value]));
   const subjects = useAnswer((signal) => {
@@ -41,7 +41,14 @@ export function usePreview({ name, message, triggerNames, destinationNames }: Ru
   const chosen = address.value.parameters.get("event");
   const occurrenceId = chosen ?? subjects.value?.found[0]?.id ?? "";
   const rendered = destinationNames.slice(0, renderedMax);
-  const request = JSON.stringify({ message, occurrenceId, ruleName: name, triggerNames, destinationNames: rendered });
+  const request = JSON.stringify({
+    message,
+    occurrenceId,
+    ruleName: name,
+    triggerNames,
+    destinationNames: rendered,
+    grouped: grouping !== undefined,
+  });
   const settled = useSettled(request);
   // Which event it is shown for is known first.
   const ready = chosen !== null || subjects.value !== undefined || subjects.failure !== undefined;

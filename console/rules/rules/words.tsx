@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { RepeatWhile, type Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { type Grouping, RepeatWhile, type Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { linkTo } from "../../data/address.ts";
 import rulesLook from "../rules.module.css";
 
@@ -59,16 +59,27 @@ function againWords({ repeat, repeatInterval = 3600n, repeatWhile }: Repetition)
   return `again by the first report that comes ${lengthWords(seconds)} or more after the last notification`;
 }
 
+/** When the messages of groups are sent. */
+function groupWords({ by, waitSec = 30n, intervalSec = 300n }: Grouping, { sendUpdates }: Rule): string {
+  const of = by.length === 0 ? "" : by.includes("...") ? " with a set of labels" : ` of one ${by.join(" and ")}`;
+  const wait = waitSec === 0n ? "at once with" : `${lengthWords(Number(waitSec))} after`;
+  const every = `then at most every ${everyWords(Number(intervalSec))}`;
+  const end = sendUpdates
+    ? "one message when all of it is over"
+    : "no message when it is over, because updates are off";
+  return `First message ${wait} the first alert${of}, ${every}; ${end}.`;
+}
+
 /** What a rule does, in a sentence or two. */
 export function RuleInWords({ rule }: { rule: Rule }) {
-  const { triggerNames, matchers, destinationNames, delaySec, sendUpdates, muteDuringMaintenance, enabled } = rule;
+  const { triggerNames, matchers, destinationNames, delaySec, sendUpdates, muteDuringMaintenance, enabled, grouping } =
+    rule;
   const silent: ComponentChildren[] = [];
   if (triggerNames.length === 0 && matchers.length === 0) silent.push("It names no trigger, so nothing sets it off.");
   if (destinationNames.length === 0) silent.push("It names no destination, so no one is notified.");
   if (!enabled) silent.push("It is off: it sends nothing.");
-  const also = [againWords(rule), sendUpdates && "when it is acknowledged, changes in severity or is over"].filter(
-    Boolean,
-  );
+  const updates = grouping === undefined && sendUpdates && "when it is acknowledged, changes in severity or is over";
+  const also = [againWords(rule), updates].filter(Boolean);
   return (
     <div class={rulesLook.inWords}>
       {triggerNames.length + matchers.length > 0 && destinationNames.length > 0 && (
@@ -85,6 +96,7 @@ export function RuleInWords({ rule }: { rule: Rule }) {
           {destinationNames.length === 1 ? "is" : "are"} notified{also.map((each) => `; ${each}`).join("")}.
         </p>
       )}
+      {grouping && <p>{groupWords(grouping, rule)}</p>}
       {muteDuringMaintenance && (
         <p>While the entity is in maintenance it keeps silent, and notifies at the end of what still matches.</p>
       )}

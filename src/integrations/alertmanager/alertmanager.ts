@@ -6,7 +6,7 @@ import type { SilenceDoor } from "../../notifications/silences/door.ts";
 import { next, takeNull } from "../../transcoding/json/scan.ts";
 import { type Answer, type Integration, json, type Operation, type OperationCall } from "../integration.ts";
 import { malformed } from "./alerts.ts";
-import { asked, listing, receiver } from "./listing.ts";
+import { asked, groupListing, listing, receiver } from "./listing.ts";
 import { alertsIn } from "./sent-alerts.ts";
 import { silenceOperations } from "./silences.ts";
 import { type AlertForm, type AlertStore, checkJsonType, mistakesText, storeAlerts } from "./store-alerts.ts";
@@ -29,11 +29,11 @@ const msMax = 253_402_300_799_999;
 /** Alertmanager's API, version 2: what Prometheus, vmalert, Grafana, Loki and Mimir send alerts to, and amtool and karma read. */
 export function alertmanager(parts: AlertmanagerParts): Integration {
   const started = timeText(Date.now());
-  const list = (call: OperationCall, around?: readonly [string, string]) =>
+  const list = (call: OperationCall, listed: typeof listing) =>
     answered(async () => {
       const isAsked = asked(call);
       const { states } = await parts.standing(call.tenantId);
-      const body = listing(parts.open(call.tenantId), states, isAsked, call, around);
+      const body = listed(parts.open(call.tenantId), states, isAsked, call);
       return { status: 200, headers: { "content-type": "application/json" }, body };
     });
   const reads = (name: string, path: string, serve: (call: OperationCall) => Answer | Promise<Answer>): Operation => ({
@@ -59,10 +59,8 @@ export function alertmanager(parts: AlertmanagerParts): Integration {
         body: "unpacked",
         serve: (call, body) => postAlerts(parts, call, body),
       },
-      reads("getAlerts", "/alerts", (call) => list(call)),
-      reads("getAlertGroups", "/alerts/groups", (call) =>
-        list(call, [`{"labels":{},"receiver":${JSON.stringify(receiver)},"alerts":[`, "]}"]),
-      ),
+      reads("getAlerts", "/alerts", (call) => list(call, listing)),
+      reads("getAlertGroups", "/alerts/groups", (call) => list(call, groupListing)),
       reads("getReceivers", "/receivers", async ({ tenantId }) => {
         const { receivers } = await parts.standing(tenantId);
         return json(200, [receiver, ...receivers.map((name) => ({ name }))]);

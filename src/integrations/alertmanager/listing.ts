@@ -1,8 +1,9 @@
 import { allMatch, type LabelMatcher, readMatchers } from "../../clause/label-matcher.ts";
 import { labelPattern } from "../../clause/label-pattern.ts";
-import { alertOfMetadata, fingerprintOf, isAlert, labelOf } from "../../events/labels.ts";
+import { exhausted } from "../../errors.ts";
+import { annotationsOf, fingerprintOf, isAlert, labelOf } from "../../events/labels.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
-import type { AlertState, AlertStates } from "../../notifications/silences/alert-states.ts";
+import type { AlertGroup, AlertState, AlertStates } from "../../notifications/silences/alert-states.ts";
 import { invalidValue } from "../../wire/status.ts";
 import type { OperationCall } from "../integration.ts";
 import { timeText } from "./times.ts";
@@ -56,9 +57,7 @@ function receivers(expression: string): (name: string) => boolean {
 export function shown({ event, occurrence, labels }: OpenAlert, state: AlertState, nowMs: number) {
   const { expiresMs, startMs, lastSeenMs, status } = occurrence;
   const cameAsAlert = isAlert(event, occurrence);
-  const { annotations, generatorURL } = cameAsAlert
-    ? alertOfMetadata(occurrence.metadata)
-    : { annotations: annotationsOf(occurrence), generatorURL: "" };
+  const { annotations, generatorURL } = annotationsOf(event, occurrence);
   const { silencedBy, receivers } = state;
   const isSuppressed = status === suppressed || silencedBy.length > 0;
   return {
@@ -74,33 +73,78 @@ export function shown({ event, occurrence, labels }: OpenAlert, state: AlertStat
   };
 }
 
-const annotationsOf = ({ summary, body }: OpenAlert["occurrence"]): Record<string, string> => ({
-  ...(summary !== "" && { summary }),
-  ...(body !== "" && { description: body }),
-});
+/** Alerts that a query asks for, each as it is shown. */
+type Asked = ReturnType<typeof shown>;
 
-/** The texts of a JSON list of the alerts that a query asks for; `around` wraps them where there are any. */
-export async function* listing(
+/** Reads the alerts that a query asks for, in pages. */
+async function* pagesOf(
   pages: AsyncIterable<readonly OpenAlert[]>,
   states: AlertStates,
   isAsked: ReturnType<typeof asked>,
   { nowMs, pace }: Pick<OperationCall, "nowMs" | "pace">,
-  around: readonly [before: string, after: string] = ["", ""],
-): AsyncGenerator<string> {
-  let count = 0;
+): AsyncGenerator<{ alert: Asked; state: AlertState }[]> {
   for await (const page of pages) {
-    const texts: string[] = [];
-    const found = await states(page, nowMs(), pace);
-    for (const [i, alert] of page.entries()) {
+    const found: { alert: Asked; state: AlertState }[] = [];
+    const all = await states(page, nowMs(), pace);
+    for (const [i, open] of page.entries()) {
       const wait = pace();
       if (wait !== undefined) await wait;
       const now = nowMs();
-      const each = shown(alert, found[i] as AlertState, now);
-      if (isAsked(each) && Date.parse(each.endsAt) > now) texts.push(JSON.stringify(each));
+      const state = all[i] as AlertState;
+      const alert = shown(open, state, now);
+      if (isAsked(alert) && Date.parse(alert.endsAt) > now) found.push({ alert, state });
     }
-    if (texts.length === 0) continue;
-    yield `${count === 0 ? `[${around[0]}` : ","}${texts.join(",")}`;
-    count += texts.length;
+    if (found.length > 0) yield found;
   }
-  yield count === 0 ? "[]\n" : `${around[1]}]\n`;
 }
+
+/** The texts of a JSON list of the alerts that a query asks for. */
+export async function* listing(...asking: Parameters<typeof pagesOf>): AsyncGenerator<string> {
+  let count = 0;
+  for await (const page of pagesOf(...asking)) {
+    yield `${count === 0 ? "[" : ","}${page.map(({ alert }) => JSON.stringify(alert)).join(",")}`;
+    count += page.length;
+  }
+  yield count === 0 ? "[]\n" : "]\n";
+}
+
+/** What is held of groups until the last of their alerts is read. */
+const heldBytesMax = 64 * 1024 * 1024;
+
+/**
+ * The texts of a JSON list of the groups of these alerts: one for each destination of a rule that groups, and one without labels of all
+ * others, which are not held. @throws code 8 when there is more than an answer may hold
+ */
+export async function* groupListing(...asking: Parameters<typeof pagesOf>): AsyncGenerator<string> {
+  const groups = new Map<string, { group: AlertGroup; alerts: string[] }>();
+  let bytes = 0;
+  let count = 0;
+  for await (const page of pagesOf(...asking)) {
+    const others: string[] = [];
+    for (const { alert, state } of page) {
+      const text = JSON.stringify(alert);
+      if (state.groups.length === 0) others.push(text);
+      for (const group of state.groups) {
+        const key = JSON.stringify([group.receiver, group.labels]);
+        const held = groups.get(key) ?? { group, alerts: [] };
+        groups.set(key, held);
+        held.alerts.push(text);
+        bytes += text.length;
+      }
+      if (bytes > heldBytesMax)
+        throw exhausted(`the groups would hold more than ${heldBytesMax} bytes: ask for less with filter`);
+    }
+    if (others.length === 0) continue;
+    yield `${count === 0 ? `[${groupText({ labels: {}, receiver: receiver.name })}` : ","}${others.join(",")}`;
+    count += others.length;
+  }
+  if (count > 0) yield "]}";
+  for (const { group, alerts } of groups.values()) {
+    yield `${count === 0 ? "[" : ","}${groupText(group)}${alerts.join(",")}]}`;
+    count += alerts.length;
+  }
+  yield count === 0 ? "[]\n" : "]\n";
+}
+
+const groupText = ({ labels, receiver: name }: AlertGroup) =>
+  `{"labels":${JSON.stringify(labels)},"receiver":${JSON.stringify({ name })},"alerts":[`;

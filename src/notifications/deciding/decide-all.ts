@@ -1,6 +1,8 @@
+import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { paced } from "../../event-loop.ts";
-import { decide, type Match } from "./decide.ts";
+import { decide, type Manner, type Match } from "./decide.ts";
 import { keyText, note, type StoredMatch } from "./match-store.ts";
+import type { LoadedRule } from "./matcher/tenant-rules.ts";
 import { type Decided, type Passage, portion, type Sight, type Stage } from "./passage.ts";
 
 /** Decides on the sights, in their order, in slices: each as the one before has left the match. */
@@ -18,10 +20,20 @@ export const decideAll: Stage = async ({ tenantId, nowMs, sights, noted }) => {
   return { decided };
 };
 
+/** Of a member of a group its beginning and its end are decided; its group waits, repeats and reports. */
+const asMember = (rule: LoadedRule): Manner => ({
+  ...rule,
+  repeat: false,
+  repeatWhile: RepeatWhile.UNSPECIFIED,
+  delayMs: 0,
+  sendUpdates: true,
+});
+
 function decideOn(sight: Sight, noted: Passage["noted"], nowMs: number): Decided | undefined {
   const { rule, subject } = sight;
   const before = noted.get(keyText(subject.key))?.get(rule.id);
-  const decision = decide(rule, before, sight, nowMs);
+  const grouped = before?.standing ? before.grouped === true : rule.grouping !== null;
+  const decision = decide(grouped ? asMember(rule) : rule, before, sight, nowMs);
   if (decision === undefined) return undefined;
   const told = sight.told();
   const matching = sight.triggerNames();
@@ -31,6 +43,7 @@ function decideOn(sight: Sight, noted: Passage["noted"], nowMs: number): Decided
     ruleId: rule.id,
     triggerNames: matching.length > 0 ? matching : (before?.triggerNames ?? []),
     chain: [],
+    grouped,
     value: told.value ?? before?.value,
     valueMs: told.value === undefined ? before?.valueMs : told.timeMs,
   };

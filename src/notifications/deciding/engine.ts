@@ -7,6 +7,7 @@ import type { Log } from "../../log.ts";
 import type { OnPoints } from "../../metrics/store.ts";
 import { resolvedJob } from "../silences/until-resolved.ts";
 import { lookAtStanding, startSources } from "../sources.ts";
+import { groupJob } from "./groups/group-job.ts";
 import { forgetOccurrences } from "./match-store.ts";
 import { rulesMemory } from "./matcher/rules-memory.ts";
 import type { TenantRules } from "./matcher/tenant-rules.ts";
@@ -63,6 +64,7 @@ export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number, log?: Pick
       unmatchedJob(deciding, log),
       repeatJob(deciding),
       standingJob(deciding),
+      groupJob(deciding),
       resolvedJob(),
     ],
     inForce: (tenantId) => memory.now(sql, tenantId),

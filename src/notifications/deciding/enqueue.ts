@@ -1,10 +1,10 @@
-import { randomUUID } from "node:crypto";
 import { byteaArray, textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
 import { paced } from "../../event-loop.ts";
 import { failpoint } from "../../failpoint.ts";
 import { announce, enqueue as enqueueJobs } from "../../jobs/queue.ts";
+import { deliveryId } from "../delivery-id.ts";
 import { type HeldUntil, shareSilences } from "../silences/silences.ts";
 import { keyText, writeMatches } from "./match-store.ts";
 import { type Decided, type Notice, portion, type Stage } from "./passage.ts";
@@ -12,12 +12,6 @@ import { repetitionJobs, repetitionOf } from "./repetitions.ts";
 
 /** The work that due deliveries are, in the table of all that is due. */
 const lane = "deliveries";
-
-/** A UUID version 7 of this time: such ids are found by the day that is in them. */
-export function deliveryId(ms: number): string {
-  const time = ms.toString(16).padStart(12, "0");
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
-}
 
 const bytes = (value: Buffer | undefined) => (value === undefined ? null : `\\x${value.toString("hex")}`);
 
@@ -80,7 +74,7 @@ export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, jo
     notice.destinationNames.flatMap((name) => holdOf(notice, name, nowMs) ?? []),
   );
   const heldUntil = await shareSilences(tx, tenantId, holds, nowMs);
-  const over = decided.filter((each) => each.over);
+  const over = decided.filter((each) => each.over && !each.match.grouped);
   let dueMs = over.length > 0 && (await hasten(tx, tenantId, over, nowMs)) > 0 ? nowMs : Infinity;
   for (let from = 0; from < notices.length; from += portion) {
     if (from > 0) await pace();

@@ -1,12 +1,21 @@
 import type { Due } from "./decide.ts";
-import type { Notice, Stage } from "./passage.ts";
+import { groupJobs } from "./groups/group-jobs.ts";
+import type { Decided, Notice, Stage } from "./passage.ts";
 
 const isUpdate = ({ occasion }: Due) => occasion !== "first" && occasion !== "repeat" && occasion !== "clear";
 
-/** Makes messages of decisions: each is one of its own, to each destination of its rule. */
-export const group: Stage = ({ decided }) => ({
-  notices: decided.flatMap(({ rule, match, before, told, due, holds }) =>
-    due.map((each): Notice => {
+/** Tells whether a member of a group begins or ends. */
+const changesGroup = ({ over, due }: Decided) =>
+  over || due.some(({ occasion }) => occasion === "first" || occasion === "clear");
+
+/**
+ * Makes messages of decisions: each is one of its own, to each destination of its rule. Of members of groups a look at their groups is
+ * left, which has messages made when it is time.
+ */
+export const group: Stage = ({ decided, jobs }) => {
+  const members = decided.filter((each) => each.match.grouped && changesGroup(each)).map(({ match }) => match);
+  const notices = decided.flatMap(({ rule, match, before, told, due, holds }) =>
+    (match.grouped ? [] : due).map((each): Notice => {
       const { destinationNames } = rule;
       const { triggerNames, subject } = match;
       // By it an update that was held tells whether anything has changed since.
@@ -21,5 +30,6 @@ export const group: Stage = ({ decided }) => ({
         ...(holds && { holds }),
       };
     }),
-  ),
-});
+  );
+  return { notices, ...(members.length > 0 && { jobs: [...jobs, groupJobs(members)] }) };
+};

@@ -13,6 +13,8 @@ export interface StoredMatch extends Match {
   readonly ruleId: string;
   readonly triggerNames: readonly string[];
   readonly chain: readonly string[];
+  /** Whether it is notified as a member of a group. */
+  readonly grouped?: boolean;
   /** The newest point that decided anything. */
   readonly value: number | undefined;
   readonly valueMs: number | undefined;
@@ -34,6 +36,7 @@ interface MatchColumns {
   trigger_names: string[];
   standing: boolean;
   muted: boolean;
+  grouped: boolean;
   chain: string[];
   severity: number | null;
   status: number | null;
@@ -71,6 +74,7 @@ function toMatch(row: MatchColumns): StoredMatch {
     chain: row.chain,
     standing: row.standing,
     muted: row.muted,
+    grouped: row.grouped,
     told:
       severity === null || status === null || acknowledged === null ? undefined : { severity, status, acknowledged },
     value: row.value ?? undefined,
@@ -96,6 +100,7 @@ function toRow({ subject, told, ...match }: StoredMatch) {
     trigger_names: match.triggerNames,
     standing: match.standing,
     muted: match.muted,
+    grouped: match.grouped ?? false,
     chain: match.chain,
     severity: told?.severity ?? null,
     status: told?.status ?? null,
@@ -114,7 +119,7 @@ export async function readMatches(tx: Db, tenantId: string, keys: readonly Buffe
   const found: StoredMatches = new Map();
   if (keys.length === 0) return found;
   const rows = await tx<MatchColumns[]>`
-    select subject, rule_id, entity_id, event_id, number, metric_name, metric_labels, trigger_names, standing, muted, chain, severity,
+    select subject, rule_id, entity_id, event_id, number, metric_name, metric_labels, trigger_names, standing, muted, grouped, chain, severity,
       status, acknowledged, value, value_ms::float8 as value_ms, matched_ms::float8 as matched_ms,
       first_due_ms::float8 as first_due_ms, notified_ms::float8 as notified_ms, last_ms::float8 as last_ms
     from rule_matches
@@ -275,15 +280,15 @@ export function note(matches: StoredMatches, match: StoredMatch): void {
 export function writeMatches(tx: Db, tenantId: string, matches: readonly StoredMatch[]): PromiseLike<unknown> {
   return tx`
     insert into rule_matches (tenant_id, subject, rule_id, entity_id, event_id, number, metric_name, metric_labels, trigger_names,
-      standing, muted, chain, severity, status, acknowledged, value, value_ms, matched_ms, first_due_ms, notified_ms,
+      standing, muted, grouped, chain, severity, status, acknowledged, value, value_ms, matched_ms, first_due_ms, notified_ms,
       last_ms)
     select home.tenant_id, subject, rule_id, entity_id, event_id, number, metric_name, metric_labels, trigger_names,
-      standing, muted, chain, severity, status, acknowledged, value, value_ms, matched_ms, first_due_ms, notified_ms,
+      standing, muted, grouped, chain, severity, status, acknowledged, value, value_ms, matched_ms, first_due_ms, notified_ms,
       last_ms
     from ${home(tx, tenantId)}, jsonb_populate_recordset(null::rule_matches, ${JSON.stringify(matches.map(toRow))}::jsonb)
     order by subject, rule_id
     on conflict (tenant_id, subject, rule_id) do update set
-      trigger_names = excluded.trigger_names, standing = excluded.standing, muted = excluded.muted,
+      trigger_names = excluded.trigger_names, standing = excluded.standing, muted = excluded.muted, grouped = excluded.grouped,
       chain = excluded.chain, severity = excluded.severity, status = excluded.status,
       acknowledged = excluded.acknowledged, value = excluded.value, value_ms = excluded.value_ms,
       matched_ms = excluded.matched_ms, first_due_ms = excluded.first_due_ms, notified_ms = excluded.notified_ms,

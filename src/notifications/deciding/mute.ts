@@ -23,8 +23,8 @@ export const mute: Stage = async ({ decided, jobs, nowMs, ...passage }) => {
   };
 };
 
-/** Tells whether anything follows that a silence may hold: an end is never held. */
-const mayBeHeld = ({ due }: Decided) => due.some(({ occasion }) => occasion !== "clear");
+/** Tells whether anything follows that a silence may hold: an end is never held, and a member of a group is by the group's flush. */
+const mayBeHeld = ({ due, match }: Decided) => !match.grouped && due.some(({ occasion }) => occasion !== "clear");
 
 const labelled = ({ match: { subject, triggerNames, value } }: Decided): Labelled => ({
   subject,

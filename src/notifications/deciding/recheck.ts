@@ -5,7 +5,8 @@ import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import type { Subject } from "../matched-subject.ts";
 import type { Occasion } from "../notification.ts";
 import type { Deciding } from "./deciding.ts";
-import { readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
+import { readGroups } from "./groups/group-store.ts";
+import { keyText, readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
 import type { TenantRules } from "./matcher/tenant-rules.ts";
 import { judgeSilenced } from "./recheck-silenced.ts";
 import { reconsider } from "./reconsider.ts";
@@ -62,6 +63,7 @@ const delayed = ({ occasion, tries, dueMs, createdMs }: Waiting) =>
   occasion === "first" && tries === 0 && dueMs > createdMs;
 
 const ofWindow = ({ told }: Waiting) => told.window !== undefined;
+const ofGroup = ({ told }: Waiting) => told.group !== undefined;
 
 /**
  * Returns which deliveries, whose time has come, are still needed, by their ids. Those whose delay has ended are held against
@@ -85,6 +87,7 @@ export async function recheckMatches(
   const postponed = new Set(looked === undefined ? late : late.filter((each) => !ready.includes(each)));
   const noted = looked === undefined ? before : await readMatches(sql, tenantId, keys);
   const held = await standingSummaries(sql, tenantId, deliveries, rules);
+  const groups = await openGroups(sql, tenantId, deliveries.filter(ofGroup));
   const verdicts = new Map(
     deliveries.map((each): [string, Verdict] => {
       const match = matchOf(noted, each);
@@ -92,6 +95,7 @@ export async function recheckMatches(
       if (postponed.has(each)) return [each.id, { send: "later" }];
       if (ofWindow(each)) return [each.id, { send: true }];
       if (held.has(each.id)) return [each.id, { send: "held" }];
+      if (ofGroup(each)) return [each.id, isNeeded(each, groups) ? { send: true } : no("the group is over")];
       if (each.occasion === "clear") return [each.id, { send: true, standing: standingRules(each, noted, rules) }];
       if (match === undefined || !match.standing || each.createdMs < match.matchedMs) {
         return [each.id, no("the condition is over")];
@@ -102,7 +106,7 @@ export async function recheckMatches(
     }),
   );
   const notified = deliveries.filter(
-    (each) => !ofWindow(each) && each.occasion !== "clear" && verdicts.get(each.id)?.send === true,
+    (each) => !ofWindow(each) && !ofGroup(each) && each.occasion !== "clear" && verdicts.get(each.id)?.send === true,
   );
   for (const [id, verdict] of await judgeSilenced(sql, tenantId, notified, rules, nowMs)) {
     const before = verdicts.get(id);
@@ -115,6 +119,25 @@ export async function recheckMatches(
 const matchOf = (noted: StoredMatches, { subject, ruleId }: Waiting) =>
   noted.get(subject.key.toString("latin1"))?.get(ruleId);
 
+/** Tells when the groups were opened whose messages wait, by their keys; those that are over are left out. */
+async function openGroups(db: Db, tenantId: string, deliveries: readonly Waiting[]): Promise<Map<string, number>> {
+  const opened = new Map<string, number>();
+  for (const [ruleId, some] of Map.groupBy(deliveries, (each) => each.ruleId)) {
+    const groups = await readGroups(
+      db,
+      tenantId,
+      ruleId,
+      some.map(({ subject }) => subject.key),
+    );
+    for (const { key, openedMs } of groups) if (openedMs !== undefined) opened.set(keyText(key), openedMs);
+  }
+  return opened;
+}
+
+/** Tells whether a message of a group is still needed: its end always is, anything else while what it opened goes on. */
+const isNeeded = ({ subject, occasion, createdMs }: Waiting, groups: ReadonlyMap<string, number>) =>
+  occasion === "clear" || (groups.get(keyText(subject.key)) ?? Infinity) <= createdMs;
+
 /** An end that was held until others end comes after all that began meanwhile; else only what stood then counts. */
 function standingRules(
   { subject, destinationName, createdMs, dueMs }: Waiting,
@@ -122,8 +145,8 @@ function standingRules(
   { byId }: TenantRules,
 ) {
   const matches = [...(noted.get(subject.key.toString("latin1"))?.values() ?? [])];
-  return matches.flatMap(({ ruleId, standing, notifiedMs, matchedMs }) => {
-    const counts = standing && notifiedMs !== undefined && (matchedMs <= createdMs || dueMs > createdMs);
+  return matches.flatMap(({ ruleId, standing, grouped, notifiedMs, matchedMs }) => {
+    const counts = standing && !grouped && notifiedMs !== undefined && (matchedMs <= createdMs || dueMs > createdMs);
     return counts && byId.get(ruleId)?.destinationNames.includes(destinationName) ? [ruleId] : [];
   });
 }
@@ -147,7 +170,10 @@ async function standingSummaries(
         and (m.of_window or exists (
           select from rule_matches r
           where r.tenant_id = ${tenantId} and r.subject = m.subject and r.rule_id = m.rule_id and r.standing
-            and r.matched_ms <= m.created_ms))
+            and r.matched_ms <= m.created_ms) or exists (
+          select from alert_groups g
+          where g.tenant_id = ${tenantId} and g.rule_id = m.rule_id and g.group_key = m.subject
+            and g.opened_ms <= m.created_ms))
       limit 1`;
     if (found.count > 0) held.add(id);
   }

@@ -23,6 +23,7 @@ export interface RepetitionPayload {
 /** The next repetition by the clock of what was decided; undefined: there is none. */
 export function repetitionOf(rule: Manner & { id: string }, match: StoredMatch): Repetition | undefined {
   const dueMs = repeatMs(rule, match);
+  if (match.grouped) return undefined;
   if (rule.repeatWhile === RepeatWhile.UNSPECIFIED || !match.standing || match.muted || dueMs === undefined)
     return undefined;
   return { ruleId: rule.id, key: match.subject.key, dueMs };

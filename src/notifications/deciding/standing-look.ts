@@ -3,6 +3,7 @@ import { enqueue, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import type { RulePart } from "../rules-version.ts";
 import type { Deciding } from "./deciding.ts";
+import { groupJobs, groupsKind } from "./groups/group-jobs.ts";
 import { type StoredMatch, standingSubjects } from "./match-store.ts";
 import { reconsider } from "./reconsider.ts";
 import { repeatKind, repetitionJobs, repetitionOf } from "./repetitions.ts";
@@ -66,6 +67,8 @@ export function standingJob(deciding: Deciding): JobKind {
         return (rule && repetitionOf(rule, match)) ?? [];
       });
       await enqueue(tx, { tenantId, kind: repeatKind }, repetitionJobs(repetitions).jobs, nowMs);
+      const members = standing.filter((match) => match.standing && match.grouped);
+      await enqueue(tx, { tenantId, kind: groupsKind }, groupJobs(members).jobs, nowMs);
     }
     return last === undefined ? [] : again(nowMs, last.toString("base64url"));
   }

@@ -1,6 +1,8 @@
 import type { Db } from "../../db/connect.ts";
 import { readDimensions } from "../../entities/read.ts";
+import type { EventIdentity } from "../../events/fields.ts";
 import { type LabelView, labelView } from "../../events/labels.ts";
+import type { Occurrence } from "../../events/lifecycle.ts";
 import { type OccurrenceKey, keyText as occurrenceText, readOccurrences } from "../../events/occurrences.ts";
 import type { Subject } from "../matched-subject.ts";
 import { keyText } from "./match-store.ts";
@@ -34,19 +36,28 @@ export async function readLabels(tx: Db, tenantId: string, all: readonly Labelle
   const dimensions = await readDimensions(tx, tenantId, [...entityIds.values()]);
   const views = new Map<string, LabelView>();
   for (const each of all) {
-    const { subject, triggerName, isSeries } = each;
+    const { subject } = each;
     const own = dimensions.get(keyText(subject.entityId)) ?? {};
     const key = labelsKey(each);
     if (views.has(key)) continue;
-    const { eventId, number, metricName = "", metricLabels } = subject;
-    if (eventId !== undefined && number !== undefined) {
-      const occurrence = found.get(occurrenceText({ eventId, number }));
-      if (occurrence !== undefined) views.set(key, labelView({ kind: "occurrence", ...occurrence, dimensions: own }));
-    } else if (isSeries) {
-      views.set(key, labelView({ kind: "series", triggerName, metricName, dimensions: own, labels: metricLabels }));
-    } else views.set(key, labelView({ kind: "stale", triggerName, dimensions: own }));
+    const { eventId, number } = subject;
+    const isOccurrence = eventId !== undefined && number !== undefined;
+    const view = viewOf(each, own, isOccurrence ? found.get(occurrenceText({ eventId, number })) : undefined);
+    if (view !== undefined) views.set(key, view);
   }
   return views;
+}
+
+/** Returns the labels of a subject; undefined for an occurrence that is deleted. */
+export function viewOf(
+  { subject, triggerName, isSeries }: Labelled,
+  dimensions: Readonly<Record<string, string>>,
+  occurrence: { event: EventIdentity; occurrence: Occurrence } | undefined,
+): LabelView | undefined {
+  const { eventId, metricName = "", metricLabels: labels } = subject;
+  if (eventId !== undefined) return occurrence && labelView({ kind: "occurrence", ...occurrence, dimensions });
+  if (isSeries) return labelView({ kind: "series", triggerName, metricName, dimensions, labels });
+  return labelView({ kind: "stale", triggerName, dimensions });
 }
 
 /** Names the labels of a subject, among those that were read. */

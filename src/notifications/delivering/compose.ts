@@ -3,7 +3,8 @@ import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { idText } from "../../entities/identity.ts";
 import type { SummarySnapshot } from "../delivery-snapshot.ts";
-import { type Notification, notifiedEvent } from "../notification.ts";
+import { aboutGroup } from "../group-notification.ts";
+import { type Notification, notifiedEvent, standInEntity } from "../notification.ts";
 import { summaryText } from "../rendering/variables.ts";
 import { type DeliveryFacts, type DeliveryTexts, type EntityContext, occurrenceKey } from "./delivery-context.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
@@ -19,8 +20,9 @@ export function notificationOf(
 ): Notification | undefined {
   const { told } = row;
   if (told.summary !== undefined) return summaryNotification(row, told.summary, facts, texts, tenantId);
+  if (told.group !== undefined) return groupNotification(row, told.group.message, facts, texts, tenantId);
   const rule = facts.rules.get(row.ruleId);
-  const entity = row.entityId === null ? windowEntity(row) : texts.entities.get(row.entityId.toString("hex"));
+  const entity = row.entityId === null ? entityOf(row) : texts.entities.get(row.entityId.toString("hex"));
   if (rule === undefined || entity === undefined) return undefined;
   const event = row.eventId === null ? windowEvent(row) : eventOf(row, texts);
   if (event === undefined && row.eventId !== null) return undefined;
@@ -63,8 +65,9 @@ export function subjectId({ eventId, number, subject }: Pick<DueDelivery, "event
   return eventId === null ? subject.toString("base64url") : `${idText(eventId)}:${number}`;
 }
 
-/** A maintenance window replaces both event and entity. */
-export function windowEntity({ told: { window } }: DueDelivery): EntityContext | undefined {
+/** A maintenance window, or a group, replaces both event and entity. */
+export function entityOf({ ruleName, told: { window, group } }: DueDelivery): EntityContext | undefined {
+  if (group !== undefined) return { id: Buffer.alloc(0), ...standInEntity(ruleName) };
   return window && { id: Buffer.alloc(0), name: window.name, dimensions: { window: window.id } };
 }
 
@@ -144,4 +147,28 @@ export function summaryNotification(
     entity,
     ...causeOf(row),
   };
+}
+
+/** The message of a group, as it was decided. */
+function groupNotification(
+  row: DueDelivery,
+  messageId: string,
+  { rules, tenantName }: DeliveryFacts,
+  texts: DeliveryTexts,
+  tenantId: string,
+): Notification | undefined {
+  const rule = rules.get(row.ruleId);
+  const told = texts.groups.get(messageId);
+  if (rule === undefined || told === undefined) return undefined;
+  const base = {
+    id: row.id,
+    occasion: row.occasion,
+    clear: row.occasion === "clear",
+    timeMs: row.createdMs,
+    tenant: { id: tenantId, name: tenantName },
+    rule,
+    trigger: triggerOf(row, texts),
+    ...causeOf(row),
+  };
+  return aboutGroup(base, { ...told, key: subjectId(row) });
 }

@@ -6,6 +6,7 @@ import { byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { type IdentityColumns, identityColumns } from "../../events/fields.ts";
 import { type StoredOccurrence, storedColumns } from "../../events/rows.ts";
+import type { GroupSnapshot } from "../delivery-snapshot.ts";
 import type { ThreadState } from "../kinds/kind.ts";
 import { storedTriggerType } from "../sources.ts";
 import type { ProductAddresses } from "../stored-credential.ts";
@@ -59,6 +60,8 @@ export interface DeliveryTexts {
   readonly occurrences: ReadonlyMap<string, OccurrenceContext>;
   /** By their ids in hexadecimal. */
   readonly entities: ReadonlyMap<string, EntityContext>;
+  /** What messages of groups say, by their ids. */
+  readonly groups: ReadonlyMap<string, GroupSnapshot>;
 }
 
 /** What destinations are opened with. */
@@ -123,6 +126,13 @@ export function readEntities(tx: Db, tenantId: string, rows: readonly DueDeliver
   if (ids.length === 0) return [];
   return tx<EntityContext[]>`
     select id, name, dimensions from entities where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[])`;
+}
+
+function readGroupMessages(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const ids = each(rows.flatMap(({ told }) => told.group?.message ?? []));
+  if (ids.length === 0) return [];
+  return tx<{ id: string; told: GroupSnapshot }[]>`
+    select id, told from group_messages where tenant_id = ${tenantId} and id = any(${uuidArray(ids)}::uuid[])`;
 }
 
 function readThreads(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
@@ -197,12 +207,14 @@ export async function readDeliveryTexts(
   tenantId: string,
   rows: readonly DueDelivery[],
 ): Promise<DeliveryTexts> {
-  const [triggers, occurrences, entities] = await Promise.all([
+  const [triggers, occurrences, entities, groups] = await Promise.all([
     readTriggers(tx, tenantId, each(rows.flatMap(({ triggerNames }) => triggerNames[0] ?? []))),
     readOccurrences(tx, tenantId, rows),
     readEntities(tx, tenantId, rows),
+    readGroupMessages(tx, tenantId, rows),
   ]);
   return {
+    groups: new Map(groups.map(({ id, told }) => [id, told])),
     triggers: new Map(triggers.map(({ name, type }) => [name, storedTriggerType(type)])),
     occurrences: new Map(occurrences.map((each) => [occurrenceKey(each.event_id, each.number), each])),
     entities: new Map(entities.map((entity) => [entity.id.toString("hex"), entity])),

@@ -4,7 +4,8 @@ import type { Sql } from "../../db/connect.ts";
 import type { PartitionedTable } from "../../db/partitions.ts";
 import { transaction } from "../../db/transaction.ts";
 import { forgetOldChains } from "../deciding/chain-counts.ts";
-import { deliveryId } from "../deciding/enqueue.ts";
+import { forgetOldMessages } from "../deciding/groups/group-store.ts";
+import { deliveryId } from "../delivery-id.ts";
 import { forgetOldSilences } from "../silences/silences.ts";
 import { forgetOldSummaries, summaryIdOf } from "./summaries.ts";
 
@@ -76,10 +77,13 @@ export async function deleteOldNotes(
       and not exists (
         select from rule_matches r where r.tenant_id = ${tenantId} and r.subject = o.subject and r.standing)
       and not exists (
+        select from alert_groups g where g.tenant_id = ${tenantId} and g.group_key = o.subject)
+      and not exists (
         select from summary_members m where m.tenant_id = ${tenantId} and m.summary_id = ${summaryIdOf(sql, sql`o.subject`)})
       limit ${portion})`;
   const summaries = await forgetOldSummaries(sql, tenantId, nowMs - retentionMs);
   const chains = await forgetOldChains(sql, tenantId, nowMs);
   const silences = await forgetOldSilences(sql, tenantId, nowMs - retentionMs);
-  return threads.count === portion || summaries || chains || silences;
+  const messages = await forgetOldMessages(sql, tenantId, nowMs - retentionMs);
+  return threads.count === portion || summaries || chains || silences || messages;
 }

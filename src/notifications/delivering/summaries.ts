@@ -2,11 +2,11 @@ import type { Fragment, PendingQuery, Row } from "postgres";
 import { bigintArray, byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { idText } from "../../entities/identity.ts";
-import { deliveryId } from "../deciding/enqueue.ts";
+import { deliveryId, firstId } from "../delivery-id.ts";
 import type { SummarySnapshot } from "../delivery-snapshot.ts";
 import type { ThreadState } from "../kinds/kind.ts";
 import { summarySubject } from "../matched-subject.ts";
-import { windowEntity } from "./compose.ts";
+import { entityOf } from "./compose.ts";
 import { type EntityContext, memberKey, occurrenceKey, readEntities } from "./delivery-context.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
 
@@ -109,7 +109,7 @@ async function readNames(tx: Db, tenantId: string, rows: readonly DueDelivery[])
   const byId = new Map(entities.map((entity) => [entity.id.toString("hex"), entity]));
   return rows.flatMap((row) => {
     const { eventId, number, entityId, metricName } = row;
-    const entity = entityId === null ? windowEntity(row) : byId.get(entityId.toString("hex"));
+    const entity = entityId === null ? entityOf(row) : byId.get(entityId.toString("hex"));
     const isEvent = eventId !== null && number !== null;
     const name = isEvent ? events.get(occurrenceKey(eventId, number)) : (metricName ?? entity?.name);
     return entity === undefined || name === undefined ? [] : [{ row, name, entity }];
@@ -173,7 +173,7 @@ export async function keepSummary(tx: Db, tenantId: string, { row, others, told 
   await tx`
     insert into summary_members (tenant_id, summary_id, delivery_id, created_ms, destination_name, subject, rule_id,
       of_window, over, told)
-    select tenant_id, ${row.id}::uuid, id, created_ms, destination_name, subject, rule_id, entity_id is null, false,
+    select tenant_id, ${row.id}::uuid, id, created_ms, destination_name, subject, rule_id, entity_id is null and not told ? 'group', false,
       case when id = ${row.id} then ${JSON.stringify(told)}::jsonb end
     from due_deliveries where tenant_id = ${tenantId} and id = any(${ids}::uuid[]) order by id
     on conflict (tenant_id, summary_id, delivery_id) do update set told = excluded.told where excluded.told is not null`;
@@ -280,9 +280,6 @@ export const forgetMembers = (tx: Db, tenantId: string, summaryIds: readonly str
 /** Summaries that one look forgets: each may have 10,000 members. */
 const oldMax = 10;
 
-/** The least id of a delivery that was decided at this time, or later. */
-const firstId = (ms: number) => `${deliveryId(Math.max(0, Math.floor(ms))).slice(0, 14)}7000-0000-000000000000`;
-
 /**
  * Forgets what summaries from before `beforeMs` stood for, once none of their matches stands and no end waits. Returns whether there may be
  * more. May be repeated.
@@ -302,6 +299,13 @@ export async function forgetOldSummaries(sql: Sql, tenantId: string, beforeMs: n
             where tenant_id = ${tenantId} and subject = m.subject and rule_id = m.rule_id and standing
               and matched_ms <= m.created_ms offset 0
           ) as r
+        where m.tenant_id = ${tenantId} and m.summary_id = h.summary_id and not m.over)
+      and not exists (
+        select from summary_members m
+          cross join lateral (
+            select from alert_groups
+            where tenant_id = ${tenantId} and rule_id = m.rule_id and group_key = m.subject and opened_ms <= m.created_ms offset 0
+          ) as g
         where m.tenant_id = ${tenantId} and m.summary_id = h.summary_id and not m.over)
     order by h.summary_id limit ${oldMax}`;
   if (old.length > 0)

@@ -1,7 +1,15 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { Notification } from "../notification.ts";
 import { escapeHtml, visible } from "../rendering/markup.ts";
-import { eventLinkText, eventUrl, headline, isoTime, severityName, statusName } from "../rendering/variables.ts";
+import {
+  eventLinkText,
+  eventUrl,
+  hasMembers,
+  headline,
+  isoTime,
+  severityName,
+  statusName,
+} from "../rendering/variables.ts";
 import { occasionText } from "./default-texts.ts";
 
 const grey = "#5f6b7a";
@@ -38,14 +46,17 @@ function facts(notification: Notification): [name: string, value: string][] {
   return known.filter(([, value]) => value.trim() !== "");
 }
 
+/** The text of an event; the members of a group are in the message of a rule that says nothing else. */
+const bodyOf = (notification: Notification) =>
+  hasMembers(notification) && notification.rule.message === "" ? "" : (notification.event?.body ?? "");
+
 /** The mail of a destination without a body, as text. */
 export function textMail(notification: Notification, message: string, publicUrl: string): string {
-  const { event } = notification;
   const lines = facts(notification).map(([name, value]) => `${name}: ${value}`);
   const parts = [
     occasionText(notification),
     message,
-    visible(event?.body ?? ""),
+    visible(bodyOf(notification)),
     visible(lines.join("\n")),
     eventUrl(notification, publicUrl),
   ];
@@ -77,7 +88,7 @@ export function htmlMail(notification: Notification, message: string, publicUrl:
     `<div style="background:${colour};color:#fff;padding:16px 24px">`,
     `<div style="font-size:12px;letter-spacing:1px">${escapeHtml(word)}${occasion && !notification.clear ? ` · ${escapeHtml(occasion)}` : ""}</div>`,
     `<div style="font-size:20px;font-weight:600">${escapeHtml(headline(notification))}</div></div>`,
-    `<div style="padding:20px 24px">${paragraph(message)}${paragraph(notification.event?.body ?? "")}`,
+    `<div style="padding:20px 24px">${paragraph(message)}${paragraph(bodyOf(notification))}`,
     `<table style="border-collapse:collapse;font-size:14px">${rows.join("")}</table>`,
     url === ""
       ? ""

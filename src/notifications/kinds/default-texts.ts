@@ -1,6 +1,6 @@
 import type { Notification } from "../notification.ts";
 import { cutText } from "../rendering/template.ts";
-import { labelsOf, severityName } from "../rendering/variables.ts";
+import { hasMembers, labelsOf, severityName } from "../rendering/variables.ts";
 
 /** What a rule without a message says. */
 export const defaultMessage =
@@ -8,6 +8,14 @@ export const defaultMessage =
 
 /** What a summary says in place of its rule's message, which is about one match. */
 export const summaryMessage = "{{#clear}}Resolved: {{/clear}}{{{event.severity}}}: {{{headline}}}";
+
+/** What a rule without a message says of a group: a line for each member, as many as fit. */
+export const groupMessage =
+  "{{#clear}}Resolved: {{/clear}}{{^clear}}{{{event.severity}}}: {{/clear}}{{{headline}}}{{#lines}}\n{{{.}}}{{/lines}}";
+
+/** A message for where one line is wanted: of a group without its members. */
+export const firstLine = (notification: Notification, message: string) =>
+  hasMembers(notification) ? (message.trim().split("\n", 1)[0] as string) : message.trim();
 
 const labelsMax = 20;
 const labelCharsMax = 200;
@@ -36,6 +44,8 @@ export function occasionText({ occasion, event }: Notification): string {
       return "No longer acknowledged";
     case "severity":
       return event === undefined ? "Severity changed" : `Severity is now ${severityName(event.severity)}`;
+    case "members":
+      return "Updated";
     case "clear":
       return "Resolved";
   }

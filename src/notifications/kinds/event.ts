@@ -6,7 +6,7 @@ import type { EventItem } from "../../events/ingest.ts";
 import { validateItem } from "../../rpc/validate.ts";
 import { chainEventsMax } from "../deciding/chain-counts.ts";
 import { beyondChain } from "../delivering/send-environment.ts";
-import { chainRulesMax } from "../notification.ts";
+import { chainRulesMax, standInEntity } from "../notification.ts";
 import { plainText } from "../rendering/markup.ts";
 import { cutText } from "../rendering/template.ts";
 import { notSent, sent } from "./attempt-outcome.ts";
@@ -33,25 +33,27 @@ function cutBytes(text: string, bytesMax: number) {
 /** The same for every try of a notification, so that a repeated try changes nothing. */
 function itemOf({ destination, notification, texts }: Rendered<EventDestination>, state: ThreadState): EventItem {
   const text = (name: string) => (texts[name] ?? "").replaceAll("\0", "").toWellFormed();
-  const { timeMs, clear, entity, rule, trigger } = notification;
+  const { timeMs, clear, summary, group, rule, trigger } = notification;
+  // What stands for several is on none of their entities.
+  const { dimensions } = group === undefined ? notification.entity : standInEntity(rule.name);
   return {
     // What opened under one name is closed under the same.
     name: state.name ?? cut(oneLine(text("nameTemplate")), labelCharsMax),
     type: cut(oneLine(text("typeTemplate")), labelCharsMax),
     summary: cut(text("summaryTemplate"), summaryCharsMax),
     body: cutBytes(text("bodyTemplate"), bodyBytesMax),
-    dimensions: { ...entity.dimensions },
+    dimensions: { ...dimensions },
     timeMs: BigInt(timeMs),
     severity: destination.severity,
     status: clear ? Status.CLOSED : Status.OPEN,
     acknowledged: undefined,
     metadata: { rule: rule.name, trigger: trigger.name, cause: notification.subjectId },
-    // Several summaries may be open on one entity.
-    ...(notification.summary && { dedupKey: notification.subjectId }),
+    // Several summaries, or groups, may be open on one entity.
+    ...((summary ?? group) && { dedupKey: notification.subjectId }),
   };
 }
 
-/** An event in this service, on the entity of the one that caused it; when that is over, so is this. */
+/** An event in this service, on the entity of the one that caused it, or of a group on its rule's; when that is over, so is this. */
 export const event: DestinationKind<EventDestination> = {
   templates: ({ nameTemplate, typeTemplate, summaryTemplate, bodyTemplate }) => ({
     nameTemplate: { text: nameTemplate, markup: plainText },

@@ -6,7 +6,7 @@ import { plainText, visible } from "../rendering/markup.ts";
 import { cutCharacters, cutText } from "../rendering/template.ts";
 import { eventLinkText, eventUrl, isoTime } from "../rendering/variables.ts";
 import { isPage, isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
-import { defaultMessage } from "./default-texts.ts";
+import { defaultMessage, firstLine } from "./default-texts.ts";
 import type { DestinationKind } from "./kind.ts";
 
 const bodyBytesMax = 512_000;
@@ -27,7 +27,7 @@ function actionOf({ occasion, clear }: Notification): "trigger" | "acknowledge" 
 function payloadOf(notification: Notification, message: string) {
   const { event, entity, metric, rule, trigger, timeMs } = notification;
   return {
-    summary: cutCharacters(message.trim() || rule.name, summaryCharsMax),
+    summary: cutCharacters(firstLine(notification, message) || rule.name, summaryCharsMax),
     // The product refuses a blank one, which entities may have that were named before blank names counted as absent.
     source: isBlank(entity.name) ? entity.id : visible(entity.name),
     severity: event === undefined ? "error" : (severities[event.severity] ?? "info"),

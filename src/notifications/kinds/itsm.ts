@@ -10,7 +10,7 @@ import { eventUrl, isoTime, severityName } from "../rendering/variables.ts";
 import { NoToken } from "./access-tokens.ts";
 import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
-import { defaultMessage, occasionText } from "./default-texts.ts";
+import { defaultMessage, firstLine, occasionText } from "./default-texts.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, Sending, ThreadState, TryEnvironment } from "./kind.ts";
 
 const shortCharsMax = 160;
@@ -50,7 +50,8 @@ function commonFields({ notification, texts }: Rendered<ItsmDestination>) {
   return {
     // Instances refuse a record without one.
     short_description: cut(
-      [texts.shortDescription, texts.message].find((text) => text?.trim()) ?? notification.rule.name,
+      [texts.shortDescription, firstLine(notification, texts.message ?? "")].find((text) => text?.trim()) ??
+        notification.rule.name,
       shortCharsMax,
     ),
     ...(!notification.clear && { impact: weight, urgency: weight }),

@@ -15,6 +15,8 @@ export interface Rendered<D> {
   readonly notification: Notification;
   /** The kind's templates, rendered, by their names. */
   readonly texts: Readonly<Record<string, string>>;
+  /** The destination's name. */
+  readonly receiver: string;
 }
 
 /** One try of one notification at one destination, whose secrets are readable. */

@@ -7,8 +7,10 @@ import { cutText } from "../rendering/template.ts";
 import {
   eventLinkText,
   eventUrl,
+  hasMembers,
   headline,
   isoTime,
+  memberLines,
   severityName,
   statusName,
   summaryText,
@@ -55,9 +57,16 @@ function factsOf({ destination, notification, texts }: Card): { title: string; v
     .map(({ title, value }) => ({ title: escapeCard(title), value: escapeCard(value) }));
 }
 
-/** The text of the destination is about one match: a summary names its members instead. One that renders to nothing is the rule's name. */
-const cardMessage = ({ notification: { summary, rule }, texts }: Card) =>
-  summary === undefined ? (texts.text?.trim() ? texts.text : escapeCard(rule.name)) : escapeCard(summaryText(summary));
+/** The text of the destination is about one match: a summary, or a group, names its members instead. One that renders to nothing is the rule's name. */
+function cardMessage({ notification, texts }: Card): string {
+  const { summary, group, rule } = notification;
+  if (summary !== undefined) return escapeCard(summaryText(summary));
+  if (group !== undefined && hasMembers(notification))
+    return memberLines(group, cardBytesMax / 2)
+      .map(escapeCard)
+      .join("\n\n");
+  return texts.text?.trim() ? texts.text : escapeCard(rule.name);
+}
 
 const titleOf = ({ notification }: Card) => `${notification.clear ? "Resolved: " : ""}${headline(notification)}`;
 

@@ -4,7 +4,7 @@ import type { OutboundResponse } from "../delivering/outbound.ts";
 import type { Reason } from "../delivering/retry.ts";
 import type { Notification } from "../notification.ts";
 import { chat } from "../rendering/markup.ts";
-import { eventLinkText, eventUrl, headline } from "../rendering/variables.ts";
+import { eventLinkText, eventUrl, hasMembers, headline } from "../rendering/variables.ts";
 import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { defaultMessage, labelFacts, occasionText } from "./default-texts.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, Sending } from "./kind.ts";
@@ -64,7 +64,8 @@ function colourOf({ color }: TeamChatDestination, { clear, event }: Notification
 function details(notification: Notification, publicUrl: string): string[] {
   if (notification.rule.message !== "" || notification.summary !== undefined) return [];
   const url = eventUrl(notification, publicUrl);
-  const labels = labelFacts(notification).map(({ title, value }) => chat.double(`${title}: ${value}`));
+  const facts = hasMembers(notification) ? [] : labelFacts(notification);
+  const labels = facts.map(({ title, value }) => chat.double(`${title}: ${value}`));
   return [...(url === "" ? [] : [chat.link(url, eventLinkText(notification))]), ...labels];
 }
 

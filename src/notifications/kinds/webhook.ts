@@ -1,17 +1,20 @@
 import { createHmac } from "node:crypto";
 import { toJson } from "@bufbuild/protobuf";
 import { SeveritySchema, StatusSchema } from "#gen/belfry/events/v1/event_pb.ts";
-import type { WebhookDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { type WebhookDestination, WebhookFormat } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Broken } from "../../rpc/constraint-rules.ts";
 import type { Notification } from "../notification.ts";
-import { address, leavesSegment, plainText } from "../rendering/markup.ts";
-import { eventUrl, isoTime } from "../rendering/variables.ts";
+import { alertsOf, sharedOf, templateVariables } from "../rendering/alerts.ts";
+import { address, json, leavesSegment, plainText } from "../rendering/markup.ts";
+import { brokenTemplate, render, TemplateError } from "../rendering/template.ts";
+import { eventUrl, hasMembers, isoTime } from "../rendering/variables.ts";
+import { sampleNotifications } from "../sample-notifications.ts";
 import { fixedOrigin, originOf } from "../secret-addresses.ts";
 import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
 import { defaultMessage } from "./default-texts.ts";
-import type { DestinationKind } from "./kind.ts";
+import type { DestinationKind, Rendered } from "./kind.ts";
 
 /** Headers that the sender sets itself, or that HTTP does. */
 const reserved =
@@ -21,6 +24,8 @@ const secretBytesMax = 64;
 const secretsMax = 2;
 /** Of a rendered address: twice what a template may have. A longer one is not cut, since what is left leads elsewhere. */
 const addressCharsMax = 16_384;
+const jsonErrorCharsMax = 200;
+const sampleUrl = "https://belfry.example.com";
 
 /** Secrets in the form of Standard Webhooks, by blanks: the one in use and, while it is exchanged, the one before. */
 const secretTexts = (text: string) => text.split(/\s+/).filter((part) => part !== "");
@@ -43,7 +48,9 @@ function checkHeaders(headers: Record<string, string>): Broken[] {
 
 /** The body, as docs/notifications.md describes it. */
 function bodyOf(notification: Notification, message: string, publicUrl: string) {
-  const { id, tenant, occasion, timeMs, clear, rule, trigger, event, entity, metric } = notification;
+  const { id, tenant, occasion, timeMs, clear, rule, trigger, group, metric } = notification;
+  const isOne = !hasMembers(notification);
+  const event = isOne ? notification.event : undefined;
   return {
     id,
     tenant: tenant.name,
@@ -79,7 +86,13 @@ function bodyOf(notification: Notification, message: string, publicUrl: string) 
             ...(event.dedupKey !== undefined && { dedup_key: event.dedupKey }),
             ...(event.expiresMs !== undefined && { expires_at: isoTime(event.expiresMs) }),
           },
-    entity,
+    entity: isOne ? notification.entity : null,
+    ...(group && {
+      group_key: group.key,
+      group_labels: group.labels,
+      alerts: alertsOf(notification),
+      count: group.firing + group.resolved,
+    }),
     ...(metric && {
       metric: {
         name: metric.name,
@@ -89,6 +102,61 @@ function bodyOf(notification: Notification, message: string, publicUrl: string) 
       },
     }),
   };
+}
+
+/** The body as version 4 of Alertmanager's webhook has it. */
+function alertmanagerBody({ notification, receiver }: Rendered<WebhookDestination>, publicUrl: string) {
+  const { group, subjectId, clear } = notification;
+  const alerts = alertsOf(notification);
+  return {
+    version: "4",
+    groupKey: group?.key ?? subjectId,
+    truncatedAlerts: group === undefined ? 0 : group.firing + group.resolved - alerts.length,
+    status: clear || group?.firing === 0 ? "resolved" : "firing",
+    receiver,
+    ...sharedOf(notification),
+    externalURL: publicUrl,
+    alerts,
+  };
+}
+
+/** What is sent, as a value, or of a template as the text that it makes. */
+function sentBody(rendered: Rendered<WebhookDestination>, publicUrl: string): object | string {
+  const { destination, notification, texts } = rendered;
+  if (destination.format === WebhookFormat.TEMPLATE) return texts.body ?? "";
+  if (destination.format === WebhookFormat.ALERTMANAGER) return alertmanagerBody(rendered, publicUrl);
+  return bodyOf(notification, texts.message ?? "", publicUrl);
+}
+
+/** Says why a text is no JSON; undefined: it is some. */
+function brokenJson(text: string): string | undefined {
+  try {
+    JSON.parse(text);
+    return undefined;
+  } catch (error) {
+    return `makes no JSON: ${(error as Error).message.slice(0, jsonErrorCharsMax)}`;
+  }
+}
+
+/** Renders a body for no member, one and two, on each occasion: what makes no JSON then is no body. */
+function checkBody(format: WebhookFormat, body: string): Broken[] {
+  const path = "body";
+  if (format !== WebhookFormat.TEMPLATE)
+    return body === "" ? [] : [{ path, rule: "must be empty unless format is WEBHOOK_FORMAT_TEMPLATE" }];
+  if (body === "") return [{ path, rule: "must be given beside WEBHOOK_FORMAT_TEMPLATE" }];
+  if (brokenTemplate(body) !== undefined) return [];
+  for (const notification of sampleNotifications()) {
+    const markup = json();
+    try {
+      const rule = brokenJson(render(body, templateVariables(notification, undefined, markup, sampleUrl), markup));
+      if (rule !== undefined)
+        return [{ path, rule: `${rule}, as a notification on the occasion ${notification.occasion}` }];
+    } catch (error) {
+      if (error instanceof TemplateError) return [{ path, rule: error.message }];
+      throw error;
+    }
+  }
+  return [];
 }
 
 /** The headers of Standard Webhooks for one try: the id stays, the time is the try's. */
@@ -117,28 +185,38 @@ function misled({ url, signingSecret, headers }: WebhookDestination, rendered: s
 
 /** An HTTP POST by Standard Webhooks 1.0.0. */
 export const webhook: DestinationKind<WebhookDestination> = {
-  templates: ({ url }, message) => ({
+  templates: ({ url, format, body }, message) => ({
     url: { text: url, markup: address, charsMax: addressCharsMax },
+    ...(format === WebhookFormat.TEMPLATE && { body: { text: body, markup: json() } }),
     message: { text: message || defaultMessage, markup: plainText },
   }),
 
-  check({ url, signingSecret, headers }) {
+  check({ url, signingSecret, headers, format, body }) {
     const secrets = secretTexts(signingSecret);
     const good = secrets.length <= secretsMax && secrets.every(isSecret);
     const rule = `must be whsec_ and ${secretBytesMin} to ${secretBytesMax} bytes in base64, or two of these, by a blank`;
-    return [...brokenUrl("url", url), ...(good ? [] : [{ path: "signingSecret", rule }]), ...checkHeaders(headers)];
+    return [
+      ...brokenUrl("url", url),
+      ...(good ? [] : [{ path: "signingSecret", rule }]),
+      ...checkHeaders(headers),
+      ...checkBody(format, body),
+    ];
   },
 
-  compose: ({ notification, texts }, { publicUrl }) => ({
-    subject: "",
-    body: JSON.stringify(bodyOf(notification, texts.message ?? "", publicUrl), null, 2),
-  }),
+  compose(rendered, { publicUrl }) {
+    const body = sentBody(rendered, publicUrl);
+    return { subject: "", body: typeof body === "string" ? body : JSON.stringify(body, null, 2) };
+  },
 
-  send: ({ destination, notification, texts, state, signal }, { outbound, publicUrl, nowMs }) =>
-    tried("webhook", state, async () => {
+  send: (sending, { outbound, publicUrl, nowMs }) =>
+    tried("webhook", sending.state, async () => {
+      const { destination, notification, texts, state, signal } = sending;
       const why = misled(destination, texts.url ?? "");
       if (why !== undefined) return notSent("webhook", "bad_address", why, state);
-      const body = JSON.stringify(bodyOf(notification, texts.message ?? "", publicUrl));
+      const made = sentBody(sending, publicUrl);
+      const broken = typeof made === "string" ? brokenJson(made) : undefined;
+      if (broken !== undefined) return notSent("webhook", "bad_request", `body ${broken}`, state);
+      const body = typeof made === "string" ? made : JSON.stringify(made);
       const answer = await outbound.guarded({
         method: "POST",
         url: texts.url ?? "",

@@ -1,4 +1,4 @@
-import type { Escaping } from "./template.ts";
+import { type Escaping, type Value, Verbatim, variableText } from "./template.ts";
 
 /** A way of writing: how values come into it, and how it writes a link. */
 export interface Markup extends Escaping {
@@ -72,3 +72,24 @@ export const chat: Markup = {
   triple: escapeChat,
   link: (url, text) => `<${escapeChat(url).replaceAll("|", "%7C")}|${escapeChat(text)}>`,
 };
+
+/**
+ * JSON: within a string a value is escaped as its text, elsewhere it is a JSON value. Of one rendering: it remembers how far it has read
+ * what stands before.
+ */
+export function json(): Markup {
+  let read = 0;
+  let isString = false;
+  const readOn = (before: string) => {
+    for (; read < before.length; read++) {
+      if (isString && before[read] === "\\") read++;
+      else if (before[read] === '"') isString = !isString;
+    }
+  };
+  const value = (of: Value | undefined, before: string) => {
+    readOn(before);
+    if (isString) return JSON.stringify(variableText(of)).slice(1, -1);
+    return of instanceof Verbatim ? JSON.stringify(of.text) : JSON.stringify(of ?? null);
+  };
+  return { double: (text) => text, triple: (text) => text, link: (url) => url, value };
+}

@@ -31,12 +31,15 @@ const quotedCharsMax = 64;
 /** The most that one template renders, characters; what is beyond is cut. */
 export const renderedCharsMax = 256 * 1024;
 
+/** The parts of a template that are visited at most, those in lists once for each of their values. */
+const partsMax = 100_000;
+
 /** What a template reads: texts by name, within groups by name. Nothing of it is ever called. */
 export interface Variables {
   readonly [name: string]: Value | undefined;
 }
 
-export type Value = string | number | boolean | null | Verbatim | Variables;
+export type Value = string | number | boolean | null | Verbatim | Variables | readonly Value[];
 
 /** A text that is markup already: it comes into the result as it is. */
 export class Verbatim {
@@ -50,6 +53,8 @@ export class Verbatim {
 export interface Escaping {
   readonly double: (text: string, before?: string) => string;
   readonly triple: (text: string, before?: string) => string;
+  /** How any value comes in, whatever braces it has; absent: as a text. */
+  readonly value?: (value: Value | undefined, before: string) => string;
 }
 
 /** A run of blanks that is too long: the parser's time grows with its square. */
@@ -97,7 +102,7 @@ function syntaxError(message: string, place: (index: number) => string): string 
 }
 
 const isGroup = (value: Value | undefined): value is Variables =>
-  typeof value === "object" && value !== null && !(value instanceof Verbatim);
+  typeof value === "object" && value !== null && !(value instanceof Verbatim) && !Array.isArray(value);
 
 /** `.` is the value of the section itself. */
 const pathOf = (name: string) => (name === "." ? [] : name.split("."));
@@ -133,6 +138,8 @@ export function variableText(value: Value | undefined): string {
   return value === undefined || value === null || typeof value === "object" ? "" : String(value);
 }
 
+const isEmpty = (value: Value | undefined) => !value || (Array.isArray(value) && value.length === 0);
+
 /** What a tag shows of a value. */
 const shown = (
   value: Value | undefined,
@@ -143,14 +150,18 @@ const shown = (
 /** All names that a template may show, each with its value, in their order. */
 export function namedValues(variables: Variables, prefix = ""): { name: string; value: string }[] {
   return Object.entries(variables).flatMap(([key, value]) =>
-    isGroup(value) ? namedValues(value, `${prefix}${key}.`) : [{ name: prefix + key, value: variableText(value) }],
+    Array.isArray(value)
+      ? [{ name: prefix + key, value: String(value.length) }]
+      : isGroup(value)
+        ? namedValues(value, `${prefix}${key}.`)
+        : [{ name: prefix + key, value: variableText(value) }],
   );
 }
 
 /**
  * Renders a template. A name that nothing is known of renders empty, a group of variables too; what it holds is left out
  * when its value is absent, empty, zero or false. The result is cut to `charsMax`, wherever it is by then; no value is
- * escaped beyond that. Each part of the template is rendered at most once.
+ * escaped beyond that. A list is rendered once for each of its values, beside which `last` tells its end; else each part at most once.
  * @param template one that `brokenTemplate` has found whole when it was stored; longer runs of blanks are older and are cut
  * @param empty called with each name that shows nothing
  */
@@ -162,8 +173,10 @@ export function render(
   empty?: (name: string) => void,
 ): string {
   let text = "";
+  let parts = 0;
   const write = (tokens: readonly Token[], scopes: readonly Value[]) => {
     for (const [kind, value, , , inner = []] of tokens) {
+      if (++parts > partsMax) throw new TemplateError(`the template shows more than ${partsMax} parts`);
       // One more than may be kept shows that it is cut.
       const left = charsMax + 1 - text.length;
       if (left <= 0) return;
@@ -174,9 +187,18 @@ export function render(
       const found = lookUp(scopes, pathOf(value));
       if (kind === "name" || kind === "&") {
         if (empty && variableText(found) === "") empty(value);
-        text += shown(found, kind === "name" ? escaping.double : escaping.triple, { charsMax: left, before: text });
-      } else if (kind === "#" && found) write(inner, [...scopes, found]);
-      else if (kind === "^" && !found) write(inner, scopes);
+        text += escaping.value
+          ? escaping.value(found, text)
+          : shown(found, kind === "name" ? escaping.double : escaping.triple, { charsMax: left, before: text });
+      } else if (kind === "#" && Array.isArray(found)) writeEach(inner, scopes, found);
+      else if (kind === "#" && found) write(inner, [...scopes, found]);
+      else if (kind === "^" && isEmpty(found)) write(inner, scopes);
+    }
+  };
+  const writeEach = (tokens: readonly Token[], scopes: readonly Value[], values: readonly Value[]) => {
+    for (const [i, value] of values.entries()) {
+      const last = { last: i === values.length - 1 };
+      write(tokens, isGroup(value) ? [...scopes, { ...value, ...last }] : [...scopes, last, value]);
     }
   };
   write(tokensOf(template.replace(longBlanks, "$1")), [variables]);

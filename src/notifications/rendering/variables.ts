@@ -29,9 +29,44 @@ export function summaryText({ count, names }: NonNullable<Notification["summary"
   return visible(`${count} notifications: ${names.join(", ")}${more}`);
 }
 
+/** Tells whether a notification is about several members of a group. */
+export const hasMembers = ({ group }: Notification) => group !== undefined && group.firing + group.resolved > 1;
+
+/** How many members of a group fire, and have ended, and what they share. */
+export function groupText({ firing, resolved, labels, beyond }: NonNullable<Notification["group"]>): string {
+  const counts = [...(firing > 0 ? [`${firing} firing`] : []), ...(resolved > 0 ? [`${resolved} resolved`] : [])].join(
+    ", ",
+  );
+  const shared = beyond ? ["further groups"] : Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+  return visible(shared.length === 0 ? counts : `${counts}: ${shared.join(", ")}`);
+}
+
+/** Less than any chat takes. */
+export const linesCharsMax = 2500;
+
+/** Names the members of a group, a line each, as many as fit, and says how many more there are. */
+export function memberLines(
+  { firing, resolved, alerts }: NonNullable<Notification["group"]>,
+  charsMax: number,
+): string[] {
+  const lines: string[] = [];
+  let chars = 0;
+  for (const { resolved: isOver, headline: text, severity, entity } of alerts) {
+    const state = isOver ? "RESOLVED" : severityName(severity as Severity);
+    const line = visible(`${state} ${text}${entity.name === "" ? "" : ` (${entity.name})`}`.replace(/\s+/g, " "));
+    chars += line.length + 1;
+    if (chars > charsMax) break;
+    lines.push(line);
+  }
+  const more = firing + resolved - lines.length;
+  return more > 0 ? [...lines, `and ${more} more`] : lines;
+}
+
 /** One line that says what a notification is about; of a summary, a line that names its members. */
-export function headline({ summary, event, metric, entity, trigger }: Notification): string {
+export function headline(notification: Notification): string {
+  const { summary, group, event, metric, entity, trigger } = notification;
   if (summary !== undefined) return summaryText(summary);
+  if (group !== undefined && hasMembers(notification)) return groupText(group);
   if (event !== undefined) return visible(event.summary || event.name);
   if (metric?.value !== undefined) return visible(`${seriesName(metric)} is ${metric.value} on ${entity.name}`);
   return visible(`no data${missed(metric?.name, trigger.type)} from ${entity.name}`);
@@ -45,20 +80,23 @@ function missed(metricName: string | undefined, type: TriggerType): string {
 
 /**
  * The console's page, at the public address of this service, of the notification's occurrence, or of the deliveries that a
- * summary stands for; empty when it has none.
+ * summary stands for, or of a group's message; empty when it has none.
  */
-export function eventUrl({ summary, event, subjectId }: Notification, publicUrl: string): string {
+export function eventUrl(notification: Notification, publicUrl: string): string {
+  const { id, summary, group, event, subjectId } = notification;
+  if (group !== undefined) return `${publicUrl}/console/#/deliveries?open=${id}`;
   if (summary !== undefined) return `${publicUrl}/console/#/deliveries?summary=${summary.id}`;
   if (event === undefined) return "";
   return `${publicUrl}/console/#/occurrences/${encodeURIComponent(subjectId)}`;
 }
 
 /** The words of a link to `eventUrl`. */
-export const eventLinkText = ({ summary }: Notification) =>
-  summary === undefined ? "Show event" : "Show notifications";
+export const eventLinkText = ({ summary, group }: Notification) =>
+  group !== undefined ? "Show alerts" : summary === undefined ? "Show event" : "Show notifications";
 
 /** The labels of what a notification reports, by which matchers ask for it. */
-export function labelsOf({ event, entity, metric, trigger }: Notification): LabelView {
+export function labelsOf({ group, event, entity, metric, trigger }: Notification): LabelView {
+  if (group !== undefined) return group.commonLabels;
   const { dimensions } = entity;
   if (event !== undefined) return labelView({ kind: "occurrence", event, occurrence: event, dimensions });
   if (metric?.value === undefined) return labelView({ kind: "stale", triggerName: trigger.name, dimensions });

@@ -20,7 +20,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/delivery_service.proto.
  */
 export const file_belfry_notifications_v1_delivery_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSLOAwoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISEQoJZW50aXR5X2lkGAwgASgJEhMKC21ldHJpY19uYW1lGA0gASgJEhAKCG9jY2FzaW9uGA4gASgJEjcKBXRyaWVzGA8gAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlBdHRlbXB0Eg8KB3N1YmplY3QYECABKAkSEgoKc2lsZW5jZV9pZBgRIAEoCSJgCg9EZWxpdmVyeUF0dGVtcHQSLQoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAhIOCgZyZWFzb24YAiABKAkSDgoGYW5zd2VyGAMgASgJIvUCChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSGgoEcnVsZRgBIAEoCUIMukgJcgcY/wG6AQEAEiEKC2Rlc3RpbmF0aW9uGAIgASgJQgy6SAlyBxj/AboBAQASQQoGc3RhdHVzGAMgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXNCCLpIBYIBAhABEhoKCXBhZ2Vfc2l6ZRgEIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAUgASgJQgi6SAVyAxiAIBIdCgd0cmlnZ2VyGAYgASgJQgy6SAlyBxj/AboBAQASHgoIZXZlbnRfaWQYByABKAlCDLpICXIHGP8BugEBABIfCgllbnRpdHlfaWQYCCABKAlCDLpICXIHGP8BugEBABIhCgttZXRyaWNfbmFtZRgJIAEoCUIMukgJcgcY/wG6AQEAEh0KB3N1bW1hcnkYCiABKAlCDLpICXIHGP8BugEBACJ9ChZMaXN0RGVsaXZlcmllc1Jlc3BvbnNlEjUKCmRlbGl2ZXJpZXMYASADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMiMwoUUmV0cnlEZWxpdmVyeVJlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGIAIugEBACJRChVSZXRyeURlbGl2ZXJ5UmVzcG9uc2USOAoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeUID4EECIjEKEkdldERlbGl2ZXJ5UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAIk8KE0dldERlbGl2ZXJ5UmVzcG9uc2USOAoIZGVsaXZlcnkYASABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeUID4EECIpMBChpFeHBsYWluTm90aWZpY2F0aW9uUmVxdWVzdBIdCgRuYW1lGAEgASgJQg/gQQK6SAlyBxiACLoBAQASJQoNb2NjdXJyZW5jZV9pZBgCIAEoCUIMukgJcgcY/wG6AQEASAASHwoHc3ViamVjdBgDIAEoCUIMukgJcgcY/wG6AQEASABCDgoFYWJvdXQSBbpIAggBIvgCChtFeHBsYWluTm90aWZpY2F0aW9uUmVzcG9uc2USTQoHb3V0Y29tZRgBIAEoDjI8LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZS5PdXRjb21lEjcKBXN0ZXBzGAIgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFuYXRpb25TdGVwEjUKCmRlbGl2ZXJpZXMYAyADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeSKZAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASDAoITk9USUZJRUQQARILCgdXQUlUSU5HEAISCQoFTVVURUQQAxIOCgpTVVBQUkVTU0VEEAQSDQoJQ0FOQ0VMTEVEEAUSDwoLTk9UX01BVENIRUQQBhIRCg1SVUxFX0RJU0FCTEVEEAcSDAoIU0lMRU5DRUQQCCJPChhFeHBsYWluT2NjdXJyZW5jZVJlcXVlc3QSGwoCaWQYASABKAlCD+BBArpICXIHGP8BugEBABIWCgVsaW1pdBgCIAEoBUIHukgEGgIoACLeAQoPUnVsZUV4cGxhbmF0aW9uEgwKBHJ1bGUYASABKAkSTQoHb3V0Y29tZRgCIAEoDjI8LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZS5PdXRjb21lEjcKBXN0ZXBzGAMgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFuYXRpb25TdGVwEjUKCmRlbGl2ZXJpZXMYBCADKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeSJsCgxPdXRjb21lQ291bnQSTQoHb3V0Y29tZRgBIAEoDjI8LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZS5PdXRjb21lEg0KBWNvdW50GAIgASgDIrwBChlFeHBsYWluT2NjdXJyZW5jZVJlc3BvbnNlEjcKBXJ1bGVzGAEgAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUnVsZUV4cGxhbmF0aW9uEjcKCG91dGNvbWVzGAIgAygLMiUuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuT3V0Y29tZUNvdW50EhMKC3RvdGFsX2NvdW50GAMgASgDEhgKEHVuZXhhbWluZWRfY291bnQYBCABKAMiHgocR2V0Tm90aWZpY2F0aW9uSGVhbHRoUmVxdWVzdCKKAgoRRGVzdGluYXRpb25IZWFsdGgSDAoEbmFtZRgBIAEoCRI8Cg1icmVha2VyX3N0YXRlGAIgASgOMiUuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuQnJlYWtlclN0YXRlEjAKDHBhdXNlZF91bnRpbBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPZGlzYWJsZWRfcmVhc29uGAQgASgJEhUKDXdhaXRpbmdfY291bnQYBSABKAMSMQoNd2FpdGluZ19zaW5jZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMZmFpbGVkX2NvdW50GAcgASgDIooCCh1HZXROb3RpZmljYXRpb25IZWFsdGhSZXNwb25zZRJACgxkZXN0aW5hdGlvbnMYASADKAsyKi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZXN0aW5hdGlvbkhlYWx0aBIZChFkZXN0aW5hdGlvbl9jb3VudBgCIAEoAxIWCg5kaXNhYmxlZF9jb3VudBgDIAEoAxIUCgxwYXVzZWRfY291bnQYBCABKAMSFQoNd2FpdGluZ19jb3VudBgFIAEoAxIxCg13YWl0aW5nX3NpbmNlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxmYWlsZWRfY291bnQYByABKAMiPgoWUmV0cnlEZWxpdmVyaWVzUmVxdWVzdBIkCgtkZXN0aW5hdGlvbhgBIAEoCUIP4EECukgJcgcYgAi6AQEAIncKF1JldHJ5RGVsaXZlcmllc1Jlc3BvbnNlEhUKDXJldHJpZWRfY291bnQYASABKAMSFgoOdW5uZWVkZWRfY291bnQYAiABKAMSFwoPcmVtYWluaW5nX2NvdW50GAMgASgDEhQKDGRlbGl2ZXJ5X2lkcxgEIAMoCSp9Cg5EZWxpdmVyeVN0YXR1cxIfChtERUxJVkVSWV9TVEFUVVNfVU5TUEVDSUZJRUQQABILCgdQRU5ESU5HEAESCAoEU0VOVBACEgoKBkZBSUxFRBADEg0KCUNBTkNFTExFRBAEEg4KClNVTU1BUklTRUQQBRIICgRIRUxEEAYyxQkKD0RlbGl2ZXJ5U2VydmljZRKdAQoOTGlzdERlbGl2ZXJpZXMSLi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0RGVsaXZlcmllc1JlcXVlc3QaLy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5MaXN0RGVsaXZlcmllc1Jlc3BvbnNlIiqQAgGItRgDgtPkkwIdEhsvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMSmQEKC0dldERlbGl2ZXJ5EisuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0RGVsaXZlcnlSZXF1ZXN0GiwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0RGVsaXZlcnlSZXNwb25zZSIvkAIBiLUYA4LT5JMCIhIgL3YxL25vdGlmaWNhdGlvbi9kZWxpdmVyaWVzL3tpZH0SuQEKE0V4cGxhaW5Ob3RpZmljYXRpb24SMy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYWluTm90aWZpY2F0aW9uUmVxdWVzdBo0LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkV4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZSI3kAIBiLUYA4LT5JMCKjoBKiIlL3YxL25vdGlmaWNhdGlvbi9ydWxlcy97bmFtZX06ZXhwbGFpbhK3AQoRRXhwbGFpbk9jY3VycmVuY2USMS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYWluT2NjdXJyZW5jZVJlcXVlc3QaMi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYWluT2NjdXJyZW5jZVJlc3BvbnNlIjuQAgGItRgDgtPkkwIuOgEqIikvdjEvbm90aWZpY2F0aW9uL29jY3VycmVuY2VzL3tpZH06ZXhwbGFpbhKuAQoVR2V0Tm90aWZpY2F0aW9uSGVhbHRoEjUuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuR2V0Tm90aWZpY2F0aW9uSGVhbHRoUmVxdWVzdBo2LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkdldE5vdGlmaWNhdGlvbkhlYWx0aFJlc3BvbnNlIiaQAgGItRgDgtPkkwIZEhcvdjEvbm90aWZpY2F0aW9uL2hlYWx0aBKlAQoNUmV0cnlEZWxpdmVyeRItLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXF1ZXN0Gi4uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyeVJlc3BvbnNlIjWItRgFgtPkkwIrOgEqIiYvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfTpyZXRyeRKmAQoPUmV0cnlEZWxpdmVyaWVzEi8uYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmV0cnlEZWxpdmVyaWVzUmVxdWVzdBowLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcmllc1Jlc3BvbnNlIjCItRgFgtPkkwImOgEqIiEvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXM6cmV0cnliBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_destination, file_belfry_notifications_v1_explanation, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("Ci5iZWxmcnkvbm90aWZpY2F0aW9ucy92MS9kZWxpdmVyeV9zZXJ2aWNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKNBQoIRGVsaXZlcnkSCgoCaWQYASABKAkSDAoEcnVsZRgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEhMKC2Rlc3RpbmF0aW9uGAQgASgJEhAKCGV2ZW50X2lkGAUgASgJEhUKDW9jY3VycmVuY2VfaWQYBiABKAkSNwoGc3RhdHVzGAcgASgOMicuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlTdGF0dXMSEAoIYXR0ZW1wdHMYCCABKAUSDQoFZXJyb3IYCSABKAkSMQoNbmV4dF90cnlfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQISEQoJZW50aXR5X2lkGAwgASgJEhMKC21ldHJpY19uYW1lGA0gASgJEhAKCG9jY2FzaW9uGA4gASgJEjcKBXRyaWVzGA8gAygLMiguYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnlBdHRlbXB0Eg8KB3N1YmplY3QYECABKAkSEgoKc2lsZW5jZV9pZBgRIAEoCRIRCglncm91cF9rZXkYEiABKAkSSAoMZ3JvdXBfbGFiZWxzGBMgAygLMjIuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRGVsaXZlcnkuR3JvdXBMYWJlbHNFbnRyeRIUCgxtZW1iZXJfY291bnQYFCABKAUSFgoOcmVzb2x2ZWRfY291bnQYFSABKAUaMgoQR3JvdXBMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImAKD0RlbGl2ZXJ5QXR0ZW1wdBItCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EECEg4KBnJlYXNvbhgCIAEoCRIOCgZhbnN3ZXIYAyABKAki9QIKFUxpc3REZWxpdmVyaWVzUmVxdWVzdBIaCgRydWxlGAEgASgJQgy6SAlyBxj/AboBAQASIQoLZGVzdGluYXRpb24YAiABKAlCDLpICXIHGP8BugEBABJBCgZzdGF0dXMYAyABKA4yJy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5EZWxpdmVyeVN0YXR1c0IIukgFggECEAESGgoJcGFnZV9zaXplGAQgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YBSABKAlCCLpIBXIDGIAgEh0KB3RyaWdnZXIYBiABKAlCDLpICXIHGP8BugEBABIeCghldmVudF9pZBgHIAEoCUIMukgJcgcY/wG6AQEAEh8KCWVudGl0eV9pZBgIIAEoCUIMukgJcgcY/wG6AQEAEiEKC21ldHJpY19uYW1lGAkgASgJQgy6SAlyBxj/AboBAQASHQoHc3VtbWFyeRgKIAEoCUIMukgJcgcY/wG6AQEAIn0KFkxpc3REZWxpdmVyaWVzUmVzcG9uc2USNQoKZGVsaXZlcmllcxgBIAMoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRITCgt0b3RhbF9jb3VudBgDIAEoAyJzChpMaXN0RGVsaXZlcnlNZW1iZXJzUmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAEhoKCXBhZ2Vfc2l6ZRgCIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiAICJvCg5EZWxpdmVyeU1lbWJlchIQCghldmVudF9pZBgBIAEoCRIVCg1vY2N1cnJlbmNlX2lkGAIgASgJEg8KB3N1YmplY3QYAyABKAkSEQoJZW50aXR5X2lkGAQgASgJEhAKCHJlc29sdmVkGAUgASgIIoUBChtMaXN0RGVsaXZlcnlNZW1iZXJzUmVzcG9uc2USOAoHbWVtYmVycxgBIAMoCzInLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5TWVtYmVyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRITCgt0b3RhbF9jb3VudBgDIAEoAyIzChRSZXRyeURlbGl2ZXJ5UmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcYgAi6AQEAIlEKFVJldHJ5RGVsaXZlcnlSZXNwb25zZRI4CghkZWxpdmVyeRgBIAEoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5QgPgQQIiMQoSR2V0RGVsaXZlcnlSZXF1ZXN0EhsKAmlkGAEgASgJQg/gQQK6SAlyBxiACLoBAQAiTwoTR2V0RGVsaXZlcnlSZXNwb25zZRI4CghkZWxpdmVyeRgBIAEoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5QgPgQQIikwEKGkV4cGxhaW5Ob3RpZmljYXRpb25SZXF1ZXN0Eh0KBG5hbWUYASABKAlCD+BBArpICXIHGIAIugEBABIlCg1vY2N1cnJlbmNlX2lkGAIgASgJQgy6SAlyBxj/AboBAQBIABIfCgdzdWJqZWN0GAMgASgJQgy6SAlyBxj/AboBAQBIAEIOCgVhYm91dBIFukgCCAEi+AIKG0V4cGxhaW5Ob3RpZmljYXRpb25SZXNwb25zZRJNCgdvdXRjb21lGAEgASgOMjwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlc3BvbnNlLk91dGNvbWUSNwoFc3RlcHMYAiADKAsyKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYW5hdGlvblN0ZXASNQoKZGVsaXZlcmllcxgDIAMoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5IpkBCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIMCghOT1RJRklFRBABEgsKB1dBSVRJTkcQAhIJCgVNVVRFRBADEg4KClNVUFBSRVNTRUQQBBINCglDQU5DRUxMRUQQBRIPCgtOT1RfTUFUQ0hFRBAGEhEKDVJVTEVfRElTQUJMRUQQBxIMCghTSUxFTkNFRBAIIk8KGEV4cGxhaW5PY2N1cnJlbmNlUmVxdWVzdBIbCgJpZBgBIAEoCUIP4EECukgJcgcY/wG6AQEAEhYKBWxpbWl0GAIgASgFQge6SAQaAigAIt4BCg9SdWxlRXhwbGFuYXRpb24SDAoEcnVsZRgBIAEoCRJNCgdvdXRjb21lGAIgASgOMjwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlc3BvbnNlLk91dGNvbWUSNwoFc3RlcHMYAyADKAsyKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYW5hdGlvblN0ZXASNQoKZGVsaXZlcmllcxgEIAMoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlbGl2ZXJ5ImwKDE91dGNvbWVDb3VudBJNCgdvdXRjb21lGAEgASgOMjwuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlc3BvbnNlLk91dGNvbWUSDQoFY291bnQYAiABKAMivAEKGUV4cGxhaW5PY2N1cnJlbmNlUmVzcG9uc2USNwoFcnVsZXMYASADKAsyKC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SdWxlRXhwbGFuYXRpb24SNwoIb3V0Y29tZXMYAiADKAsyJS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5PdXRjb21lQ291bnQSEwoLdG90YWxfY291bnQYAyABKAMSGAoQdW5leGFtaW5lZF9jb3VudBgEIAEoAyIeChxHZXROb3RpZmljYXRpb25IZWFsdGhSZXF1ZXN0IooCChFEZXN0aW5hdGlvbkhlYWx0aBIMCgRuYW1lGAEgASgJEjwKDWJyZWFrZXJfc3RhdGUYAiABKA4yJS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5CcmVha2VyU3RhdGUSMAoMcGF1c2VkX3VudGlsGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9kaXNhYmxlZF9yZWFzb24YBCABKAkSFQoNd2FpdGluZ19jb3VudBgFIAEoAxIxCg13YWl0aW5nX3NpbmNlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxmYWlsZWRfY291bnQYByABKAMiigIKHUdldE5vdGlmaWNhdGlvbkhlYWx0aFJlc3BvbnNlEkAKDGRlc3RpbmF0aW9ucxgBIAMoCzIqLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkRlc3RpbmF0aW9uSGVhbHRoEhkKEWRlc3RpbmF0aW9uX2NvdW50GAIgASgDEhYKDmRpc2FibGVkX2NvdW50GAMgASgDEhQKDHBhdXNlZF9jb3VudBgEIAEoAxIVCg13YWl0aW5nX2NvdW50GAUgASgDEjEKDXdhaXRpbmdfc2luY2UYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDGZhaWxlZF9jb3VudBgHIAEoAyI+ChZSZXRyeURlbGl2ZXJpZXNSZXF1ZXN0EiQKC2Rlc3RpbmF0aW9uGAEgASgJQg/gQQK6SAlyBxiACLoBAQAidwoXUmV0cnlEZWxpdmVyaWVzUmVzcG9uc2USFQoNcmV0cmllZF9jb3VudBgBIAEoAxIWCg51bm5lZWRlZF9jb3VudBgCIAEoAxIXCg9yZW1haW5pbmdfY291bnQYAyABKAMSFAoMZGVsaXZlcnlfaWRzGAQgAygJKn0KDkRlbGl2ZXJ5U3RhdHVzEh8KG0RFTElWRVJZX1NUQVRVU19VTlNQRUNJRklFRBAAEgsKB1BFTkRJTkcQARIICgRTRU5UEAISCgoGRkFJTEVEEAMSDQoJQ0FOQ0VMTEVEEAQSDgoKU1VNTUFSSVNFRBAFEggKBEhFTEQQBjKBCwoPRGVsaXZlcnlTZXJ2aWNlEp0BCg5MaXN0RGVsaXZlcmllcxIuLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBovLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiKpACAYi1GAOC0+STAh0SGy92MS9ub3RpZmljYXRpb24vZGVsaXZlcmllcxKZAQoLR2V0RGVsaXZlcnkSKy5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXREZWxpdmVyeVJlcXVlc3QaLC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXREZWxpdmVyeVJlc3BvbnNlIi+QAgGItRgDgtPkkwIiEiAvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfRK5AQoTTGlzdERlbGl2ZXJ5TWVtYmVycxIzLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkxpc3REZWxpdmVyeU1lbWJlcnNSZXF1ZXN0GjQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuTGlzdERlbGl2ZXJ5TWVtYmVyc1Jlc3BvbnNlIjeQAgGItRgDgtPkkwIqEigvdjEvbm90aWZpY2F0aW9uL2RlbGl2ZXJpZXMve2lkfS9tZW1iZXJzErkBChNFeHBsYWluTm90aWZpY2F0aW9uEjMuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk5vdGlmaWNhdGlvblJlcXVlc3QaNC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5FeHBsYWluTm90aWZpY2F0aW9uUmVzcG9uc2UiN5ACAYi1GAOC0+STAio6ASoiJS92MS9ub3RpZmljYXRpb24vcnVsZXMve25hbWV9OmV4cGxhaW4StwEKEUV4cGxhaW5PY2N1cnJlbmNlEjEuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk9jY3VycmVuY2VSZXF1ZXN0GjIuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuRXhwbGFpbk9jY3VycmVuY2VSZXNwb25zZSI7kAIBiLUYA4LT5JMCLjoBKiIpL3YxL25vdGlmaWNhdGlvbi9vY2N1cnJlbmNlcy97aWR9OmV4cGxhaW4SrgEKFUdldE5vdGlmaWNhdGlvbkhlYWx0aBI1LmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkdldE5vdGlmaWNhdGlvbkhlYWx0aFJlcXVlc3QaNi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5HZXROb3RpZmljYXRpb25IZWFsdGhSZXNwb25zZSImkAIBiLUYA4LT5JMCGRIXL3YxL25vdGlmaWNhdGlvbi9oZWFsdGgSpQEKDVJldHJ5RGVsaXZlcnkSLS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SZXRyeURlbGl2ZXJ5UmVxdWVzdBouLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcnlSZXNwb25zZSI1iLUYBYLT5JMCKzoBKiImL3YxL25vdGlmaWNhdGlvbi9kZWxpdmVyaWVzL3tpZH06cmV0cnkSpgEKD1JldHJ5RGVsaXZlcmllcxIvLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJldHJ5RGVsaXZlcmllc1JlcXVlc3QaMC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SZXRyeURlbGl2ZXJpZXNSZXNwb25zZSIwiLUYBYLT5JMCJjoBKiIhL3YxL25vdGlmaWNhdGlvbi9kZWxpdmVyaWVzOnJldHJ5YgZwcm90bzM", [file_belfry_auth_v1_permission, file_belfry_notifications_v1_destination, file_belfry_notifications_v1_explanation, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * A notification on its way to one destination.
@@ -120,7 +120,7 @@ export type Delivery = Message<"belfry.notifications.v1.Delivery"> & {
   metricName: string;
 
   /**
-   * Why it is sent: `first`, `repeat`, `acknowledged`, `unacknowledged`, `severity` or `clear`.
+   * Why it is sent: `first`, `repeat`, `acknowledged`, `unacknowledged`, `severity`, `members` or `clear`.
    *
    * @generated from field: string occasion = 14;
    */
@@ -147,6 +147,34 @@ export type Delivery = Message<"belfry.notifications.v1.Delivery"> & {
    * @generated from field: string silence_id = 17;
    */
   silenceId: string;
+
+  /**
+   * Names the group whose message it is, the same in all of them; empty when it is about one match.
+   *
+   * @generated from field: string group_key = 18;
+   */
+  groupKey: string;
+
+  /**
+   * The labels that the members of the group share; those of the rule's `grouping` that they have.
+   *
+   * @generated from field: map<string, string> group_labels = 19;
+   */
+  groupLabels: { [key: string]: string };
+
+  /**
+   * How many members the message of the group has; 0 when it is about one match.
+   *
+   * @generated from field: int32 member_count = 20;
+   */
+  memberCount: number;
+
+  /**
+   * How many of them have ended.
+   *
+   * @generated from field: int32 resolved_count = 21;
+   */
+  resolvedCount: number;
 };
 
 /**
@@ -312,6 +340,125 @@ export const ListDeliveriesResponseSchema: GenMessage<ListDeliveriesResponse> = 
   messageDesc(file_belfry_notifications_v1_delivery_service, 3);
 
 /**
+ * Whose members to list.
+ *
+ * @generated from message belfry.notifications.v1.ListDeliveryMembersRequest
+ */
+export type ListDeliveryMembersRequest = Message<"belfry.notifications.v1.ListDeliveryMembersRequest"> & {
+  /**
+   * The identifier of the delivery.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * How many members the page holds at most. 0 or left out: 100; above 1000: 1000.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `nextPageToken` of the page before. Left out: the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.ListDeliveryMembersRequest.
+ * Use `create(ListDeliveryMembersRequestSchema)` to create a new message.
+ */
+export const ListDeliveryMembersRequestSchema: GenMessage<ListDeliveryMembersRequest> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 4);
+
+/**
+ * A member of a group.
+ *
+ * @generated from message belfry.notifications.v1.DeliveryMember
+ */
+export type DeliveryMember = Message<"belfry.notifications.v1.DeliveryMember"> & {
+  /**
+   * The identifier of its event; empty for a series, and for data that stay away.
+   *
+   * @generated from field: string event_id = 1;
+   */
+  eventId: string;
+
+  /**
+   * The identifier of its occurrence; empty where there is no event.
+   *
+   * @generated from field: string occurrence_id = 2;
+   */
+  occurrenceId: string;
+
+  /**
+   * What the rule matched: the identifier of the occurrence, or what names the series or the entity without data.
+   *
+   * @generated from field: string subject = 3;
+   */
+  subject: string;
+
+  /**
+   * The identifier of its entity.
+   *
+   * @generated from field: string entity_id = 4;
+   */
+  entityId: string;
+
+  /**
+   * Whether it had ended.
+   *
+   * @generated from field: bool resolved = 5;
+   */
+  resolved: boolean;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.DeliveryMember.
+ * Use `create(DeliveryMemberSchema)` to create a new message.
+ */
+export const DeliveryMemberSchema: GenMessage<DeliveryMember> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 5);
+
+/**
+ * Members of a group.
+ *
+ * @generated from message belfry.notifications.v1.ListDeliveryMembersResponse
+ */
+export type ListDeliveryMembersResponse = Message<"belfry.notifications.v1.ListDeliveryMembersResponse"> & {
+  /**
+   * The members.
+   *
+   * @generated from field: repeated belfry.notifications.v1.DeliveryMember members = 1;
+   */
+  members: DeliveryMember[];
+
+  /**
+   * The `pageToken` for the next page; empty on the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The number of members on all pages together.
+   *
+   * @generated from field: int64 total_count = 3;
+   */
+  totalCount: bigint;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.ListDeliveryMembersResponse.
+ * Use `create(ListDeliveryMembersResponseSchema)` to create a new message.
+ */
+export const ListDeliveryMembersResponseSchema: GenMessage<ListDeliveryMembersResponse> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_delivery_service, 6);
+
+/**
  * Which delivery to try again.
  *
  * @generated from message belfry.notifications.v1.RetryDeliveryRequest
@@ -330,7 +477,7 @@ export type RetryDeliveryRequest = Message<"belfry.notifications.v1.RetryDeliver
  * Use `create(RetryDeliveryRequestSchema)` to create a new message.
  */
 export const RetryDeliveryRequestSchema: GenMessage<RetryDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 4);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 7);
 
 /**
  * The delivery that is tried again.
@@ -351,7 +498,7 @@ export type RetryDeliveryResponse = Message<"belfry.notifications.v1.RetryDelive
  * Use `create(RetryDeliveryResponseSchema)` to create a new message.
  */
 export const RetryDeliveryResponseSchema: GenMessage<RetryDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 5);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 8);
 
 /**
  * Which delivery to get.
@@ -372,7 +519,7 @@ export type GetDeliveryRequest = Message<"belfry.notifications.v1.GetDeliveryReq
  * Use `create(GetDeliveryRequestSchema)` to create a new message.
  */
 export const GetDeliveryRequestSchema: GenMessage<GetDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 6);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 9);
 
 /**
  * A delivery.
@@ -393,7 +540,7 @@ export type GetDeliveryResponse = Message<"belfry.notifications.v1.GetDeliveryRe
  * Use `create(GetDeliveryResponseSchema)` to create a new message.
  */
 export const GetDeliveryResponseSchema: GenMessage<GetDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 7);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 10);
 
 /**
  * What to explain.
@@ -437,7 +584,7 @@ export type ExplainNotificationRequest = Message<"belfry.notifications.v1.Explai
  * Use `create(ExplainNotificationRequestSchema)` to create a new message.
  */
 export const ExplainNotificationRequestSchema: GenMessage<ExplainNotificationRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 8);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 11);
 
 /**
  * Why a rule did or did not notify.
@@ -472,7 +619,7 @@ export type ExplainNotificationResponse = Message<"belfry.notifications.v1.Expla
  * Use `create(ExplainNotificationResponseSchema)` to create a new message.
  */
 export const ExplainNotificationResponseSchema: GenMessage<ExplainNotificationResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 9);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 12);
 
 /**
  * What it came to.
@@ -557,7 +704,7 @@ export type ExplainNotificationResponse_Outcome = (typeof ExplainNotificationRes
  * Describes the enum belfry.notifications.v1.ExplainNotificationResponse.Outcome.
  */
 export const ExplainNotificationResponse_OutcomeSchema: GenEnum<ExplainNotificationResponse_Outcome> = /*@__PURE__*/
-  enumDesc(file_belfry_notifications_v1_delivery_service, 9, 0);
+  enumDesc(file_belfry_notifications_v1_delivery_service, 12, 0);
 
 /**
  * What to explain.
@@ -585,7 +732,7 @@ export type ExplainOccurrenceRequest = Message<"belfry.notifications.v1.ExplainO
  * Use `create(ExplainOccurrenceRequestSchema)` to create a new message.
  */
 export const ExplainOccurrenceRequestSchema: GenMessage<ExplainOccurrenceRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 10);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 13);
 
 /**
  * Why one rule did or did not notify.
@@ -627,7 +774,7 @@ export type RuleExplanation = Message<"belfry.notifications.v1.RuleExplanation">
  * Use `create(RuleExplanationSchema)` to create a new message.
  */
 export const RuleExplanationSchema: GenMessage<RuleExplanation> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 11);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 14);
 
 /**
  * How many rules came to the same.
@@ -655,7 +802,7 @@ export type OutcomeCount = Message<"belfry.notifications.v1.OutcomeCount"> & {
  * Use `create(OutcomeCountSchema)` to create a new message.
  */
 export const OutcomeCountSchema: GenMessage<OutcomeCount> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 12);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 15);
 
 /**
  * Who was notified of an occurrence, and who was not.
@@ -697,7 +844,7 @@ export type ExplainOccurrenceResponse = Message<"belfry.notifications.v1.Explain
  * Use `create(ExplainOccurrenceResponseSchema)` to create a new message.
  */
 export const ExplainOccurrenceResponseSchema: GenMessage<ExplainOccurrenceResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 13);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 16);
 
 /**
  * Nothing is needed.
@@ -712,7 +859,7 @@ export type GetNotificationHealthRequest = Message<"belfry.notifications.v1.GetN
  * Use `create(GetNotificationHealthRequestSchema)` to create a new message.
  */
 export const GetNotificationHealthRequestSchema: GenMessage<GetNotificationHealthRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 14);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 17);
 
 /**
  * A destination that is paused or disabled, or of which something waits or has failed.
@@ -775,7 +922,7 @@ export type DestinationHealth = Message<"belfry.notifications.v1.DestinationHeal
  * Use `create(DestinationHealthSchema)` to create a new message.
  */
 export const DestinationHealthSchema: GenMessage<DestinationHealth> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 15);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 18);
 
 /**
  * How notifying is.
@@ -838,7 +985,7 @@ export type GetNotificationHealthResponse = Message<"belfry.notifications.v1.Get
  * Use `create(GetNotificationHealthResponseSchema)` to create a new message.
  */
 export const GetNotificationHealthResponseSchema: GenMessage<GetNotificationHealthResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 16);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 19);
 
 /**
  * Of which destination to try deliveries again.
@@ -859,7 +1006,7 @@ export type RetryDeliveriesRequest = Message<"belfry.notifications.v1.RetryDeliv
  * Use `create(RetryDeliveriesRequestSchema)` to create a new message.
  */
 export const RetryDeliveriesRequestSchema: GenMessage<RetryDeliveriesRequest> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 17);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 20);
 
 /**
  * What is tried again.
@@ -901,7 +1048,7 @@ export type RetryDeliveriesResponse = Message<"belfry.notifications.v1.RetryDeli
  * Use `create(RetryDeliveriesResponseSchema)` to create a new message.
  */
 export const RetryDeliveriesResponseSchema: GenMessage<RetryDeliveriesResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_delivery_service, 18);
+  messageDesc(file_belfry_notifications_v1_delivery_service, 21);
 
 /**
  * How a delivery stands.
@@ -1000,6 +1147,17 @@ export const DeliveryService: GenService<{
     methodKind: "unary";
     input: typeof GetDeliveryRequestSchema;
     output: typeof GetDeliveryResponseSchema;
+  },
+  /**
+   * Lists the members of the group that a delivery reports, in the order of its message, as they were when it was decided. A delivery
+   * about one match has none.
+   *
+   * @generated from rpc belfry.notifications.v1.DeliveryService.ListDeliveryMembers
+   */
+  listDeliveryMembers: {
+    methodKind: "unary";
+    input: typeof ListDeliveryMembersRequestSchema;
+    output: typeof ListDeliveryMembersResponseSchema;
   },
   /**
    * Says why a rule did or did not notify of an occurrence, a series or an entity, step by step: what was decided, and what would

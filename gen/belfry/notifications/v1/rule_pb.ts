@@ -12,7 +12,42 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/rule.proto.
  */
 export const file_belfry_notifications_v1_rule: GenFile = /*@__PURE__*/
-  fileDesc("CiJiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKNBQoEUnVsZRInCgRuYW1lGAEgASgJQhngQQLgQQW6SBByDhj/ATIJXlxQe0NjfSokEiEKC2Rlc2NyaXB0aW9uGAIgASgJQgy6SAlyByiAILoBAQASDwoHZW5hYmxlZBgDIAEoCBI0Cg10cmlnZ2VyX25hbWVzGAQgAygJQh26SBqSARcQ6AciEnIQEAEY/wEyCV5cUHtDY30qJBI4ChFkZXN0aW5hdGlvbl9uYW1lcxgFIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSHgoHbWVzc2FnZRgGIAEoCUINukgKcggogIAEugEBABIOCgZyZXBlYXQYByABKAgSJQoPcmVwZWF0X2ludGVydmFsGAggASgDQge6SAQiAigASACIAQESHgoJZGVsYXlfc2VjGAkgASgDQgu6SAgiBhiAowUoABIUCgxzZW5kX3VwZGF0ZXMYCiABKAgSKgoEdGFncxgLIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBIfChdtdXRlX2R1cmluZ19tYWludGVuYW5jZRgMIAEoCBImChlyZWNlbnRfbm90aWZpY2F0aW9uX2NvdW50GA0gASgDQgPgQQMSRAoMcmVwZWF0X3doaWxlGA4gASgOMiQuYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEuUmVwZWF0V2hpbGVCCLpIBYIBAhABEhQKB3Ryb3VibGUYESABKAlCA+BBAxIlCghtYXRjaGVycxgSIAMoCUITukgQkgENEDIiCXIHGIAQugEBABIZCgRldGFnGBAgASgJQgu6SAhyBhhAugEBAEISChBfcmVwZWF0X2ludGVydmFsSgQIDxAQKmMKC1JlcGVhdFdoaWxlEhwKGFJFUEVBVF9XSElMRV9VTlNQRUNJRklFRBAAEhUKEVJFUEVBVF9XSElMRV9PUEVOEAESHwobUkVQRUFUX1dISUxFX1VOQUNLTk9XTEVER0VEEAJiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior]);
+  fileDesc("CiJiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKdAQoIR3JvdXBpbmcSKAoCYnkYASADKAlCHLpIGZIBFhAgIhJyEBABGIAIMgleXFB7Q2N9KiQSIQoId2FpdF9zZWMYAiABKANCCrpIByIFGJAcKABIAIgBARImCgxpbnRlcnZhbF9zZWMYAyABKANCC7pICCIGGICjBSgBSAGIAQFCCwoJX3dhaXRfc2VjQg8KDV9pbnRlcnZhbF9zZWMiwgUKBFJ1bGUSJwoEbmFtZRgBIAEoCUIZ4EEC4EEFukgQcg4Y/wEyCV5cUHtDY30qJBIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEg8KB2VuYWJsZWQYAyABKAgSNAoNdHJpZ2dlcl9uYW1lcxgEIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSOAoRZGVzdGluYXRpb25fbmFtZXMYBSADKAlCHbpIGpIBFxDoByISchAQARj/ATIJXlxQe0NjfSokEh4KB21lc3NhZ2UYBiABKAlCDbpICnIIKICABLoBAQASDgoGcmVwZWF0GAcgASgIEiUKD3JlcGVhdF9pbnRlcnZhbBgIIAEoA0IHukgEIgIoAEgAiAEBEh4KCWRlbGF5X3NlYxgJIAEoA0ILukgIIgYYgKMFKAASFAoMc2VuZF91cGRhdGVzGAogASgIEioKBHRhZ3MYCyADKAlCHLpIGZIBFhBkIhJyEBABGP8BMgleXFB7Q2N9KiQSHwoXbXV0ZV9kdXJpbmdfbWFpbnRlbmFuY2UYDCABKAgSJgoZcmVjZW50X25vdGlmaWNhdGlvbl9jb3VudBgNIAEoA0ID4EEDEkQKDHJlcGVhdF93aGlsZRgOIAEoDjIkLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJlcGVhdFdoaWxlQgi6SAWCAQIQARIUCgd0cm91YmxlGBEgASgJQgPgQQMSJQoIbWF0Y2hlcnMYEiADKAlCE7pIEJIBDRAyIglyBxiAELoBAQASMwoIZ3JvdXBpbmcYEyABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5Hcm91cGluZxIZCgRldGFnGBAgASgJQgu6SAhyBhhAugEBAEISChBfcmVwZWF0X2ludGVydmFsSgQIDxAQKmMKC1JlcGVhdFdoaWxlEhwKGFJFUEVBVF9XSElMRV9VTlNQRUNJRklFRBAAEhUKEVJFUEVBVF9XSElMRV9PUEVOEAESHwobUkVQRUFUX1dISUxFX1VOQUNLTk9XTEVER0VEEAJiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior]);
+
+/**
+ * Makes one message of all that a rule matches with the same values of some labels: a group.
+ *
+ * @generated from message belfry.notifications.v1.Grouping
+ */
+export type Grouping = Message<"belfry.notifications.v1.Grouping"> & {
+  /**
+   * The names of labels whose values a group shares. Empty: one group for the rule. `...` alone: each set of labels by itself.
+   *
+   * @generated from field: repeated string by = 1;
+   */
+  by: string[];
+
+  /**
+   * How many seconds after its first match a group is sent first. Left out: 30.
+   *
+   * @generated from field: optional int64 wait_sec = 2;
+   */
+  waitSec?: bigint | undefined;
+
+  /**
+   * How many seconds after that, and again each time, what has changed is sent. Left out: 300.
+   *
+   * @generated from field: optional int64 interval_sec = 3;
+   */
+  intervalSec?: bigint | undefined;
+};
+
+/**
+ * Describes the message belfry.notifications.v1.Grouping.
+ * Use `create(GroupingSchema)` to create a new message.
+ */
+export const GroupingSchema: GenMessage<Grouping> = /*@__PURE__*/
+  messageDesc(file_belfry_notifications_v1_rule, 0);
 
 /**
  * Sends a message to all of its destinations when any of its triggers matches: one notification to each, however many of its
@@ -138,6 +173,13 @@ export type Rule = Message<"belfry.notifications.v1.Rule"> & {
   matchers: string[];
 
   /**
+   * Makes one message of many matches. Left out: each match is notified by itself. Beside it `repeat` needs `repeatWhile`.
+   *
+   * @generated from field: belfry.notifications.v1.Grouping grouping = 19;
+   */
+  grouping?: Grouping | undefined;
+
+  /**
    * Distinguishes this state from earlier and later ones. A change that holds the one that was read is code 10 when the rule has been
    * changed since, with what it is now among the details. Left out in a change: whatever it is now is changed.
    *
@@ -151,7 +193,7 @@ export type Rule = Message<"belfry.notifications.v1.Rule"> & {
  * Use `create(RuleSchema)` to create a new message.
  */
 export const RuleSchema: GenMessage<Rule> = /*@__PURE__*/
-  messageDesc(file_belfry_notifications_v1_rule, 0);
+  messageDesc(file_belfry_notifications_v1_rule, 1);
 
 /**
  * Whether repetitions follow the clock.

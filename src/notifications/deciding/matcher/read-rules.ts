@@ -2,6 +2,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import type { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import type { Db } from "../../../db/connect.ts";
 import type { SilenceRow } from "../../silences/silences-in-force.ts";
+import type { Grouping } from "../grouping.ts";
 
 /** A rule as it is stored. */
 export interface RuleRow {
@@ -18,6 +19,8 @@ export interface RuleRow {
   matchers: string[];
   triggerNames: string[];
   destinationNames: string[];
+  /** Null: each match is notified by itself. */
+  grouping: Grouping | null;
 }
 
 interface TriggerRow {
@@ -73,7 +76,7 @@ export async function readRules(db: Db, tenantId: string, sinceVersion: bigint):
     select 'rule', json_build_object('id', r.id, 'name', r.name, 'enabled', r.enabled, 'repeat', r.repeat,
         'repeatIntervalSec', r.repeat_interval_sec, 'repeatWhile', coalesce(r.repeat_while, 0), 'delaySec', r.delay_sec, 'sendUpdates', r.send_updates,
         'muteDuringMaintenance', r.mute_during_maintenance,
-        'matchers', r.matchers, 'triggerNames', array(select t.trigger_name from rule_triggers t
+        'matchers', r.matchers, 'grouping', r.grouping, 'triggerNames', array(select t.trigger_name from rule_triggers t
           where t.tenant_id = ${tenantId} and t.rule_name = r.name order by t.place),
         'destinationNames', array(select d.destination_name from rule_destinations d
           where d.tenant_id = ${tenantId} and d.rule_name = r.name order by d.place))

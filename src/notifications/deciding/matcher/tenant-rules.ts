@@ -5,6 +5,7 @@ import { loadedSilence, type Silences, silencesInForce } from "../../silences/si
 import type { ReadyTrigger, SourceName } from "../../sources/source.ts";
 import { dataOf, readyTrigger, storedTriggerType } from "../../sources.ts";
 import type { Manner } from "../decide.ts";
+import type { Grouping } from "../grouping.ts";
 import { ownTrigger } from "./own-trigger.ts";
 import type { Loaded, RuleRow } from "./read-rules.ts";
 import type { Fields } from "./rows.ts";
@@ -17,6 +18,8 @@ export interface LoadedRule extends Manner {
   /** Its own condition among them, the last. */
   readonly triggerNames: readonly string[];
   readonly destinationNames: readonly string[];
+  /** Null: each match is notified by itself. */
+  readonly grouping: Grouping | null;
 }
 
 /** A trigger, ready for its source. */

@@ -1,0 +1,33 @@
+import { type Delivery, DeliveryService } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
+import { linkTo } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
+import { Problem } from "../ui/problem.tsx";
+import ui from "../ui/ui.module.css";
+
+const deliveries = clientOf(DeliveryService);
+
+/** What a message of a group reports: how many alerts, what they share, and the first of them. */
+export function GroupMembers({ delivery }: { delivery: Delivery }) {
+  const { id, memberCount, resolvedCount, groupLabels } = delivery;
+  const { value, failure, again } = useAnswer((signal) => deliveries.listDeliveryMembers({ id }, { signal }), id).value;
+  const labels = Object.entries(groupLabels).map(([name, text]) => `${name}=${text}`);
+  const more = memberCount - (value?.members.length ?? memberCount);
+  return (
+    <details>
+      <summary>
+        {memberCount - resolvedCount} firing, {resolvedCount} resolved{labels.length > 0 && `: ${labels.join(", ")}`}
+      </summary>
+      <ul>
+        {value?.members.map(({ occurrenceId, subject, resolved }) => (
+          <li key={subject}>
+            {occurrenceId ? <a href={linkTo(["occurrences", occurrenceId])}>{occurrenceId}</a> : subject}
+            {resolved && " (resolved)"}
+          </li>
+        ))}
+      </ul>
+      {more > 0 && <p class={ui.hint}>and {more.toLocaleString("en")} more</p>}
+      <Problem failure={failure} again={again} />
+    </details>
+  );
+}

@@ -1,0 +1,474 @@
+import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import type { Db } from "../../../db/connect.ts";
+import { type Pace, paced } from "../../../event-loop.ts";
+import { newRoot } from "../../../events/facts.ts";
+import { failpoint } from "../../../failpoint.ts";
+import { type Again, enqueue, type Job } from "../../../jobs/queue.ts";
+import type { JobKind } from "../../../jobs/worker.ts";
+import { deliveryId } from "../../delivery-id.ts";
+import { groupSubject } from "../../matched-subject.ts";
+import type { Deciding } from "../deciding.ts";
+import { type Grouping, groupLabels, groupsMax, sameGroups } from "../grouping.ts";
+import { keyText } from "../match-store.ts";
+import type { LoadedRule, TenantRules } from "../matcher/tenant-rules.ts";
+import type { Notice } from "../passage.ts";
+import { unseenSinceMs } from "../rules-consumer.ts";
+import { passFrom } from "../stages.ts";
+import {
+  type Flush,
+  fires,
+  firstFlushMs,
+  flush,
+  type GroupManner,
+  isResolved,
+  nextFlushMs,
+  type Seen,
+} from "./flush.ts";
+import { flushJob, type GroupPayload, groupJobs, groupsKind } from "./group-jobs.ts";
+import { byLabels, groupSnapshot, type Listed } from "./group-snapshot.ts";
+import {
+  countGroups,
+  dueGroups,
+  type GroupMessage,
+  keepGrouping,
+  keepMessages,
+  lockGroups,
+  membershipsOf,
+  membersOf,
+  nextDueMs,
+  readGroups,
+  removeGroups,
+  removeMembers,
+  type StoredGroup,
+  type StoredMember,
+  takingSinceMs,
+  writeGroups,
+  writeMembers,
+} from "./group-store.ts";
+import { readStanding, type Standing } from "./members.ts";
+
+/** What one run takes: keys of subjects, groups, and members of these. */
+const keysMax = 2000;
+const groupsAtOnce = 200;
+const membersAtOnce = 2000;
+/** Triggers that a delivery names. */
+const triggersMax = 100;
+/** What must wait for other changes is looked at again after this time. */
+const laterMs = 200;
+
+/** Looks at the groups of rules: takes in what began, and flushes what is due. */
+export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): JobKind {
+  async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<readonly Again[]> {
+    const rules = await memory.now(tx, tenantId);
+    const again: Again[] = [];
+    const timers: ReturnType<typeof flushJob>[] = [];
+    const notices: Notice[] = [];
+    const byRule = [...Map.groupBy(jobs, ({ payload }) => (payload as GroupPayload).ruleId)].sort(([a], [b]) =>
+      a < b ? -1 : 1,
+    );
+    for (const [ruleId, own] of byRule) {
+      const rule = rules.byId.get(ruleId);
+      // One that is disabled is looked at when it is enabled again.
+      if (rule === undefined) continue;
+      const pace = paced(undefined, tenantId);
+      const keys = own
+        .flatMap(({ payload }) => (payload as GroupPayload).keys)
+        .map((key) => Buffer.from(key, "base64url"));
+      const look: Look = { tx, tenantId, rule, rules, nowMs, pace };
+      const done = await lookAtRule(look, keys, own);
+      notices.push(...done.notices);
+      const [first] = own as [Job, ...Job[]];
+      const { jobs: moves } = groupJobs(done.moved.map((subject) => ({ ruleId, subject })));
+      timers.push(...moves.map((job) => ({ ...job, dueMs: nowMs })));
+      if (done.nextMs === undefined) continue;
+      if (done.nextMs > nowMs) timers.push(flushJob(ruleId, done.nextMs));
+      else {
+        const payload: GroupPayload = { ruleId, keys: [], ...(done.untilMs && { untilMs: done.untilMs }) };
+        again.push({ id: first.id, payload, dueMs: nowMs + (done.isLate ? laterMs : 0) });
+      }
+    }
+    if (notices.length > 0) {
+      await passFrom("enqueue", { tx, tenantId, nowMs, wake, notices });
+      failpoint("groups:flushed");
+    }
+    await enqueue(tx, { tenantId, kind: groupsKind }, timers, nowMs);
+    return again;
+  }
+  return { name: groupsKind, sizeMax: keysMax, timed: true, run };
+}
+
+/** What a look at the groups of a rule works with. */
+interface Look {
+  readonly tx: Db;
+  readonly tenantId: string;
+  readonly rule: LoadedRule;
+  readonly rules: TenantRules;
+  readonly nowMs: number;
+  readonly pace: Pace;
+}
+
+/** What a look comes to. */
+interface Looked {
+  readonly notices: readonly Notice[];
+  /** When the next flush is due; undefined: none is. */
+  readonly nextMs: number | undefined;
+  /** Whether changes that were stored before a flush is due wait to be matched. */
+  readonly isLate: boolean;
+  /** Until when jobs were made that the next look waits for, ms. */
+  readonly untilMs?: number | undefined;
+  /** Members that belong to other groups by now. */
+  readonly moved: readonly { key: Buffer }[];
+}
+
+async function lookAtRule(look: Look, keys: readonly Buffer[], own: readonly Job[]): Promise<Looked> {
+  const { tx, tenantId, rule, nowMs } = look;
+  const { grouping } = rule;
+  const stored = await lockGroups(tx, tenantId, rule.id, grouping);
+  if (stored === undefined) return { notices: [], nextMs: undefined, isLate: false, moved: [] };
+  if (grouping === null || !sameGroups(stored, grouping)) {
+    const { notices, isWhole, moved } = await flushDue(look, stored, undefined);
+    if (isWhole) await keepGrouping(tx, tenantId, rule.id, grouping);
+    // What began meanwhile joins with what is regrouped.
+    const joining = grouping === null ? [] : [...moved, ...keys.map((key) => ({ key }))];
+    return { notices, nextMs: isWhole ? undefined : nowMs, isLate: false, moved: joining };
+  }
+  if (stored.waitSec !== grouping.waitSec || stored.intervalSec !== grouping.intervalSec)
+    await keepGrouping(tx, tenantId, rule.id, grouping);
+  if (keys.length > 0) await take(look, grouping, keys);
+  const dueMs = await nextDueMs(tx, tenantId, rule.id);
+  if (dueMs === undefined || dueMs > nowMs) return { notices: [], nextMs: dueMs, isLate: false, moved: [] };
+  const late = { notices: [], nextMs: dueMs, isLate: true, moved: [] };
+  if ((await unseenSinceMs(tx, tenantId)) <= dueMs) return late;
+  // What is matched may be in a job that came after this run's, or that another server has, or had when it died.
+  const known = own.flatMap(({ payload }) => (payload as GroupPayload).untilMs ?? []);
+  const ids = own.map(({ id }) => id);
+  const untilMs = await takingSinceMs(tx, tenantId, rule.id, ids, known.length > 0 ? Math.max(...known) : undefined);
+  if (untilMs !== undefined) return { ...late, untilMs };
+  const { notices, moved } = await flushDue(look, grouping, nowMs);
+  return { notices, nextMs: await nextDueMs(tx, tenantId, rule.id), isLate: false, moved };
+}
+
+/** Names a member: an alert by its event, which its labels name; anything else by its event or series. */
+const memberOf = ({ key, eventId }: Standing["match"]["subject"]) => eventId ?? key;
+
+function mannerOf({ rule }: Look, { waitSec, intervalSec }: Grouping): GroupManner {
+  const { repeat, repeatWhile, repeatIntervalMs, sendUpdates, destinationNames } = rule;
+  const repeats = repeat && repeatWhile !== RepeatWhile.UNSPECIFIED;
+  return {
+    waitMs: waitSec * 1000,
+    intervalMs: intervalSec * 1000,
+    sendUpdates,
+    repeatIntervalMs: repeats ? repeatIntervalMs : undefined,
+    whileUnacknowledged: repeatWhile === RepeatWhile.UNACKNOWLEDGED,
+    destinationNames,
+  };
+}
+
+/** Takes in what began, and has the groups of what began or ended flushed when it is time. */
+async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Promise<void> {
+  const { tx, tenantId, rule, rules, nowMs, pace } = look;
+  const manner = mannerOf(look, grouping);
+  const standing = await readStanding(tx, tenantId, rule, keys, { silences: rules.silences, nowMs, pace });
+  const began = [...standing.values()].filter(({ fires }) => fires);
+  const asked = [...new Set(keys.flatMap((key) => membersNamed(key, standing)))];
+  const before = Map.groupBy(
+    await membershipsOf(
+      tx,
+      tenantId,
+      rule.id,
+      asked.map((text) => Buffer.from(text, "latin1")),
+    ),
+    ({ member }) => keyText(member),
+  );
+  const wanted = new Map<string, Buffer>();
+  const placed = began.map((each) => {
+    const labels = groupLabels(grouping, each.labels);
+    const key = groupSubject(rule.id, labels);
+    wanted.set(keyText(key), key);
+    return { each, labels, key };
+  });
+  for (const some of before.values()) for (const { groupKey } of some) wanted.set(keyText(groupKey), groupKey);
+  const beyondKey = groupSubject(rule.id, undefined);
+  wanted.set(keyText(beyondKey), beyondKey);
+  const groups = new Map(
+    (await readGroups(tx, tenantId, rule.id, [...wanted.values()])).map((group) => [keyText(group.key), group]),
+  );
+  const isNew = placed.some(({ key }) => !groups.has(keyText(key)));
+  let room = isNew
+    ? groupsMax - (await countGroups(tx, tenantId, rule.id)) + (groups.has(keyText(beyondKey)) ? 1 : 0)
+    : 0;
+  const changed = new Map<string, StoredGroup>();
+  const hasten = (group: StoredGroup, dueMs: number) => {
+    const now = changed.get(keyText(group.key)) ?? group;
+    changed.set(keyText(group.key), { ...now, dueMs: Math.min(now.dueMs ?? Infinity, dueMs) });
+  };
+  const members: StoredMember[] = [];
+  for (const { each, labels, key } of placed) {
+    await pace();
+    const { subject, matchedMs } = each.match;
+    const own = before.get(keyText(memberOf(subject))) ?? [];
+    const isBeyond = own.some(({ groupKey }) => groupKey.equals(beyondKey));
+    if (!isBeyond && !groups.has(keyText(key)) && room > 0) {
+      room--;
+      groups.set(keyText(key), fresh(key, labels));
+    }
+    const group =
+      (isBeyond ? undefined : groups.get(keyText(key))) ?? groups.get(keyText(beyondKey)) ?? fresh(beyondKey, {});
+    groups.set(keyText(group.key), group);
+    const there = own.find(({ groupKey }) => groupKey.equals(group.key));
+    const joinsMs =
+      there !== undefined && staysJoined(there, rule.delayMs, nowMs) ? there.joinsMs : matchedMs + rule.delayMs;
+    members.push({
+      groupKey: group.key,
+      member: memberOf(subject),
+      subject: subject.key,
+      joinsMs,
+      sentTo: there?.sentTo ?? [],
+    });
+    if (group.flushedMs === undefined) hasten(group, firstFlushMs({ joinsMs, startMs: each.startMs }, manner.waitMs));
+    else hasten(group, nextFlushMs(group.flushedMs, manner.intervalMs, Math.max(nowMs, joinsMs - 1)));
+  }
+  for (const some of before.values())
+    for (const { groupKey } of some) {
+      const group = groups.get(keyText(groupKey));
+      if (group?.flushedMs !== undefined) hasten(group, nextFlushMs(group.flushedMs, manner.intervalMs, nowMs));
+    }
+  const named = new Set(keys.map(keyText));
+  // What ends before its delay does has never joined.
+  const early = [...before.values()]
+    .flat()
+    .filter(
+      ({ subject, joinsMs }) =>
+        joinsMs > nowMs && named.has(keyText(subject)) && !standing.get(keyText(subject))?.fires,
+    );
+  await removeMembers(tx, tenantId, rule.id, early);
+  await writeMembers(tx, tenantId, rule.id, lastOf(members));
+  await writeGroups(tx, tenantId, rule.id, [...changed.values()]);
+}
+
+/** Tells whether one that begins again has joined already: not where it was in no message and has to wait for its delay anew. */
+const staysJoined = ({ sentTo, joinsMs }: StoredMember, delayMs: number, nowMs: number) =>
+  sentTo.length > 0 || (delayMs === 0 && joinsMs <= nowMs);
+
+/** Of an event of which two occurrences are named the later one counts. */
+const lastOf = (members: readonly StoredMember[]) => [
+  ...new Map(
+    members
+      .toSorted((a, b) => Buffer.compare(a.subject, b.subject))
+      .map((each) => [`${keyText(each.groupKey)}${keyText(each.member)}`, each]),
+  ).values(),
+];
+
+const eventIdBytes = 20;
+
+/** The members that a subject may be: of one that is forgotten its key says no more than that it begins with an event's id. */
+function membersNamed(key: Buffer, standing: ReadonlyMap<string, Standing>): string[] {
+  const subject = standing.get(keyText(key))?.match.subject;
+  return subject === undefined ? [keyText(key), keyText(key.subarray(0, eventIdBytes))] : [keyText(memberOf(subject))];
+}
+
+const fresh = (key: Buffer, labels: Readonly<Record<string, string>>): StoredGroup => ({
+  key,
+  labels,
+  flushedMs: undefined,
+  dueMs: undefined,
+  repeatMs: undefined,
+  openedMs: undefined,
+  lastMs: 0,
+  openAt: [],
+  held: false,
+});
+
+/** Flushes groups that are due, as many as one run takes; without a time all, which end then. */
+async function flushDue(look: Look, grouping: Grouping, untilMs: number | undefined) {
+  const { tx, tenantId, rule, rules, nowMs, pace } = look;
+  const ends = untilMs === undefined;
+  const all = await dueGroups(tx, tenantId, rule.id, untilMs, groupsAtOnce);
+  const due: StoredGroup[] = [];
+  let count = 0;
+  for (const group of all) {
+    if (due.length > 0 && count + group.count > membersAtOnce) break;
+    count += group.count;
+    due.push(group);
+  }
+  const stored = await membersOf(
+    tx,
+    tenantId,
+    rule.id,
+    due.map(({ key }) => key),
+  );
+  const subjects = new Map(stored.map(({ subject }) => [keyText(subject), subject]));
+  const reading = { silences: rules.silences, nowMs, pace };
+  const standing = await readStanding(tx, tenantId, rule, [...subjects.values()], reading);
+  const byGroup = Map.groupBy(stored, ({ groupKey }) => keyText(groupKey));
+  const notices: Notice[] = [];
+  const messages: GroupMessage[] = [];
+  const kept: StoredGroup[] = [];
+  const over: Buffer[] = [];
+  const changed: StoredMember[] = [];
+  const gone: StoredMember[] = [];
+  const moved: { key: Buffer }[] = [];
+  for (const group of due) {
+    const flushed = await flushGroup(look, grouping, group, byGroup.get(keyText(group.key)) ?? [], standing, ends);
+    notices.push(...flushed.notices);
+    messages.push(...flushed.messages);
+    changed.push(...flushed.changed);
+    gone.push(...flushed.gone);
+    moved.push(...flushed.moved);
+    if (flushed.group === undefined) over.push(group.key);
+    else kept.push(flushed.group);
+  }
+  await keepMessages(tx, tenantId, messages);
+  await writeMembers(tx, tenantId, rule.id, changed);
+  await removeMembers(tx, tenantId, rule.id, gone);
+  await writeGroups(tx, tenantId, rule.id, kept);
+  await removeGroups(tx, tenantId, rule.id, over);
+  return { notices, moved, isWhole: due.length === all.length && all.length < groupsAtOnce };
+}
+
+/** What the flush of one group comes to. */
+interface FlushedGroup {
+  readonly notices: readonly Notice[];
+  readonly messages: readonly GroupMessage[];
+  readonly changed: readonly StoredMember[];
+  readonly gone: readonly StoredMember[];
+  readonly moved: readonly { key: Buffer }[];
+  /** Undefined: the group is over. */
+  readonly group: StoredGroup | undefined;
+}
+
+/** A member with what stands of it. */
+interface Member extends Seen {
+  readonly stored: StoredMember;
+  readonly standing: Standing | undefined;
+}
+
+async function flushGroup(
+  look: Look,
+  grouping: Grouping,
+  group: StoredGroup,
+  stored: readonly StoredMember[],
+  standing: ReadonlyMap<string, Standing>,
+  ends: boolean,
+): Promise<FlushedGroup> {
+  const { rule, nowMs, pace } = look;
+  const manner = mannerOf(look, grouping);
+  const isBeyond = group.key.equals(groupSubject(rule.id, undefined));
+  const members: Member[] = [];
+  const moved: { key: Buffer }[] = [];
+  for (const each of stored) {
+    await pace();
+    const now = standing.get(keyText(each.subject));
+    const leaves =
+      now?.fires === true && !isBeyond && !groupSubject(rule.id, groupLabels(grouping, now.labels)).equals(group.key);
+    if (now?.fires && (leaves || ends)) moved.push({ key: each.subject });
+    const fires = now?.fires === true && !leaves;
+    const isEarly = each.joinsMs > nowMs;
+    members.push({
+      state: fires ? (isEarly ? "waiting" : "firing") : isEarly ? "gone" : "ended",
+      joinsMs: each.joinsMs,
+      startMs: now?.startMs ?? each.joinsMs,
+      acknowledged: now?.found?.occurrence.acknowledged ?? false,
+      sentTo: each.sentTo,
+      holds: now?.holds ?? new Map(),
+      stored: each,
+      standing: now,
+    });
+  }
+  const dueMs = Math.min(group.dueMs ?? nowMs, nowMs);
+  const first = flush(manner, group, members, dueMs, nowMs);
+  const said = await messagesOf(look, group, isBeyond, members, first.sends, group.lastMs);
+  const told = members.map((each) => ({ ...each, sentTo: sentTo(each, first.sends) }));
+  if (ends && first.group !== undefined) {
+    const ended = told.map((each): Member => ({ ...each, state: each.state === "firing" ? "ended" : each.state }));
+    const last = flush(manner, { ...first.group, repeatMs: undefined }, ended, dueMs, nowMs);
+    const clears = new Map([...last.sends].filter(([, occasion]) => occasion === "clear"));
+    const after = await messagesOf(look, group, isBeyond, ended, clears, said.lastMs);
+    const notices = [...said.notices, ...after.notices];
+    return { notices, messages: [...said.messages, ...after.messages], changed: [], gone: [], moved, group: undefined };
+  }
+  const { notices, messages, lastMs } = said;
+  const changed = told.filter((each, i) => each.sentTo.length > (members[i] as Member).sentTo.length);
+  return {
+    notices,
+    messages,
+    changed: changed.map((each) => ({ ...each.stored, sentTo: each.sentTo })),
+    gone: members.flatMap(({ state, stored }) =>
+      state === "gone" || (state === "ended" && !first.isEarly) ? [stored] : [],
+    ),
+    moved,
+    group: first.group && {
+      ...group,
+      ...first.group,
+      lastMs,
+      openedMs: first.group.openAt.length === 0 ? undefined : (group.openedMs ?? lastMs),
+    },
+  };
+}
+
+/** The destinations that were sent a message in which a member fires, after these messages. */
+const sentTo = (member: Member, sends: Flush["sends"]) => [
+  ...new Set([
+    ...member.sentTo,
+    ...[...sends].flatMap(([name, occasion]) => (occasion !== "clear" && fires(member, name) ? [name] : [])),
+  ]),
+];
+
+/** Makes the messages of a flush: destinations that hear of the same members share one. */
+async function messagesOf(
+  { rule, nowMs, pace }: Look,
+  group: StoredGroup,
+  beyond: boolean,
+  members: readonly Member[],
+  sends: Flush["sends"],
+  beforeMs: number,
+) {
+  const notices: Notice[] = [];
+  const messages = new Map<string, GroupMessage>();
+  if (sends.size === 0) return { notices, messages: [], lastMs: beforeMs };
+  const createdMs = Math.max(nowMs, beforeMs + 1);
+  const root = newRoot();
+  for (const [name, occasion] of sends) {
+    await pace();
+    const isListed = (each: Member) => fires(each, name) || (rule.sendUpdates && isResolved(each, name));
+    const chosen = members.flatMap((each, i) =>
+      each.standing && isListed(each) ? [{ each, standing: each.standing, i }] : [],
+    );
+    const key = chosen.map(({ i }) => i).join();
+    let message = messages.get(key);
+    if (message === undefined) {
+      const listed = chosen
+        .map(({ each, standing }): Listed => ({ standing, resolved: each.state !== "firing" }))
+        .sort(byLabels);
+      await pace();
+      message = {
+        id: deliveryId(createdMs),
+        told: groupSnapshot({ labels: group.labels, beyond }, listed),
+        members: listed.map(({ standing, resolved }) => ({ subject: standing.match.subject, resolved })),
+      };
+      messages.set(key, message);
+    }
+    const { firing, resolved, severity } = message.told;
+    const triggerNames = [...new Set(chosen.flatMap(({ standing }) => standing.match.triggerNames[0] ?? []))];
+    const chain = chosen.reduce<readonly string[]>(
+      (a, { standing }) => (standing.chain.length > a.length ? standing.chain : a),
+      [],
+    );
+    notices.push({
+      occasion,
+      createdMs,
+      dueMs: nowMs,
+      rule,
+      destinationNames: [name],
+      triggerNames: triggerNames.slice(0, triggersMax),
+      subject: { key: group.key },
+      told: {
+        severity,
+        root,
+        group: { message: message.id, firing, resolved },
+        ...(chain.length > 0 && { chain: [...chain] }),
+      },
+    });
+  }
+  return { notices, messages: [...messages.values()], lastMs: createdMs };
+}

@@ -1,0 +1,88 @@
+import { annotationsOf, common, fingerprintOf, isAlert, type LabelView } from "../../events/labels.ts";
+import type { AlertSnapshot } from "../delivery-snapshot.ts";
+import type { Notification } from "../notification.ts";
+import type { Markup } from "./markup.ts";
+import type { Variables } from "./template.ts";
+import { type Described, headline, isoTime, labelsOf, linesCharsMax, memberLines, variablesOf } from "./variables.ts";
+
+/** An alert as version 4 of Alertmanager's webhook says it. */
+export interface Alert {
+  readonly status: "firing" | "resolved";
+  readonly labels: LabelView;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly startsAt: string;
+  readonly endsAt: string;
+  readonly generatorURL: string;
+  readonly fingerprint: string;
+}
+
+/** How an alert that has not ended says so. */
+const noTime = "0001-01-01T00:00:00Z";
+
+type Told = Pick<
+  AlertSnapshot,
+  "resolved" | "labels" | "annotations" | "startMs" | "endMs" | "generatorURL" | "fingerprint"
+>;
+
+const alertOf = ({ resolved, labels, annotations, startMs, endMs, generatorURL, fingerprint }: Told): Alert => ({
+  status: resolved ? "resolved" : "firing",
+  labels,
+  annotations,
+  startsAt: isoTime(startMs),
+  endsAt: endMs === null ? noTime : isoTime(endMs),
+  generatorURL,
+  fingerprint,
+});
+
+/** Returns the alerts that a notification reports: of one match that one; of a summary or a window none. */
+export function alertsOf(notification: Notification): Alert[] {
+  const { group, summary, event, metric, clear, timeMs, subjectId } = notification;
+  if (group !== undefined) return group.alerts.map(alertOf);
+  if (summary !== undefined) return [];
+  const shared = { resolved: clear, labels: labelsOf(notification), endMs: clear ? timeMs : null };
+  if (event === undefined) {
+    const fingerprint = Buffer.from(subjectId, "base64url").toString("hex").slice(0, 16);
+    const annotations = { summary: headline(notification) };
+    return [alertOf({ ...shared, annotations, startMs: metric?.timeMs ?? timeMs, generatorURL: "", fingerprint })];
+  }
+  const identity = { ...event, id: Buffer.from(event.id, "base64url"), entityId: Buffer.alloc(0) };
+  const fingerprint = fingerprintOf(identity, isAlert(event, event));
+  return [alertOf({ ...shared, ...annotationsOf(event, event), startMs: event.startMs ?? event.timeMs, fingerprint })];
+}
+
+/** Returns what the alerts of a notification have in common: all of them, also those that it does not list. */
+export function sharedOf(notification: Notification) {
+  const { group } = notification;
+  if (group !== undefined)
+    return { groupLabels: group.labels, commonLabels: group.commonLabels, commonAnnotations: group.commonAnnotations };
+  const alerts = alertsOf(notification);
+  const commonLabels = common(alerts.map(({ labels }) => labels));
+  const commonAnnotations = common(alerts.map(({ annotations }) => annotations));
+  return { groupLabels: commonLabels, commonLabels, commonAnnotations };
+}
+
+/** What templates may name of the alerts of a notification. */
+function alertVariables(notification: Notification): Variables {
+  const alerts = alertsOf(notification).map((alert) => ({ ...alert }));
+  const { group } = notification;
+  return {
+    alerts,
+    firing: alerts.filter(({ status }) => status === "firing"),
+    resolved: alerts.filter(({ status }) => status === "resolved"),
+    count: group === undefined ? alerts.length : group.firing + group.resolved,
+    ...sharedOf(notification),
+  };
+}
+
+/** All that the templates of a notification may name. */
+export const templateVariables = (
+  notification: Notification,
+  destination: Described | undefined,
+  markup: Markup,
+  publicUrl: string,
+): Variables => ({
+  ...alertVariables(notification),
+  subject: notification.subjectId,
+  lines: notification.group ? memberLines(notification.group, linesCharsMax) : [headline(notification)],
+  ...variablesOf(notification, destination, markup, publicUrl),
+});
