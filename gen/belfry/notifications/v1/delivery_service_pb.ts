@@ -875,14 +875,15 @@ export type RetryDeliveriesResponse = Message<"belfry.notifications.v1.RetryDeli
   retriedCount: bigint;
 
   /**
-   * How many are not needed any more: their rule is gone or disabled, or what they are about is over. They stay `FAILED`.
+   * How many are not needed any more: their rule is gone, disabled or names the destination no more, what they are about is over or, of an
+   * end, has begun again, or a later one of the same rule and subject replaces them. They stay `FAILED`.
    *
    * @generated from field: int64 unneeded_count = 2;
    */
   unneededCount: bigint;
 
   /**
-   * How many are left for another call.
+   * How many are left for another call, those beyond the newest 10,000 among them.
    *
    * @generated from field: int64 remaining_count = 3;
    */
@@ -1045,8 +1046,8 @@ export const DeliveryService: GenService<{
     output: typeof RetryDeliveryResponseSchema;
   },
   /**
-   * Tries all deliveries to a destination that have failed again, at once: of the newest 10,000 those that are still needed, the newest
-   * first, 1,000 in a call. Call again while `remainingCount` is not 0. A destination that is disabled: code 9.
+   * Tries all deliveries to a destination that have failed again, at once: of the newest 10,000 those that are still needed, the oldest
+   * of them first, 1,000 in a call. Call again while neither `remainingCount` nor `retriedCount` is 0. A destination that is disabled: code 9.
    *
    * @generated from rpc belfry.notifications.v1.DeliveryService.RetryDeliveries
    */
