@@ -79,6 +79,32 @@ test("what is paused or disabled, what waits and since when, and what failed: of
   });
 });
 
+test("10,000 deliveries are counted of all destinations together, in equal parts", async () => {
+  const { nowMs, tenant, health } = await place({ a: {}, b: {}, idle: {} });
+  await sql`
+    insert into destination_states (tenant_id, destination_name, failures, opened, open_until_ms, probe_until_ms,
+      allowed_ms, minute_ms, minute_count, summary_ms)
+    select ${tenant.id}, name, 9, 1, ${BigInt(nowMs + 600_000)}, 0, 0, 0, 0, 0 from unnest(array['a', 'b']) as d (name)`;
+  await tenant.put([
+    { destination: "a", createdMs: nowMs },
+    { destination: "b", createdMs: nowMs },
+  ]);
+  await sql`
+    insert into due_deliveries (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
+      event_id, number, entity_id, metric_name, occasion, told, attempts, error, due_ms, lease_until_ms, fence, tries,
+      slow_tries, retried_ms)
+    select tenant_id, gen_random_uuid(), created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
+      event_id, number, entity_id, metric_name, occasion, told, attempts, error, due_ms, 0, 0, 0, 0, null
+    from due_deliveries cross join generate_series(1, 5999) where tenant_id = ${tenant.id} and destination_name = 'a'`;
+  expect(await health()).toMatchObject({
+    waitingCount: "5001",
+    destinations: [
+      { name: "a", waitingCount: "5000" },
+      { name: "b", waitingCount: "1" },
+    ],
+  });
+});
+
 test("all that failed to a destination and is still needed is tried again, and the answer says how many", async () => {
   receiver.answer((_request, response) => void response.writeHead(400).end());
   const { nowMs, tenant, call, failed, retry } = await place({ bad: {}, other: {} });

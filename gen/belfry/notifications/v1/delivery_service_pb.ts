@@ -749,7 +749,8 @@ export type DestinationHealth = Message<"belfry.notifications.v1.DestinationHeal
   disabledReason: string;
 
   /**
-   * How many deliveries are due or wait for another attempt, at most 10,000. What a rule's delay or a silence holds back does not count.
+   * How many deliveries are due or wait for another attempt. What a rule's delay or a silence holds back does not count. All destinations
+   * to which any is stored share 10,000 deliveries that are looked at, those due first: of each at most its part is counted.
    *
    * @generated from field: int64 waiting_count = 5;
    */
@@ -812,7 +813,7 @@ export type GetNotificationHealthResponse = Message<"belfry.notifications.v1.Get
   pausedCount: bigint;
 
   /**
-   * How many deliveries wait, to all destinations.
+   * How many deliveries wait, to all destinations: the sum of what was counted of each.
    *
    * @generated from field: int64 waiting_count = 5;
    */
