@@ -2,7 +2,7 @@ import { toJson } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
-import { isAudited, resourceType } from "../src/rpc/audit.ts";
+import { isAudited, requestedResource, resourceType } from "../src/rpc/audit.ts";
 import { allMethods, callName, callRpc, isBuilt, newWorld, readCalls } from "./support/calls.ts";
 import { transport } from "./support/clients.ts";
 import { testServer } from "./support/server.ts";
@@ -98,3 +98,15 @@ describe.each(built.map((method) => ({ name: callName(method), method })))("$nam
 
 for (const method of allMethods.filter((method) => !built.includes(method)))
   test.todo(`${callName(method)} is not built`);
+
+test.each([
+  ["SetMatchingStatus", {}, "event/"],
+  ["SetEventStatus", {}, "event/"],
+  ["RetryDeliveries", { destination: "ops" }, "destination/ops"],
+  ["RetryDelivery", { id: "7" }, "delivery/7"],
+  ["CreateDestination", { destination: { name: "ops" } }, "destination/ops"],
+  ["CreateRule", { rule: { name: "page" } }, "rule/page"],
+])("the audit log names what a refused %s acts on", (name, request, resource) => {
+  const method = allMethods.find((each) => each.name === name) as (typeof allMethods)[number];
+  expect(requestedResource(method, request)).toBe(resource);
+});

@@ -29,7 +29,7 @@ export async function sendAgain(id: string): Promise<Delivery | undefined> {
 export interface SentAgain {
   readonly retried: number;
   readonly unneeded: number;
-  /** Of how many of them, the newest, what follows is known. */
+  /** Of how many of them, the first, what follows is known. */
   readonly followed: number;
   readonly sent: number;
   readonly failed: number;
@@ -44,9 +44,10 @@ export async function sendAllAgain(destination: string, report: (now: SentAgain)
   for (let left = true; left; ) {
     const answer = await deliveries.retryDeliveries({ destination });
     retried += Number(answer.retriedCount);
-    unneeded += Number(answer.unneededCount);
+    // They stay failed, so each call counts them.
+    unneeded = Math.max(unneeded, Number(answer.unneededCount));
     for (const id of answer.deliveryIds) if (ids.size < followedMax) ids.add(id);
-    left = answer.remainingCount > 0n && answer.retriedCount + answer.unneededCount > 0n;
+    left = answer.remainingCount > 0n && answer.retriedCount > 0n;
     report({ retried, unneeded, followed: ids.size, sent: 0, failed: 0, answer: "" });
   }
   const startedMs = Date.now();

@@ -87,7 +87,7 @@ function sentAgainText({ retried, unneeded, followed, sent, failed, answer }: Se
   const texts = [`${retried.toLocaleString("en")} sent again`];
   if (unneeded > 0) texts.push(`${unneeded.toLocaleString("en")} not needed any more`);
   if (retried > 0) {
-    const of = followed < retried ? `of the newest ${followed}: ` : "";
+    const of = followed < retried ? `of the first ${followed}: ` : "";
     texts.push(`${of}${sent} arrived`);
     if (failed > 0) texts.push(`${failed} failed: ${answer}`);
     const waiting = followed - sent - failed;

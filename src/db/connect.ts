@@ -78,17 +78,29 @@ const movedWaitMs = 4000;
 /** Longest time of one statement of a job, ms: no caller waits for it. */
 const backgroundTimeoutMs = 300_000;
 
+/** How many connections a kind of work shall have of so many; calls get the rest. */
+function wantedCounts(max: number, processors: number): Omit<ConnectionCounts, "questions"> {
+  return {
+    ingest: Math.min(Math.floor(max / 3), Math.max(4, 2 * processors)),
+    // With two, a long run holds back none that is timed.
+    background: max < 7 ? 1 : Math.max(2, Math.min(4, Math.floor(max / 5))),
+    system: max < 13 ? 1 : max < 17 ? 2 : 3,
+    sending: max < 14 ? 1 : max < 19 ? 2 : 3,
+  };
+}
+
 /**
- * Shares connections out between the kinds of work. Data that comes in gets at most two a processor, as if the database
- * had the same ones: more at once would only share them, and each take longer.
+ * Shares connections out between the kinds of work, one by one: no kind has fewer of more. Data that comes in gets at most two a
+ * processor, as if the database had the same ones: more at once would only share them, and each take longer.
  */
-export function connectionCounts(max: number): ConnectionCounts {
-  const system = max < 13 ? 1 : 3;
-  // With two, a long run holds back none that is timed.
-  const background = max < 7 ? 1 : Math.max(2, Math.min(4, Math.floor(max / 5)));
-  const ingest = Math.max(1, Math.min(Math.floor(max / 3), Math.max(4, 2 * availableParallelism())));
-  const sending = max < 13 ? 1 : 3;
-  return { system, ingest, background, sending, questions: max - system - background - ingest - sending };
+export function connectionCounts(max: number, processors = availableParallelism()): ConnectionCounts {
+  const counts = { system: 1, ingest: 1, background: 1, sending: 1, questions: 1 };
+  for (let size = 6; size <= max; size += 1) {
+    const wanted = wantedCounts(size, processors);
+    const names = Object.keys(wanted) as (keyof typeof wanted)[];
+    counts[names.find((name) => counts[name] < wanted[name]) ?? "questions"] += 1;
+  }
+  return counts;
 }
 
 /*

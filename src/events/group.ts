@@ -83,7 +83,7 @@ async function readGroups(
   const names = labels.map((_, i) => db`${db(`label_${i}`)}`);
   // The empty text stands for no label, as it does in matchers.
   const values = labels.map(
-    (name, i) => db`left(coalesce(${labelSql(db, name)}, ''), ${valueCharsMax}) as ${names[i] as Fragment}`,
+    (name, i) => db`left(coalesce(${labelSql(db, name)}, ''), ${valueCharsMax}) collate "C" as ${names[i] as Fragment}`,
   );
   const columns = ["event_id", "number", "severity", "acknowledged", "start_ms"].map((name) => db`o.${db(name)}`);
   const list = names.length === 0 ? db`` : sqlJoin(db, names, ",");

@@ -19,7 +19,7 @@ import { countEventFrequency, countEvents } from "./count.ts";
 import { getEvent } from "./get.ts";
 import { groupEvents } from "./group.ts";
 import { searchEvents } from "./search.ts";
-import { itemsToSet } from "./set-matching.ts";
+import { stillToSet, toSet } from "./set-matching.ts";
 import { setStatuses } from "./set-status.ts";
 import type { WatchHub } from "./watch/watch-hub.ts";
 import { watchEvents } from "./watch/watch-stream.ts";
@@ -47,10 +47,13 @@ export function eventManagementService(
   store: StoreChanges,
   annotationsMax: number,
 ): Partial<ServiceImpl<typeof EventManagementService>> {
-  async function setAll(statuses: readonly StatusItem[], context: HandlerContext): Promise<StatusResult[]> {
+  async function setAll(
+    context: HandlerContext,
+    itemsOf: (tx: Db) => Promise<readonly StatusItem[]>,
+  ): Promise<StatusResult[]> {
     const { tenantId } = principalOf(context);
     return await transaction(db, async (tx) => {
-      const done = await setStatuses(tx, tenantId, statuses, nowMs());
+      const done = await setStatuses(tx, tenantId, await itemsOf(tx), nowMs());
       await audited(tx, context, changedEvents(done.results));
       // Last, since the feed makes others wait until the commit.
       await store(tx, done.locked, done.changes, nowMs());
@@ -74,12 +77,13 @@ export function eventManagementService(
     },
 
     async setEventStatus({ statuses }, context) {
-      return create(SetEventStatusResponseSchema, { statusResponses: await setAll(statuses, context) });
+      return create(SetEventStatusResponseSchema, { statusResponses: await setAll(context, async () => statuses) });
     },
 
     async setMatchingStatus(request, context) {
-      const { items, remaining } = await itemsToSet(db, principalOf(context).tenantId, request, context.signal);
-      const statusResponses = await setAll(items, context);
+      const { tenantId } = principalOf(context);
+      const { keys, remaining } = await toSet(db, tenantId, request, context.signal);
+      const statusResponses = await setAll(context, (tx) => stillToSet(tx, tenantId, request, keys));
       return create(SetMatchingStatusResponseSchema, { statusResponses, remainingCount: remaining });
     },
   };

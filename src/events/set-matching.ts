@@ -7,6 +7,7 @@ import {
   StatusItemSchema,
 } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { EventQuerySchema } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { sqlJoin } from "../db/sql-join.ts";
@@ -14,30 +15,69 @@ import { idText } from "../entities/identity.ts";
 import { invalidField } from "../errors.ts";
 import { inTurn } from "../rpc/large-responses.ts";
 import { occurrenceIdText } from "./identity.ts";
+import { lockEvents } from "./lock.ts";
 import { matchingOccurrences, refuseUnused } from "./matching.ts";
+import type { OccurrenceKey } from "./occurrences.ts";
 
 /** How many occurrences a call changes. */
 const changedMax = 1000;
 
-/** Finds the occurrences of a query that do not stand as they shall, as items for `setStatuses`, and how many more there are. */
-export async function itemsToSet(
+function matchingStatement(
   db: Db,
   tenantId: string,
   { query = create(EventQuerySchema), acknowledged, statusWrapper }: SetMatchingStatusRequest,
-  signal: AbortSignal,
-): Promise<{ items: StatusItem[]; remaining: bigint }> {
+  among: Fragment,
+) {
   refuseUnused(query, "query", ["sortBy", "pageInput", "fields"]);
   const differs: Fragment[] = [];
   if (acknowledged !== undefined) differs.push(db`o.acknowledged <> ${acknowledged}`);
   if (statusWrapper !== undefined) differs.push(db`o.status <> ${statusWrapper.status}`);
   if (differs.length === 0) throw invalidField("acknowledged", "is required, or statusWrapper", FieldRule.REQUIRED);
   const { from, where } = matchingOccurrences(db, tenantId, query, "query");
-  const statement = db<{ event_id: Buffer; number: number; total: bigint }[]>`
+  return db<{ event_id: Buffer; number: number; total: bigint }[]>`
     select o.event_id, o.number, count(*) over () as total
-    from ${from} where ${where} and ${sqlJoin(db, differs, "or")}
+    from ${from} where ${where} and ${sqlJoin(db, differs, "or")} and ${among}
     order by o.event_id, o.number limit ${changedMax}`;
+}
+
+/** Finds the occurrences of a query that do not stand as they shall, and how many more there are. */
+export async function toSet(
+  db: Db,
+  tenantId: string,
+  request: SetMatchingStatusRequest,
+  signal: AbortSignal,
+): Promise<{ keys: OccurrenceKey[]; remaining: bigint }> {
+  const statement = matchingStatement(db, tenantId, request, db`true`);
   const rows = await inTurn(tenantId, signal, () => cancelOn(statement, signal));
-  const items = rows.map(({ event_id, number }) =>
+  const keys = rows.map(({ event_id, number }) => ({ eventId: event_id, number }));
+  return { keys, remaining: (rows[0]?.total ?? 0n) - BigInt(rows.length) };
+}
+
+/**
+ * Locks the events of occurrences that were found, and returns those that match still as items for `setStatuses`: what was
+ * closed meanwhile is not opened again.
+ */
+export async function stillToSet(
+  tx: Db,
+  tenantId: string,
+  request: SetMatchingStatusRequest,
+  keys: readonly OccurrenceKey[],
+): Promise<StatusItem[]> {
+  if (keys.length === 0) return [];
+  const ids = byteaArray(keys.map(({ eventId }) => eventId));
+  await lockEvents(tx, tenantId, [
+    ...new Map(keys.map(({ eventId }) => [eventId.toString("latin1"), eventId])).values(),
+  ]);
+  const rows = await matchingStatement(
+    tx,
+    tenantId,
+    request,
+    tx`(o.event_id, o.number) in (
+      select event_id, number from unnest(${ids}::bytea[], ${int4Array(keys.map(({ number }) => number))}::int4[])
+        as found (event_id, number))`,
+  );
+  const { acknowledged, statusWrapper } = request;
+  return rows.map(({ event_id, number }) =>
     create(StatusItemSchema, {
       eventId: idText(event_id),
       occurrenceId: occurrenceIdText(event_id, number),
@@ -45,5 +85,4 @@ export async function itemsToSet(
       ...(statusWrapper !== undefined && { statusWrapper }),
     }),
   );
-  return { items, remaining: (rows[0]?.total ?? 0n) - BigInt(rows.length) };
 }

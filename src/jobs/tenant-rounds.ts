@@ -12,19 +12,29 @@ export interface TenantRounds extends LeaderRounds {
   failed: string;
 }
 
+/** How many portions a tenant's work takes before that of the next. */
+const turnPortions = 10;
+
 /**
- * Does the work of one tenant after another where this process leads. One whose work fails, as that of a tenant whose node is
- * away, keeps no other one back.
+ * Does the work of tenants in turns where this process leads, until none has more. One that has much, or whose work fails, as that
+ * of a tenant whose node is away, keeps no other one back.
  */
 export function tenantRounds({ tenantIds, portion, log, failed, ...rounds }: TenantRounds): Rounds {
   return everyAsLeader(rounds, async (going) => {
     const failures: { tenantId: string; err: unknown }[] = [];
-    for (const tenantId of await tenantIds()) {
+    async function takeTurn(tenantId: string): Promise<boolean> {
       try {
-        while (going() && (await portion(tenantId)));
+        for (let done = 0; done < turnPortions; done += 1) if (!going() || !(await portion(tenantId))) return false;
+        return true;
       } catch (err) {
         failures.push({ tenantId, err });
+        return false;
       }
+    }
+    for (let left = await tenantIds(); left.length > 0; ) {
+      const unfinished: string[] = [];
+      for (const tenantId of left) if (await takeTurn(tenantId)) unfinished.push(tenantId);
+      left = unfinished;
     }
     if (failures.length > 0) log.warn({ ...failures[0], tenants: failures.length }, failed);
   });

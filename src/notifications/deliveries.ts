@@ -31,7 +31,6 @@ import { announce } from "../jobs/queue.ts";
 import { principalOf } from "../rpc/context.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { audited } from "../tenants/audit.ts";
-import { readGroups } from "./deciding/groups/group-store.ts";
 import { newest } from "./delivering/attempts.ts";
 import { subjectId } from "./delivering/compose.ts";
 import { deliveriesKind } from "./delivering/delivery-queue.ts";
@@ -184,43 +183,101 @@ async function getDelivery(db: Db, tenantId: string, id: string): Promise<Delive
 
 /**
  * Puts a failed delivery back among those that are due, in the caller's transaction.
- * @throws code 5; code 9 unless it is FAILED, and when it would be cancelled
+ * @throws code 5; code 9 unless it is FAILED, and when it is not needed any more
  */
 async function retryDelivery(tx: Db, tenantId: string, id: string, nowMs: number): Promise<DeliveryRow> {
   const { status, createdMs } = await getDelivery(tx, tenantId, id);
   if (status !== "FAILED")
     throw failedPrecondition(`delivery "${id}" is ${status}: only one that has FAILED is tried again`);
   const failed = tx`tenant_id = ${tenantId} and created_ms = ${BigInt(createdMs)} and id = ${id} and status = 'FAILED'`;
+  const [judged] = await judgeFailed(tx, tenantId, failed);
+  if (judged?.unneeded) throw failedPrecondition(`delivery "${id}" is not needed any more: ${judged.unneeded}`);
   const [row] = await putBack(tx, failed, nowMs);
   if (row === undefined) throw notFound("delivery", id);
-  const reason = await overOf(tx, tenantId, row);
-  if (reason !== undefined) throw failedPrecondition(`delivery "${id}" is not needed any more: ${reason}`);
   return row;
 }
 
+/** How many failed deliveries of a destination a call looks at, and tries again. */
+const failedMax = 10_000;
+const retriedMax = 1000;
+
+interface Judged {
+  id: string;
+  createdMs: bigint;
+  /** Why it is not tried again; null: it is needed. */
+  unneeded: string | null;
+}
+
+/** Returns the newest failed deliveries of a condition, the oldest of them first, with the reason why one is not needed any more. */
+function judgeFailed(tx: Db, tenantId: string, failed: Fragment) {
+  return tx<Judged[]>`
+    with failed as materialized (
+      select id, created_ms, rule_id, rule_name, destination_name, subject, occasion = 'clear' as clears, told ? 'window' as of_window,
+        told ? 'group' as of_group
+      from delivery_history where ${failed} order by created_ms desc, id desc limit ${failedMax}
+    ), sent as (
+      select d.destination_name, d.rule_id, d.subject, max(d.created_ms) as created_ms
+      from delivery_history d
+      where d.tenant_id = ${tenantId} and d.status = 'SENT' and d.created_ms > (select min(created_ms) from failed)
+        and (d.destination_name, d.rule_id, d.subject) in (select destination_name, rule_id, subject from failed)
+      group by d.destination_name, d.rule_id, d.subject
+    )
+    select f.id, f.created_ms as "createdMs", case
+        when r.enabled is not true then 'the rule is disabled, or there is no such rule any more'
+        when not exists (
+          select from rule_destinations d
+          where d.tenant_id = ${tenantId} and d.rule_name = f.rule_name and d.destination_name = f.destination_name
+        ) then 'the rule does not name the destination any more'
+        when f.of_window then null
+        when f.clears and (m.standing and m.matched_ms > f.created_ms or g.opened_ms > f.created_ms)
+          then 'the condition has begun again'
+        when f.of_group and not f.clears and (g.opened_ms <= f.created_ms) is not true then 'the group is over'
+        when not f.of_group and not f.clears and (m.standing and m.matched_ms <= f.created_ms) is not true then 'the condition is over'
+        when f.place > 1 or s.created_ms > f.created_ms or exists (
+          select from due_deliveries w
+          where w.tenant_id = ${tenantId} and w.destination_name = f.destination_name and w.subject = f.subject
+            and w.created_ms >= 0 and w.created_ms > f.created_ms and w.rule_id = f.rule_id
+        ) then 'a later one of the same subject replaces it'
+      end as unneeded
+    from (
+        select *, row_number() over (
+          partition by destination_name, rule_id, subject, clears order by created_ms desc, id desc
+        ) as place from failed
+      ) as f
+      left join sent as s
+        on s.destination_name = f.destination_name and s.rule_id = f.rule_id and s.subject = f.subject
+      left join lateral (
+        select enabled from rules where tenant_id = ${tenantId} and name = f.rule_name and id = f.rule_id limit 1
+      ) as r on true
+      left join lateral (
+        select standing, matched_ms from rule_matches
+        where tenant_id = ${tenantId} and subject = f.subject and rule_id = f.rule_id limit 1
+      ) as m on true
+      left join lateral (
+        select opened_ms from alert_groups
+        where tenant_id = ${tenantId} and rule_id = f.rule_id and group_key = f.subject limit 1
+      ) as g on true
+    order by f.created_ms, f.id`;
+}
+
 /** Puts the failed deliveries of a condition back among those that are due, in the caller's transaction. */
-async function putBack(tx: Db, failed: Fragment, nowMs: number): Promise<(DeliveryRow & Needed)[]> {
+async function putBack(tx: Db, failed: Fragment, nowMs: number): Promise<DeliveryRow[]> {
   const now = BigInt(nowMs);
   // Of two calls at once the second waits here, and then finds nothing.
   const [, rows] = await Promise.all([
     tx`select from delivery_history where ${failed} order by created_ms, id for update`,
-    tx<(DeliveryRow & Needed)[]>`
+    tx<DeliveryRow[]>`
       insert into due_deliveries (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
         event_id, number, entity_id, metric_name, occasion, told, attempts, error, due_ms, lease_until_ms, fence, tries,
         slow_tries, retried_ms)
       select tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
         event_id, number, entity_id, metric_name, occasion, told, attempts, error, ${now}, 0, ${now}, 0, 0, ${now}
       from delivery_history where ${failed}
-      returning ${deliveryColumns(tx)}, 'PENDING' as status, null as "silenceId", due_ms::float8 as "dueMs", rule_id as "ruleId",
-        told ? 'window' as "ofWindow"`,
+      returning ${deliveryColumns(tx)}, 'PENDING' as status, null as "silenceId", due_ms::float8 as "dueMs"`,
     tx`delete from delivery_history where ${failed}`,
   ]);
   return rows;
 }
-
-/** How many failed deliveries of a destination a call looks at, and tries again. */
-const failedMax = 10_000;
-const retriedMax = 1000;
 
 /**
  * Puts what has failed of a destination and is still needed back among what is due, in the caller's transaction.
@@ -231,28 +288,12 @@ async function retryDeliveries(tx: Db, tenantId: string, destination: string, no
     select disabled_reason as reason from destinations where tenant_id = ${tenantId} and name = ${destination}`;
   if (found === undefined) throw notFound("destination", destination);
   if (found.reason !== "") throw failedPrecondition(`destination "${destination}" is disabled: ${found.reason}`);
-  // As `overOf` judges one.
-  const judged = await tx<{ id: string; createdMs: bigint; needed: boolean }[]>`
-    select f.id, f.created_ms as "createdMs", coalesce(
-        r.enabled and (f.of_window or f.occasion = 'clear' or case when f.of_group then g.goes_on else m.stands end), false) as needed
-    from (
-        select id, created_ms, rule_id, rule_name, subject, occasion, told ? 'window' as of_window, told ? 'group' as of_group
-        from delivery_history
-        where tenant_id = ${tenantId} and destination_name = ${destination} and status = 'FAILED'
-        order by created_ms desc, id desc limit ${failedMax}
-      ) as f
-      left join lateral (
-        select enabled from rules where tenant_id = ${tenantId} and name = f.rule_name and id = f.rule_id limit 1
-      ) as r on true
-      left join lateral (
-        select standing and matched_ms <= f.created_ms as stands from rule_matches
-        where tenant_id = ${tenantId} and subject = f.subject and rule_id = f.rule_id limit 1
-      ) as m on true
-      left join lateral (
-        select opened_ms <= f.created_ms as goes_on from alert_groups
-        where tenant_id = ${tenantId} and rule_id = f.rule_id and group_key = f.subject limit 1
-      ) as g on true`;
-  const needed = judged.filter((each) => each.needed);
+  const ofDestination = tx`tenant_id = ${tenantId} and destination_name = ${destination} and status = 'FAILED'`;
+  const [judged, [all]] = await Promise.all([
+    judgeFailed(tx, tenantId, ofDestination),
+    tx<{ count: bigint }[]>`select count(*) as count from delivery_history where ${ofDestination}`,
+  ]);
+  const needed = judged.filter(({ unneeded }) => unneeded === null);
   const taken = needed.slice(0, retriedMax);
   const times = bigintArray(taken.map(({ createdMs }) => createdMs));
   const ids = uuidArray(taken.map(({ id }) => id));
@@ -262,31 +303,9 @@ async function retryDeliveries(tx: Db, tenantId: string, destination: string, no
   return create(RetryDeliveriesResponseSchema, {
     retriedCount: BigInt(rows.length),
     unneededCount: BigInt(judged.length - needed.length),
-    remainingCount: BigInt(needed.length - taken.length),
+    remainingCount: (all?.count ?? 0n) - BigInt(judged.length - needed.length + taken.length),
     deliveryIds: rows.map(({ id }) => id),
   });
-}
-
-interface Needed {
-  ruleId: string;
-  ofWindow: boolean;
-}
-
-/** Why a delivery that is tried again would be cancelled, as `recheck.ts` does it; undefined: it would not. */
-async function overOf(tx: Db, tenantId: string, row: DeliveryRow & Needed): Promise<string | undefined> {
-  const { ruleId, ruleName, occasion, subject, createdMs } = row;
-  const [rule] = await tx<{ enabled: boolean }[]>`
-    select enabled from rules where tenant_id = ${tenantId} and name = ${ruleName} and id = ${ruleId}`;
-  if (!rule?.enabled) return "the rule is disabled, or there is no such rule any more";
-  if (row.ofWindow || occasion === "clear") return undefined;
-  if (row.group !== null) {
-    const [group] = await readGroups(tx, tenantId, ruleId, [subject]);
-    return (group?.openedMs ?? Infinity) <= createdMs ? undefined : "the group is over";
-  }
-  const [match] = await tx<{ stands: boolean }[]>`
-    select standing and matched_ms <= ${BigInt(createdMs)} as stands from rule_matches
-    where tenant_id = ${tenantId} and subject = ${subject} and rule_id = ${ruleId}`;
-  return match?.stands ? undefined : "the condition is over";
 }
 
 /** The members of the message that a delivery is, in their order; none of one that is about one match. @throws code 5 */

@@ -13,7 +13,7 @@ import { principalOf } from "../rpc/context.ts";
 const hourMs = 3_600_000;
 /** How many destinations are answered. */
 const shownMax = 100;
-/** How many deliveries of a destination are counted. */
+/** How many deliveries are counted, of all destinations to which any waits, in equal shares. */
 const countedMax = 10_000;
 
 interface HealthRow {
@@ -77,11 +77,17 @@ function toHealth({ name, disabledReason, opened, openUntilMs, waiting, sinceMs,
   };
 }
 
-/** Reads all destinations, by name; of each a bounded part of due_deliveries_by_due, and primary keys. */
+/** Reads all destinations, by name, in bounded parts of due_deliveries_by_due, and primary keys. */
 async function readHealth(db: Db, tenantId: string, nowMs: number, signal: AbortSignal): Promise<HealthRow[]> {
   const now = BigInt(nowMs);
   // A delivery waits since it is due first; one that was tried since it was decided. What a silence holds is due when that ends.
   const statement = db<HealthRow[]>`
+    with share as materialized (
+      select greatest(1, ${countedMax} / greatest(1, count(*))) as size from destinations d
+      where d.tenant_id = ${tenantId} and exists (
+        select from due_deliveries w
+        where w.tenant_id = ${tenantId} and w.destination_name = d.name and w.tries >= 0)
+    )
     select d.name, d.disabled_reason as "disabledReason", coalesce(s.opened, 0) as opened,
       coalesce(s.open_until_ms, 0)::float8 as "openUntilMs", w.waiting, w.since_ms as "sinceMs", f.failed
     from destinations d
@@ -94,7 +100,7 @@ async function readHealth(db: Db, tenantId: string, nowMs: number, signal: Abort
         from (
           select due_ms, created_ms, tries, silence_id from due_deliveries
           where tenant_id = ${tenantId} and destination_name = d.name and tries >= 0
-          order by due_ms limit ${countedMax}
+          order by due_ms limit (select size from share)
         ) as first
         where due_ms <= ${now} or (tries > 0 and silence_id is null)
       ) as w

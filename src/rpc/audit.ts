@@ -24,7 +24,11 @@ export type RecordAudit = (event: AuditEvent) => void;
 const nameCharsMax = 512;
 
 /** RPCs whose names do not end in what they act on. */
-const types: Readonly<Record<string, string>> = { SetEventStatus: "event" };
+const types: Readonly<Record<string, string>> = {
+  SetEventStatus: "event",
+  SetMatchingStatus: "event",
+  RetryDeliveries: "destination",
+};
 
 /** Whether calls of an RPC leave rows in the audit log: all that write, but for the data receiver's. */
 export function isAudited(method: DescMethod): boolean {
@@ -87,9 +91,9 @@ function localPath(message: DescMessage, path: string): string[] {
   return names;
 }
 
-const nameFields = ["name", "id", "ids", "email"];
+const nameFields = ["name", "id", "ids", "email", "destination"];
 
-/** Fields called name or id, on the request itself and on the messages directly in it. */
+/** Fields that name something, on the request itself and on the messages directly in it. */
 function bodyPaths(message: DescMessage): string[][] {
   const own = nameFields.filter((name) => message.field[name] !== undefined).map((name) => [name]);
   const inner = message.fields.flatMap(({ localName, message: below }) =>

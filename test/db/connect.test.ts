@@ -19,6 +19,16 @@ test("each kind of work has a connection, and all have together as many as were 
   }
 });
 
+test.each([1, 2, 8, 64])("no kind of work has fewer connections of more, with %i processors", (processors) => {
+  let before = connectionCounts(5, processors);
+  for (let max = 6; max <= 1000; max += 1) {
+    const counts = connectionCounts(max, processors);
+    for (const name of Object.keys(counts) as (keyof typeof counts)[])
+      expect(counts[name], `${name} of ${max}`).toBeGreaterThanOrEqual(before[name]);
+    before = counts;
+  }
+});
+
 test("numbers of 64 bits, bytes, JSON and arrays come back as they went in", async () => {
   const [row] = await sql`
     select ${9_007_199_254_740_993n}::bigint as n, ${Buffer.from([0, 255])}::bytea as b,

@@ -1,12 +1,22 @@
+import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { GroupEventsRequestSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { connect } from "../../src/db/connect.ts";
+import { migrate } from "../../src/db/migrate.ts";
+import { entityCache } from "../../src/entities/entity-cache.ts";
+import { storingChanges } from "../../src/events/changes.ts";
+import { groupEvents } from "../../src/events/group.ts";
 import { labelSql } from "../../src/events/label-sql.ts";
 import { labelOf } from "../../src/events/labels.ts";
 import { openAlerts } from "../../src/events/open-alerts.ts";
 import { eventAndEntity } from "../../src/events/rows.ts";
+import { ingestEvents } from "../entities/stored.ts";
 import { tool } from "../integrations/calls.ts";
+import { onCitus } from "../support/citus.ts";
 import { transport } from "../support/clients.ts";
+import { emptyDatabase, poolOptions } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
@@ -78,6 +88,38 @@ test("groups have their labels, counts, ages, the worst severity and the first f
   expect(await names("OLDEST")).toEqual(["disk", "down"]);
   expect((await group({ query })).groups).toMatchObject([{ labels: {}, count: "8" }]);
   expect(await group({ query: { statuses: ["STATUS_SUPPRESSED"] } })).toMatchObject({ groups: [], totalCount: "0" });
+});
+
+test.skipIf(onCitus)("pages are complete in a database whose own order differs from that of code points", async () => {
+  const admin = await emptyDatabase();
+  const name = `${new URL(admin.url).pathname.slice(1)}_icu`;
+  await admin.query(`create database ${name} template template0 locale_provider icu icu_locale 'en-US'`);
+  const url = Object.assign(new URL(admin.url), { pathname: `/${name}` }).href;
+  const pool = connect(url, poolOptions());
+  onTestFinished(async () => {
+    await pool.close();
+    await admin.query(`drop database ${name} with (force)`);
+  });
+  await migrate(url);
+  const tenant = await testTenant(pool.sql);
+  const names = ["a", "B", "c", "D"];
+  const timeMs = BigInt(Date.now());
+  const event = { dimensions: { host: "h" }, type: "", summary: "", body: "", severity: 4, status: 1, metadata: {} };
+  await ingestEvents(
+    pool.ingest,
+    tenant.id,
+    names.map((each) => ({ ...event, name: each, timeMs, acknowledged: undefined })),
+    { nowMs: Number(timeMs), store: storingChanges({}), known: entityCache() },
+  );
+  const seen: string[] = [];
+  let pageToken = "";
+  do {
+    const request = create(GroupEventsRequestSchema, { labels: ["alertname"], pageSize: 1, pageToken });
+    const page = await groupEvents(pool.sql, tenant.id, request, new AbortController().signal);
+    seen.push(...page.groups.map(({ labels }) => labels.alertname ?? ""));
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  expect(seen).toEqual(["B", "D", "a", "c"]);
 });
 
 test("a label that occurrences do not have makes a group without it, an empty text counts as none", async () => {

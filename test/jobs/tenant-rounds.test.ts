@@ -24,3 +24,25 @@ test("each tenant is done until the end, and those whose work fails keep no othe
   expect(done).toEqual(["a", "a", "c"]);
   await rounds.stop();
 });
+
+test("one that has much to do keeps no other one back", async () => {
+  const done: string[] = [];
+  const over = Promise.withResolvers<void>();
+  const rounds = tenantRounds({
+    db,
+    name: "turns",
+    ms: 20,
+    tenantIds: async () => (done.length === 0 ? ["a", "b"] : []),
+    async portion(id) {
+      done.push(id);
+      const count = done.filter((each) => each === id).length;
+      if (count === 25) over.resolve();
+      return count < (id === "a" ? 25 : 2);
+    },
+    log: { warn: console.warn },
+    failed: "it was not done",
+  });
+  await over.promise;
+  expect(done.join("")).toBe(`${"a".repeat(10)}bb${"a".repeat(15)}`);
+  await rounds.stop();
+});

@@ -150,3 +150,15 @@ onOnePostgres("triggers")("nothing more of a tenant is sent while what was sent 
       .toSorted(),
   ).toEqual(ids.toSorted());
 });
+
+test("what ends because its destination is disabled is counted among the failures", async () => {
+  const { records, add, place } = await claimed([{}]);
+  await place.put([{ event: 1 }, { event: 2, dueMs: nowMs + 3_600_000 }]);
+  add([{ status: "FAILED", error: "gone", disable: "HTTP 410" }]);
+  await records.idle();
+  expect((await place.done()).map(({ status }) => status)).toEqual(["FAILED", "FAILED", "FAILED"]);
+  const [counted] = await sql<{ failed: number }[]>`
+    select sum(count)::int4 as failed from delivery_counts
+    where tenant_id = ${place.id} and about = 'failed' and name = 'ops'`;
+  expect(counted?.failed).toBe(3);
+});

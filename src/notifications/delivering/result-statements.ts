@@ -63,7 +63,10 @@ export async function record(
     write(tx, tenantId, current, nowMs);
     for (const [destination, reason] of disabled) {
       const end = { destination, status: "FAILED", error: disabledError(reason) } as const;
-      while ((await endDeliveries(tx, tenantId, end, nowMs)) === portion);
+      for (let count = portion; count === portion; ) {
+        count = await endDeliveries(tx, tenantId, end, nowMs);
+        await countFailed(tx, tenantId, new Array<string>(count).fill(destination), nowMs);
+      }
     }
     if (ended.length > 0) due.push(nowMs); // the ends of summaries
     if (due.length > 0) await announce(tx, { tenantId, kind: deliveriesKind }, BigInt(Math.min(...due)));

@@ -44,7 +44,7 @@ export const covers = (
 /** The silences of a tenant that have not ended. */
 export interface Silences {
   readonly byId: ReadonlyMap<string, LoadedSilence>;
-  /** About how many characters of matchers they hold. */
+  /** About how many characters they hold: of matchers, and of what may be remembered. */
   readonly weight: number;
   /** Tells whether any is active. */
   any(nowMs: number): boolean;
@@ -86,8 +86,8 @@ function valuesOf({ operator, value }: LabelMatcher): readonly string[] | undefi
   return operator === "=~" && literals.test(inner) ? inner.split("|") : undefined;
 }
 
-/** How many silences are remembered, by the values of labels that their expressions were compared with. */
-const rememberedMax = 100_000;
+/** How many characters of values, and silences by them, are remembered of what expressions were compared with. */
+const rememberedMax = 1 << 18;
 const valueCharsMax = 255;
 
 /** Finds silences by an equality that each needs; those that need none by one of their matchers, whose answers are remembered by value. */
@@ -96,7 +96,7 @@ export function silencesInForce(byId: ReadonlyMap<string, LoadedSilence>): Silen
   const others = new Map<string, { silence: LoadedSilence; matcher: LabelMatcher }[]>();
   const passed = new LRUCache<string, LoadedSilence[]>({
     maxSize: rememberedMax,
-    sizeCalculation: (found) => found.length + 1,
+    sizeCalculation: (found, key) => found.length + key.length,
   });
   let weight = 0;
   for (const silence of byId.values()) {
@@ -118,6 +118,8 @@ export function silencesInForce(byId: ReadonlyMap<string, LoadedSilence>): Silen
       else some.push(silence);
     }
   }
+
+  if (others.size > 0) weight += rememberedMax;
 
   /** Finds those of `others` whose matcher of this name takes a value. */
   async function taking(name: string, value: string, pace: Pace): Promise<LoadedSilence[]> {

@@ -156,7 +156,7 @@ export async function replaceSilence(
   const checked = checkWanted({ ...wanted, startsMs }, nowMs, at);
   if (!staysSame(old, checked, startsMs, state, nowMs)) {
     const { silence } = await createSilence(tx, tenantId, { ...wanted, startsMs }, write);
-    await endSilence(tx, tenantId, old, nowMs);
+    await endSilences(tx, tenantId, [old], nowMs);
     return { silence, changed: [silence.id, old.id] };
   }
   await checkScope(tx, tenantId, checked, at, write.known);
@@ -172,7 +172,7 @@ export async function replaceSilence(
     .where(named(tenantId, old.id))
     .returning();
   await checkBounds(tx, tenantId, nowMs, bounds);
-  await releaseHeld(tx, tenantId, old.id, nowMs);
+  await releaseHeld(tx, tenantId, [old.id], nowMs);
   return { silence: row as StoredSilence, changed: [old.id] };
 }
 
@@ -187,21 +187,36 @@ function staysSame(old: StoredSilence, { canonical }: Checked, startsMs: number,
 export async function expireSilence(tx: Db, tenantId: string, id: string, nowMs: number): Promise<WrittenSilence> {
   const old = await lockSilence(tx, tenantId, id);
   if (stateOf(old, nowMs) === "EXPIRED") return { silence: old, changed: [] };
-  return { silence: await endSilence(tx, tenantId, old, nowMs), changed: [id] };
+  const [silence] = await endSilences(tx, tenantId, [old], nowMs);
+  return { silence: silence as StoredSilence, changed: [id] };
 }
 
-/** Ends a silence that its caller has locked, and has what it holds looked at again. */
-export async function endSilence(tx: Db, tenantId: string, old: StoredSilence, nowMs: number): Promise<StoredSilence> {
+/** Ends silences that their caller has locked, and has what they hold looked at again. Returns them as they are then. */
+export async function endSilences(
+  tx: Db,
+  tenantId: string,
+  olds: readonly StoredSilence[],
+  nowMs: number,
+): Promise<StoredSilence[]> {
   const now = BigInt(nowMs);
-  const startsMs = old.startsMs > now ? now : old.startsMs;
-  const [row] = await orm(tx)
-    .update(silences)
-    .set({ startsMs, endsMs: now, updatedMs: now })
-    .where(named(tenantId, old.id))
-    .returning();
-  await tx`delete from silence_subjects where tenant_id = ${tenantId} and silence_id = ${old.id}`;
-  await releaseHeld(tx, tenantId, old.id, nowMs);
-  return row as StoredSilence;
+  const ended: StoredSilence[] = [];
+  for (const old of olds) {
+    const startsMs = old.startsMs > now ? now : old.startsMs;
+    const rows = await orm(tx)
+      .update(silences)
+      .set({ startsMs, endsMs: now, updatedMs: now })
+      .where(named(tenantId, old.id))
+      .returning();
+    ended.push(...rows);
+    await tx`delete from silence_subjects where tenant_id = ${tenantId} and silence_id = ${old.id}`;
+  }
+  await releaseHeld(
+    tx,
+    tenantId,
+    olds.map(({ id }) => id),
+    nowMs,
+  );
+  return ended;
 }
 
 /** Has all servers take up changes of silences; the last statements of their transaction. */
@@ -209,11 +224,11 @@ export async function announceSilences(tx: Db, tenantId: string, ids: readonly s
   for (const name of ids) await raiseRulesVersion(tx, tenantId, { kind: "silence", name });
 }
 
-/** Has all that a silence holds judged again now. By the key: what waits is little. */
-async function releaseHeld(tx: Db, tenantId: string, id: string, nowMs: number): Promise<void> {
+/** Has all that silences hold judged again now, and announces it once, after all rows. By the key: what waits is little. */
+async function releaseHeld(tx: Db, tenantId: string, ids: readonly string[], nowMs: number): Promise<void> {
   const moved = await tx`
     update due_deliveries set due_ms = ${BigInt(nowMs)}
-    where tenant_id = ${tenantId} and silence_id = ${id} and due_ms > ${BigInt(nowMs)}`;
+    where tenant_id = ${tenantId} and silence_id = any(${uuidArray(ids)}::uuid[]) and due_ms > ${BigInt(nowMs)}`;
   if (moved.count > 0) await announce(tx, { tenantId, kind: deliveriesLane }, BigInt(nowMs));
   const rules = await hastenHeld(tx, tenantId, nowMs);
   const jobs = rules.map((ruleId) => flushJob(ruleId, nowMs));

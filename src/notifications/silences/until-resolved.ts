@@ -11,7 +11,7 @@ import { cancel, enqueue, type Job } from "../../jobs/queue.ts";
 import type { Finish, JobKind } from "../../jobs/worker.ts";
 import { readLabels } from "../deciding/subject-labels.ts";
 import { occurrenceSubject, type Subject } from "../matched-subject.ts";
-import { announceSilences, endSilence, type StoredSilence } from "./silences.ts";
+import { announceSilences, endSilences, type StoredSilence } from "./silences.ts";
 import { loadedSilence, silencesInForce } from "./silences-in-force.ts";
 import { silences as table } from "./tables.ts";
 
@@ -146,7 +146,7 @@ export function resolvedJob(): JobKind {
     const judged = begun.filter((silence) => silence.judged);
     const open = judged.length === 0 ? new Set<string>() : await stillOpen(tx, tenantId, judged);
     over.push(...judged.filter(({ id }) => !open.has(id)));
-    for (const silence of over) await endSilence(tx, tenantId, silence, nowMs);
+    if (over.length > 0) await endSilences(tx, tenantId, over, nowMs);
     const left = running.filter((silence) => !over.includes(silence));
     const dueMs = left.some((silence) => begun.includes(silence))
       ? nowMs + everyMs

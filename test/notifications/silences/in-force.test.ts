@@ -13,6 +13,26 @@ const parts: fc.Arbitrary<MatcherParts> = fc.record({
 });
 const labels = fc.dictionary(fc.constantFrom("x", "y"), fc.constantFrom(...values.slice(1)));
 
+test("what expressions were compared with is remembered within a bound of characters, which the silences weigh", async () => {
+  const row = { id: "a", startsMs: 0, endsMs: null, ruleNames: [], destinationNames: [] };
+  const loaded = loadedSilence({ ...row, matchers: [{ name: "x", operator: "=~", value: "web-." }] });
+  const [matcher] = loaded.matchers;
+  let compared = 0;
+  const matches = (value: string) => {
+    compared += 1;
+    return matcher?.matches(value) ?? false;
+  };
+  const silences = silencesInForce(new Map([["a", { ...loaded, matchers: [{ ...matcher, matches } as never] }]]));
+  const ask = (i: number) => silences.matching({ x: `${i}`.padStart(250, "v") } as never, 0, () => undefined);
+  await ask(0);
+  await ask(0);
+  expect(compared).toBe(1);
+  for (let i = 1; i < 2000; i += 1) await ask(i);
+  await ask(0);
+  expect(compared).toBe(2001);
+  expect(silences.weight).toBeGreaterThan(200_000);
+});
+
 test("silences that are looked up are those whose matchers all hold, while they are active", async () => {
   await fc.assert(
     fc.asyncProperty(

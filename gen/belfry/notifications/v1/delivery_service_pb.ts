@@ -896,7 +896,8 @@ export type DestinationHealth = Message<"belfry.notifications.v1.DestinationHeal
   disabledReason: string;
 
   /**
-   * How many deliveries are due or wait for another attempt, at most 10,000. What a rule's delay or a silence holds back does not count.
+   * How many deliveries are due or wait for another attempt. What a rule's delay or a silence holds back does not count. All destinations
+   * to which any is stored share 10,000 deliveries that are looked at, those due first: of each at most its part is counted.
    *
    * @generated from field: int64 waiting_count = 5;
    */
@@ -959,7 +960,7 @@ export type GetNotificationHealthResponse = Message<"belfry.notifications.v1.Get
   pausedCount: bigint;
 
   /**
-   * How many deliveries wait, to all destinations.
+   * How many deliveries wait, to all destinations: the sum of what was counted of each.
    *
    * @generated from field: int64 waiting_count = 5;
    */
@@ -1022,14 +1023,15 @@ export type RetryDeliveriesResponse = Message<"belfry.notifications.v1.RetryDeli
   retriedCount: bigint;
 
   /**
-   * How many are not needed any more: their rule is gone or disabled, or what they are about is over. They stay `FAILED`.
+   * How many are not needed any more: their rule is gone, disabled or names the destination no more, what they are about is over or, of an
+   * end, has begun again, or a later one of the same rule and subject replaces them. They stay `FAILED`.
    *
    * @generated from field: int64 unneeded_count = 2;
    */
   unneededCount: bigint;
 
   /**
-   * How many are left for another call.
+   * How many are left for another call, those beyond the newest 10,000 among them.
    *
    * @generated from field: int64 remaining_count = 3;
    */
@@ -1203,8 +1205,8 @@ export const DeliveryService: GenService<{
     output: typeof RetryDeliveryResponseSchema;
   },
   /**
-   * Tries all deliveries to a destination that have failed again, at once: of the newest 10,000 those that are still needed, the newest
-   * first, 1,000 in a call. Call again while `remainingCount` is not 0. A destination that is disabled: code 9.
+   * Tries all deliveries to a destination that have failed again, at once: of the newest 10,000 those that are still needed, the oldest
+   * of them first, 1,000 in a call. Call again while neither `remainingCount` nor `retriedCount` is 0. A destination that is disabled: code 9.
    *
    * @generated from rpc belfry.notifications.v1.DeliveryService.RetryDeliveries
    */
