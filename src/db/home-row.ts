@@ -10,8 +10,10 @@ import type { Db } from "./connect.ts";
 export const home = (db: Db, tenantId: string): Fragment =>
   db`(select tenant_id from tenant_state where tenant_id = ${tenantId}) as home`;
 
-/** Makes the rows of tenants that came without it, as in a file that was changed before its import. */
+/** Makes the rows of tenants that came without it, as in a file that was changed before its import. An earlier schema has no such rows. */
 export async function makeHomes(db: Db): Promise<void> {
+  const [found] = await db<{ there: boolean }[]>`select to_regclass('tenant_state') is not null as there`;
+  if (!found?.there) return;
   await db`insert into tenant_state (tenant_id) select id from tenants on conflict do nothing`;
 }
 

@@ -65,6 +65,7 @@ const samples: Record<string, string> = {
   "text[]": `array[${odd}, 'NULL', '']`,
   bytea: "decode('00ff5c2e0a', 'hex')",
   jsonb: `jsonb_build_object('a', ${odd}, 'b', 1.50)`,
+  json: `json_build_object('a', ${odd}, 'b', 1.50)`,
   bigint: "9223372036854775807",
   integer: "-1",
   smallint: "3",
