@@ -210,6 +210,11 @@ describe("against a running server", async () => {
       const { example, record } = step;
       for (let i = 0; ; i++) {
         const { status, body } = await send(example);
+        // What is being tried again is not tried once more.
+        if (example.rpc === "DeliveryService/RetryDelivery" && status === 400 && i < 50) {
+          await sleep(100);
+          continue;
+        }
         expect({ status, ...(status !== 200 && { body }) }).toEqual({ status: 200 });
         const answer = translate.told(body, example.answer);
         // What follows from an earlier call may take a moment.
