@@ -262,6 +262,22 @@ export async function firstOf(
   return job;
 }
 
+/**
+ * Tells when the newest job of a lane was made that a condition on `jobs` holds for, ms, up to `untilMs` and but for some;
+ * undefined: there is none. By the primary key.
+ */
+export async function newestMs(
+  tx: Db,
+  { tenantId, kind }: Lane,
+  { of, but, untilMs }: { of: Fragment; but: readonly string[]; untilMs: number | undefined },
+): Promise<number | undefined> {
+  const [row] = await tx<[{ ms: number | null }]>`
+    select max(created_ms)::float8 as ms from jobs
+    where tenant_id = ${tenantId} and kind = ${kind} and ${of}
+      and created_ms <= ${BigInt(untilMs ?? Number.MAX_SAFE_INTEGER)} and id <> all(${textArray(but)}::text[])`;
+  return row.ms ?? undefined;
+}
+
 /** Whether at least this many jobs of a lane are still to be done. By the key. */
 export async function hasWaiting(tx: Db, { tenantId, kind }: Lane, count: number): Promise<boolean> {
   const [row] = await tx<[{ waiting: number }]>`

@@ -1,6 +1,7 @@
-import { byteaArray, textArray, uuidArray } from "../../../db/batch.ts";
+import { byteaArray, uuidArray } from "../../../db/batch.ts";
 import type { Db, Sql } from "../../../db/connect.ts";
 import { home } from "../../../db/home-row.ts";
+import { newestMs } from "../../../jobs/queue.ts";
 import { firstId } from "../../delivery-id.ts";
 import type { GroupSnapshot } from "../../delivery-snapshot.ts";
 import type { Subject } from "../../matched-subject.ts";
@@ -141,7 +142,7 @@ export async function nextDueMs(tx: Db, tenantId: string, ruleId: string): Promi
 
 /**
  * Tells when the newest job was made that has yet to take in what began or ended for a rule, ms; undefined: there is none but these.
- * One that fails again and again does not count. By the primary key.
+ * One that fails again and again does not count.
  */
 export async function takingSinceMs(
   tx: Db,
@@ -150,12 +151,8 @@ export async function takingSinceMs(
   but: readonly string[],
   untilMs: number | undefined,
 ): Promise<number | undefined> {
-  const [row] = await tx<[{ ms: number | null }]>`
-    select max(created_ms)::float8 as ms from jobs
-    where tenant_id = ${tenantId} and kind = ${groupsKind} and failures < ${failuresMax}
-      and payload ->> 'ruleId' = ${ruleId} and payload -> 'keys' <> '[]' and created_ms <= ${BigInt(untilMs ?? Number.MAX_SAFE_INTEGER)}
-      and id <> all(${textArray(but)}::text[])`;
-  return row.ms ?? undefined;
+  const of = tx`payload ->> 'ruleId' = ${ruleId} and payload -> 'keys' <> '[]' and failures < ${failuresMax}`;
+  return await newestMs(tx, { tenantId, kind: groupsKind }, { of, but, untilMs });
 }
 
 const memberColumns = (db: Db) =>
