@@ -9,11 +9,16 @@ const pages = [
   ["Dashboard", ["dashboard_url", "dashboardURL", "dashboard"]],
 ] as const;
 
+/** Alertmanager's annotations arrive under this prefix. */
+const annotationPrefix = "annotation.";
+
 /** Buttons for the pages that an occurrence names. The pointer sees the address before it is opened. */
 export function LinksOut({ occurrence }: { occurrence: Occurrence }) {
   const values: Readonly<Record<string, unknown>> = { ...occurrence.dimensions, ...occurrence.metadataFields };
   return pages.map(([word, names]) => {
-    const href = names.map((name) => webAddress(values[name])).find((address) => address !== undefined);
+    const href = names
+      .map((name) => webAddress(values[name]) ?? webAddress(values[annotationPrefix + name]))
+      .find((address) => address !== undefined);
     return href === undefined ? null : <LinkOut key={word} href={href} text={word} class={ui.button} />;
   });
 }

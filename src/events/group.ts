@@ -85,15 +85,19 @@ async function readGroups(
   const values = labels.map(
     (name, i) => db`left(coalesce(${labelSql(db, name)}, ''), ${valueCharsMax}) collate "C" as ${names[i] as Fragment}`,
   );
-  const columns = ["event_id", "number", "severity", "acknowledged", "start_ms"].map((name) => db`o.${db(name)}`);
+  const columns = db`o.event_id, o.number, o.severity, o.acknowledged, o.start_ms`;
   const list = names.length === 0 ? db`` : sqlJoin(db, names, ",");
   const and = names.length === 0 ? db`` : db`${list},`;
+  // Of a tenant that PostgreSQL has not seen yet a join would compare each occurrence with each event: what labels read is looked up.
+  const found =
+    names.length === 0
+      ? db`select ${columns} from ${from} where ${where} limit ${groupedMax + 1}`
+      : db`
+        select ${columns}, ${sqlJoin(db, values, ",")}
+        from (select ${columns}, o.type, o.metadata from ${from} where ${where} limit ${groupedMax + 1}) as o
+          ${lookedUp(db, tenantId)}`;
   const statement = db<GroupRow[]>`
-    with found as materialized (
-      select ${sqlJoin(db, [...columns, ...values], ",")}
-      from ${from} where ${where}
-      limit ${groupedMax + 1}
-    ), ranked as (
+    with found as materialized (${found}), ranked as (
       select *, row_number() over (
         ${names.length === 0 ? db`` : db`partition by ${list}`} order by severity desc, start_ms desc, event_id, number
       ) as place

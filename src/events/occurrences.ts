@@ -24,12 +24,13 @@ export function occurrenceKey(item: { eventId: string; occurrenceId: string }): 
 /** A text that two keys share only when they are equal. */
 export const keyText = ({ eventId, number }: OccurrenceKey) => `${eventId.toString("latin1")}${number}`;
 
-/** Reads those occurrences that there are, by `keyText`, each with its event; their events are locked by the caller. */
+/** Reads those occurrences that there are, by `keyText`, each with its event, by their keys alone; their events are locked by the caller. */
 export async function readOccurrences(
   tx: Db,
   tenantId: string,
   keys: readonly OccurrenceKey[],
 ): Promise<Map<string, { event: EventIdentity; occurrence: Occurrence }>> {
+  planWithoutValues(tx);
   const rows = await tx<(StoredOccurrence & IdentityColumns)[]>`
     select o.*, ${identityColumns(tx)}
     from unnest(
@@ -51,12 +52,9 @@ export async function readOccurrences(
   );
 }
 
-/** The same without locks, by their keys alone. */
+/** The same without locks. */
 export async function findOccurrences(db: Db, tenantId: string, keys: readonly OccurrenceKey[]) {
-  return await transaction(db, async (tx) => {
-    planWithoutValues(tx);
-    return await readOccurrences(tx, tenantId, keys);
-  });
+  return await transaction(db, (tx) => readOccurrences(tx, tenantId, keys));
 }
 
 /** How many occurrences these events have, by their keys alone: by the bytes of the ids; one without any is left out. */

@@ -84,9 +84,9 @@ async function readHealth(db: Db, tenantId: string, nowMs: number, signal: Abort
   const statement = db<HealthRow[]>`
     with share as materialized (
       select greatest(1, ${countedMax} / greatest(1, count(*))) as size from destinations d
-      where d.tenant_id = ${tenantId} and exists (
-        select from due_deliveries w
-        where w.tenant_id = ${tenantId} and w.destination_name = d.name and w.tries >= 0)
+      where d.tenant_id = ${tenantId} and (
+        select true from due_deliveries w
+        where w.tenant_id = ${tenantId} and w.destination_name = d.name and w.tries >= 0 limit 1)
     )
     select d.name, d.disabled_reason as "disabledReason", coalesce(s.opened, 0) as opened,
       coalesce(s.open_until_ms, 0)::float8 as "openUntilMs", w.waiting, w.since_ms as "sinceMs", f.failed

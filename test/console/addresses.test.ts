@@ -1,3 +1,4 @@
+import type { Locator } from "playwright-core";
 import { describe, expect } from "vitest";
 import { testBrowser } from "../support/browser.ts";
 import { testServer } from "../support/server.ts";
@@ -22,12 +23,15 @@ describe("the metadata of an occurrence", () => {
     await sendEvents(server, tenant, [{ name: "disk full", source: "a", metadataFields }]);
     const { results } = await v1(server, tenant)("/v1/events:search", { query: {} });
     await openConsole(page, server, tenant, `#/occurrences/${encodeURIComponent(results[0].occurrences[0].id)}`);
-    await page.getByText("no address").waitFor();
-    for (const value of Object.values(metadataFields)) await page.getByText(value, { exact: true }).first().waitFor();
-    const links = page.getByRole("link", { name: /^Open / });
-    expect(await links.evaluateAll((all) => all.map((each) => each.getAttribute("href")))).toEqual([
+    await page.getByText("no address").first().waitFor();
+    const facts = page.locator("dd");
+    for (const value of Object.values(metadataFields)) await facts.filter({ hasText: value }).first().waitFor();
+    const hrefs = (links: Locator) => links.evaluateAll((all) => all.map((each) => each.getAttribute("href")));
+    const [runbook, graph] = [
       "https://runbooks.example/disk%20full",
       "http://prometheus.example:9090/graph?g0.expr=up",
-    ]);
+    ];
+    expect(await hrefs(page.locator("a[target=_blank]:not(dd *)"))).toEqual([runbook, graph]);
+    expect(await hrefs(facts.locator("a[target=_blank]"))).toEqual([runbook, graph]);
   });
 });

@@ -11,7 +11,7 @@ import { groupEvents } from "../../src/events/group.ts";
 import { labelSql } from "../../src/events/label-sql.ts";
 import { labelOf } from "../../src/events/labels.ts";
 import { openAlerts } from "../../src/events/open-alerts.ts";
-import { eventAndEntity } from "../../src/events/rows.ts";
+import { lookedUp } from "../../src/events/rows.ts";
 import { ingestEvents } from "../entities/stored.ts";
 import { tool } from "../integrations/calls.ts";
 import { onCitus } from "../support/citus.ts";
@@ -207,7 +207,7 @@ test("what a label is in the database is what the label view says, of alerts and
     for (const { event, occurrence, labels } of page) {
       for (const name of names) {
         const [row] = await db<{ value: string | null }[]>`
-          select ${labelSql(db, name)} as value from occurrences o ${eventAndEntity(db, tenant.id)}
+          select ${labelSql(db, name)} as value from occurrences o ${lookedUp(db, tenant.id)}
           where o.tenant_id = ${tenant.id} and o.event_id = ${event.id} and o.number = ${occurrence.number}`;
         expect([event.name, name, row?.value ?? ""]).toEqual([event.name, name, labelOf(labels, name)]);
       }

@@ -53,6 +53,19 @@ const point = { attributes, timeUnixNano: "1", asDouble: 1, bucketCounts: ["1"],
 /** The doors of other tools, by integration and operation: a test demands that each operation with a body is here. */
 export const doors: Readonly<Record<string, readonly Door[]>> = {
   "alertmanager/postAlerts": [{ sample: [alert], packings: [plain, gzip] }],
+  "alertmanager/postSilences": [
+    {
+      sample: {
+        id: "97fc3587-58d6-476e-b249-eba16ee45573",
+        matchers: [{ name: "alertname", value: "a", isRegex: false, isEqual: true }],
+        startsAt: "2026-01-01T00:00:00Z",
+        endsAt: "2036-01-01T00:00:00Z",
+        createdBy: "a",
+        comment: "b",
+      },
+      packings: [plain, gzip],
+    },
+  ],
   "alertmanager-webhook/post": [
     {
       sample: { version: "4", groupLabels: { a: "b" }, alerts: [{ ...alert, status: "firing" }] },

@@ -16,6 +16,7 @@ interface Column {
 const rowsMax: Readonly<Record<string, number>> = {
   due_work: 3,
   tenant_counts: 5,
+  feed_cursors: 5,
   entity_keys: 1000,
   dictionary_entries: 1000,
   maintenance_windows: 1000,

@@ -12,6 +12,49 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     begin: /^select o\.event_id, o\.number from occurrences o where .* order by o\.seen_slot desc limit/,
     why: "the latest occurrences of a range, 50,000 at most",
   },
+  {
+    begin: /^with found as materialized \( ?select o\.event_id, o\.number, o\.severity/,
+    why: "groups what a query matches, 200,000 at most",
+  },
+  {
+    begin: /^select o\.event_id, o\.number, count\(\*\) over \(\) as total .* and true order by/,
+    why: "the first 1,000 that a query matches, and how many more there are",
+  },
+  {
+    begin: /^select id, name, enabled, repeat, repeat_interval_sec::float8/,
+    why: "all rules of a tenant, which an occurrence is explained by",
+  },
+  {
+    begin: /^select subject, entity_id as "entityId", metric_name .* from rule_matches .* limit 100000$/,
+    why: "the series and entities that a silence may hold, 100,000 at most",
+  },
+  {
+    begin: /^select id, dimensions, floor\(extract\(epoch/,
+    why: "looks at 1,000 entities of OpenTelemetry in the order of ids",
+  },
+  {
+    begin: /^update (?:due_deliveries|alert_groups) set due_ms = \$1 where tenant_id = \$2 and (?:silence_id|held)/,
+    why: "all that waits for a silence, when it ends",
+  },
+  { begin: /^with share as materialized/, why: "all destinations, with one look at what waits for each" },
+  {
+    begin: /^with failed as materialized .* from delivery_history/,
+    why: "the failed deliveries of a destination, 1,000 at most, by what has no index",
+  },
+  {
+    begin:
+      /^(?:update (?:due_deliveries|alert_groups) set due_ms = \$1|select from alert_groups) where tenant_id = \$\d(?: and flushed_ms is null)?$/,
+    why: "tests look at all",
+  },
+  {
+    begin: /^select "tenant_id", "id", "matchers", .* and "silences"\."id" = any\(\$2::uuid\[\]\)\)$/,
+    why: "silences by their ids, at worst by walking the index of their ages: a tenant has 10,000 at most",
+  },
+  {
+    begin: /^select from due_deliveries where tenant_id = \$1 and silence_id is not null$/,
+    why: "a test looks at all",
+  },
+  { begin: /^select \(case when e\.alert_labels is not null/, why: "a test reads a label" },
   { begin: /^with counted as \(/, why: "counts the events of a range" },
   {
     begin:
@@ -31,10 +74,6 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   },
   { begin: /^with recursive walk/, why: "the contents of a page by a clause" },
   {
-    begin: /^insert into tenant_counts \(tenant_id, what, count\) select/,
-    why: "counts all of the tenant's once a day",
-  },
-  {
     begin: /^select id, case when deleted_ms is null then greatest/,
     why: "looks at a portion of 1,000 in the order of ids",
   },
@@ -53,7 +92,7 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   },
   {
     begin: new RegExp(
-      `^${notByKey}select .* from "?(?:api_clients|api_keys|user_accounts|user_groups|credentials|destinations|rules|triggers|maintenance_windows|property_updaters|dictionary_entries|audit_entries)"?`,
+      `^${notByKey}select .* from "?(?:api_clients|api_keys|user_accounts|user_groups|credentials|destinations|rules|triggers|maintenance_windows|property_updaters|dictionary_entries|audit_entries|silences|event_views)"?`,
     ),
     why: "lists that are shown or loaded whole, or by a filter",
   },
@@ -144,10 +183,6 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   {
     begin: /^delete from rule_matches where tenant_id = \$1 and rule_id/,
     why: "what is noted of all subjects, when a rule is deleted",
-  },
-  {
-    begin: /^select id from entities where tenant_id = \$\d and id >= \$\d and (?:id < \$\d|true) order by id limit/,
-    why: "a portion of a part of the tenant's entities, in the order of ids",
   },
   {
     begin: /^select root, rule_id as "ruleId" from chain_counts|^delete from chain_counts/,

@@ -94,7 +94,11 @@ async function matchingRules(
 ): Promise<Map<string, string[]>> {
   if (keys.length === 0) return new Map();
   const rows = await db<{ subject: Buffer; name: string }[]>`
-    select m.subject, r.name from rule_matches m join rules r on r.tenant_id = ${tenantId} and r.id = m.rule_id
+    select m.subject, r.name
+    from rule_matches m
+      cross join lateral (
+        select name, enabled from rules where tenant_id = ${tenantId} and id = m.rule_id limit 1
+      ) as r
     where m.tenant_id = ${tenantId} and m.subject = any(${byteaArray(keys)}::bytea[]) and m.standing and r.enabled
       and (${ruleNames.length === 0} or r.name = any(${textArray(ruleNames)}::text[]))
       and (${destinationNames.length === 0} or exists (

@@ -3,6 +3,7 @@ import { byteaArray, int4Array, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
 import { orm } from "../../db/orm.ts";
+import { planWithoutValues } from "../../db/plans.ts";
 import { failedPrecondition } from "../../errors.ts";
 import { type Pace, paced } from "../../event-loop.ts";
 import type { LabelView } from "../../events/labels.ts";
@@ -165,6 +166,7 @@ export function resolvedJob(): JobKind {
 
 /** Returns of which silences something is still open. By the primary keys. */
 async function stillOpen(tx: Db, tenantId: string, silences: readonly StoredSilence[]): Promise<Set<string>> {
+  planWithoutValues(tx);
   const rows = await tx<{ id: string }[]>`
     select asked.id from unnest(${uuidArray(silences.map(({ id }) => id))}::uuid[]) as asked (id)
     where exists (
