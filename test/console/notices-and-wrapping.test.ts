@@ -31,7 +31,7 @@ describe("a notice", () => {
     await page.clock.fastForward(2 * standsMs);
     await notice(page).getByText("1 acknowledged").waitFor();
     await page.mouse.move(0, 0);
-    await page.clock.fastForward(standsMs / 2);
+    await page.clock.fastForward(standsMs / 5);
     await notice(page).getByText("1 acknowledged").waitFor();
     await page.clock.fastForward(standsMs);
     await expect.poll(() => notice(page).textContent()).toBe("");

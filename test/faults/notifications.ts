@@ -67,14 +67,15 @@ async function putEvents(urls: readonly string[], headers: Record<string, string
   }
 }
 
-/** Waits until nothing is left to be sent. @throws when that takes too long */
+/** Waits until rules have looked at all that is stored, and nothing is left to be sent. @throws when that takes too long */
 export async function drained(db: Sql): Promise<void> {
   const endMs = performance.now() + drainMs;
   for (;;) {
     const [row] = await db<{ left: number }[]>`
-      select ((select count(*) from due_deliveries) + (select count(*) from due_work where kind = 'deliveries'))::int4 as left`.catch(
-      () => [{ left: -1 }],
-    );
+      select (
+        (select count(*) from feed f join feed_cursors c on c.tenant_id = f.tenant_id and f.position > c.position)
+        + (select count(*) from due_deliveries) + (select count(*) from due_work where kind = 'deliveries')
+      )::int4 as left`.catch(() => [{ left: -1 }]);
     if (row?.left === 0) return;
     if (performance.now() > endMs) throw new Error(`${row?.left} deliveries are left after ${drainMs} ms`);
     await sleep(100);

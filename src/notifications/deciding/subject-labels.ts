@@ -3,7 +3,7 @@ import { readDimensions } from "../../entities/read.ts";
 import type { EventIdentity } from "../../events/fields.ts";
 import { type LabelView, labelView } from "../../events/labels.ts";
 import type { Occurrence } from "../../events/lifecycle.ts";
-import { type OccurrenceKey, keyText as occurrenceText, readOccurrences } from "../../events/occurrences.ts";
+import { findOccurrences, type OccurrenceKey, keyText as occurrenceText } from "../../events/occurrences.ts";
 import type { Subject } from "../matched-subject.ts";
 import { keyText } from "./match-store.ts";
 
@@ -20,7 +20,7 @@ export interface Labelled {
  * Reads the labels of subjects as they are now, each by the key of its subject, and for what is no occurrence by its trigger
  * too (`labelsKey`). What is deleted has none.
  */
-export async function readLabels(tx: Db, tenantId: string, all: readonly Labelled[]): Promise<Map<string, LabelView>> {
+export async function readLabels(db: Db, tenantId: string, all: readonly Labelled[]): Promise<Map<string, LabelView>> {
   const keys = new Map<string, OccurrenceKey>();
   const entityIds = new Map<string, Buffer>();
   for (const { subject } of all) {
@@ -31,9 +31,9 @@ export async function readLabels(tx: Db, tenantId: string, all: readonly Labelle
   }
   const found =
     keys.size === 0
-      ? (new Map() as Awaited<ReturnType<typeof readOccurrences>>)
-      : await readOccurrences(tx, tenantId, [...keys.values()]);
-  const dimensions = await readDimensions(tx, tenantId, [...entityIds.values()]);
+      ? (new Map() as Awaited<ReturnType<typeof findOccurrences>>)
+      : await findOccurrences(db, tenantId, [...keys.values()]);
+  const dimensions = await readDimensions(db, tenantId, [...entityIds.values()]);
   const views = new Map<string, LabelView>();
   for (const each of all) {
     const { subject } = each;
