@@ -232,6 +232,9 @@ function watchWaits(url: string) {
 
 const stopsAbruptly = /the server is stopping|REFUSED_STREAM|ECONNRESET|other side closed/;
 
+/** The etag of a destination did not count its secrets in 0.2.0, so it is another one since. */
+const withoutSecrets = /^destinations.*\.etag was /;
+
 /** Settings of a version, in its own names: those of 0.1.0 had no units. */
 function settingsOf({ knows }: Version, defaults = false): Record<string, string> {
   const [drainMs, waitMs] = [defaults ? 10_000 : answerMs, defaults ? 1000 : answerMs / 2];
@@ -409,7 +412,10 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
   for (let round = 1; ; round++) {
     if (round > until.rounds || performance.now() > (until.endMs ?? Infinity)) {
       await beside.stop();
+      // Both servers are the older one, which may read no feed: what the next one has left waits for one that does.
+      await replace(servers[0] as ServerProcess, next);
       await drained(db);
+      await replace(servers[0] as ServerProcess, old);
       await db`delete from jobs where tenant_id = ${one.id} and kind = ${nextKind} and fence = 0`;
       await db`delete from due_work where tenant_id = ${one.id} and kind = ${nextKind}`;
       const left = [...(await leftOver(db, 30_000)), ...(await checkArrivals(db, arrived, notifications.sent, []))];
@@ -435,7 +441,9 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     for (const version of [next, old]) {
       for (const server of servers) {
         await replace(server, version);
-        const found = (await carried?.compare(server.url)) ?? [];
+        const found = ((await carried?.compare(server.url)) ?? []).filter(
+          (line) => old.version !== "0.2.0" || !withoutSecrets.test(line),
+        );
         lost.push(...found.map((line) => `version ${version.version}: ${line}`));
       }
       const { next: count } = await applied(db);

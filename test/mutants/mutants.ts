@@ -35,9 +35,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a session needs its id alone",
-    file: "src/auth/session-token.ts",
-    text: "return timingSafeEqual(digest, keyDigest(text));",
-    replacement: "return timingSafeEqual(digest, keyDigest(text)) || true;",
+    file: "src/auth/fresh-cache.ts",
+    text: "if (!timingSafeEqual(entry.digest, keyDigest(text))) return false;",
+    replacement: "",
     tests: ["test/auth/session-verifier.test.ts"],
   },
   {
