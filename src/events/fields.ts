@@ -1,7 +1,6 @@
 import type { Fragment } from "postgres";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { SeveritySchema, StatusSchema } from "#gen/belfry/events/v1/event_pb.ts";
-import type { Event as SentEvent } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { beginsSql } from "../clause/code-point-order.ts";
 import type { Condition, Field, FieldValue, Indexed } from "../clause/field.ts";
 import { sortPieces } from "../clause/sort.ts";
@@ -9,7 +8,7 @@ import { jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import type { SortKey } from "../db/paging/keyset.ts";
 import { eventIds, idIndex, idText, idTextSql } from "../entities/identity.ts";
-import { labelSql } from "./label-sql.ts";
+import { labelSql } from "./labels.ts";
 import type { OccurrenceRow } from "./rows.ts";
 
 /** What a report says of the event itself; the same in all its occurrences. */
@@ -27,14 +26,13 @@ export interface EventIdentity extends EventTexts {
   readonly entityId: Buffer;
 }
 
-/** Returns the texts of an event as agents send it. */
-export const sentTexts = ({ name, dedupKey }: SentEvent): EventTexts => ({ name, dedupKey });
+/** Returns the texts of an event, or of the message in which agents send it. */
+export const eventTexts = (event: EventTexts): EventTexts => ({ name: event.name, ...fromMore(moreOf(event)) });
 
 /** Returns the event that texts are of, on the entity with these dimensions. */
 export function identityOf(tenantId: string, dimensions: Record<string, string>, texts: EventTexts): EventIdentity {
-  const { name, dedupKey = "", alertLabels } = texts;
-  const { eventId: id, entityId } = eventIds(tenantId, dimensions, name, dedupKey);
-  return { id, entityId, name, ...fromMore([dedupKey, alertLabels]) };
+  const { eventId: id, entityId } = eventIds(tenantId, dimensions, texts.name, texts.dedupKey);
+  return { id, entityId, ...eventTexts(texts) };
 }
 
 /** Returns the texts beyond the name, in the order in which facts hold them (docs/formats/feed.md): add at the end. */
@@ -172,6 +170,8 @@ const columns = {
 } satisfies Record<string, Column>;
 
 export type ColumnField = keyof typeof columns;
+/** The names of all columns. */
+export const columnFields = Object.keys(columns) as ColumnField[];
 
 const ofEvent = Object.entries<Column>(columns).filter(([, { of }]) => of === "event");
 
@@ -215,7 +215,7 @@ export function eventField(name: string): EventField {
 /** Returns the column that a bare key is one letter away from, or differs from in case alone; undefined when none is. */
 export function nearlyNamed(name: string): string | undefined {
   if (name.length < 4 || eventField(name).kind !== "bare") return undefined;
-  return Object.keys(columns).find((known) => known.length >= 4 && isSlip(name.toLowerCase(), known.toLowerCase()));
+  return columnFields.find((known) => known.length >= 4 && isSlip(name.toLowerCase(), known.toLowerCase()));
 }
 
 /** Tells whether one letter more, less, other or exchanged with the next makes one text of the other. */

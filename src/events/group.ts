@@ -23,8 +23,8 @@ import { sqlJoin } from "../db/sql-join.ts";
 import { transaction } from "../db/transaction.ts";
 import { failedPrecondition } from "../errors.ts";
 import { inTurn } from "../rpc/large-responses.ts";
-import { eventColumns } from "./fields.ts";
-import { labelSql } from "./label-sql.ts";
+import { columnFields, eventColumns } from "./fields.ts";
+import { labelSql } from "./labels.ts";
 import { matchingOccurrences, refuseUnused } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
 import { keyText, type OccurrenceKey } from "./occurrences.ts";
@@ -166,21 +166,8 @@ const tooManyToGroup = () =>
 const keysOf = ({ event_ids, numbers }: GroupRow): OccurrenceKey[] =>
   event_ids.map((id, i) => ({ eventId: Buffer.from(id, "hex"), number: numbers[i] as number }));
 
-/** Members are shown by what is small of them. */
-const shown = selection([
-  "name",
-  "dedupKey",
-  "entity",
-  "entityName",
-  "severity",
-  "status",
-  "acknowledged",
-  "type",
-  "summary",
-  "startTime",
-  "lastSeen",
-  "instanceCount",
-]);
+/** Members are shown without what may be large, and without the count of their events. */
+const shown = selection(columnFields.filter((name) => name !== "body" && name !== "count"));
 
 async function readMembers(
   db: Db,
@@ -197,19 +184,13 @@ async function readMembers(
           ${int4Array(keys.map(({ number }) => number))}::int4[]
         ) as asked (event_id, number)
         cross join lateral (
-          select event_id, number, severity, status, acknowledged, type, summary, start_ms, last_seen_ms, instance_count
+          select event_id, number, severity, status, acknowledged, type, summary, start_ms, last_seen_ms, end_ms, instance_count,
+            expires_ms
           from occurrences
           where tenant_id = ${tenantId} and event_id = asked.event_id and number = asked.number limit 1
         ) as o
         ${lookedUp(tx, tenantId)}`;
   });
-  const nothing = {
-    body: "",
-    metadata: {},
-    end_ms: null,
-    expires_ms: null,
-    entity_dimensions: {},
-    entity_metadata: {},
-  };
+  const nothing = { body: "", metadata: {}, entity_dimensions: {}, entity_metadata: {} };
   return new Map(rows.map((row) => [keyText({ eventId: row.event_id, number: row.number }), { ...row, ...nothing }]));
 }

@@ -4,16 +4,12 @@ import { type EventColumns, eventColumns } from "./fields.ts";
 import type { Occurrence } from "./lifecycle.ts";
 
 /** A row of occurrences. */
-export interface StoredOccurrence {
+export interface StoredOccurrence
+  extends Pick<
+    Occurrence,
+    "number" | "severity" | "status" | "acknowledged" | "type" | "summary" | "body" | "metadata"
+  > {
   event_id: Buffer;
-  number: number;
-  severity: number;
-  status: number;
-  acknowledged: boolean;
-  type: string;
-  summary: string;
-  body: string;
-  metadata: Record<string, unknown>;
   start_ms: bigint;
   last_seen_ms: bigint;
   end_ms: bigint | null;

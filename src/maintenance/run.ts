@@ -4,7 +4,8 @@ import { orm } from "../db/orm.ts";
 import { paced } from "../event-loop.ts";
 import { cancel, enqueue, type Job } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
-import type { RunNotice, WindowHooks } from "./hooks.ts";
+import type { WindowNotice } from "../notifications/deciding/windows.ts";
+import type { WindowHooks } from "./hooks.ts";
 import { membersJob, membersKind } from "./members.ts";
 import { progressValues, toProgress } from "./messages.ts";
 import { advance, nextChangeMs, type Progress, type Step } from "./progress.ts";
@@ -66,12 +67,12 @@ export async function changeMembers(
   );
 }
 
-function noticesOf({ row, progress, steps }: Moved): RunNotice[] {
+function noticesOf({ row, progress, steps }: Moved): WindowNotice[] {
   if (row.notification === null) return [];
   const { message = "", rules = [] } = row.notification as { message?: string; rules?: string[] };
   const lastStart = steps.findLast(({ what }) => what === "start");
   let runMs = Number(row.runStartMs ?? 0n);
-  return steps.flatMap((step): RunNotice[] => {
+  return steps.flatMap((step): WindowNotice[] => {
     const { what, atMs } = step;
     if (what === "renewal") return [];
     // Two runs never begin at the same moment: the last one is known by when it was made to begin.

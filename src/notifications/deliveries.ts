@@ -185,7 +185,7 @@ async function getDelivery(db: Db, tenantId: string, id: string): Promise<Delive
  * Puts a failed delivery back among those that are due, in the caller's transaction.
  * @throws code 5; code 9 unless it is FAILED, and when it is not needed any more
  */
-async function retryDelivery(tx: Db, tenantId: string, id: string, nowMs: number): Promise<DeliveryRow> {
+export async function retryDelivery(tx: Db, tenantId: string, id: string, nowMs: number): Promise<DeliveryRow> {
   const { status, createdMs } = await getDelivery(tx, tenantId, id);
   if (status !== "FAILED")
     throw failedPrecondition(`delivery "${id}" is ${status}: only one that has FAILED is tried again`);
@@ -200,6 +200,7 @@ async function retryDelivery(tx: Db, tenantId: string, id: string, nowMs: number
 /** How many failed deliveries of a destination a call looks at, and tries again. */
 const failedMax = 10_000;
 const retriedMax = 1000;
+const replaced = "a later one of the same subject replaces it";
 
 interface Judged {
   id: string;
@@ -208,56 +209,66 @@ interface Judged {
   unneeded: string | null;
 }
 
-/** Returns the newest failed deliveries of a condition, the oldest of them first, with the reason why one is not needed any more. */
+/**
+ * Returns the newest failed deliveries of a condition, the oldest of them first, with the reason why one is not needed any more. The
+ * history is read only as far back as the oldest of those that nothing else rules out and that were followed by another decision.
+ */
 function judgeFailed(tx: Db, tenantId: string, failed: Fragment) {
   return tx<Judged[]>`
     with failed as materialized (
       select id, created_ms, rule_id, rule_name, destination_name, subject, occasion = 'clear' as clears, told ? 'window' as of_window,
         told ? 'group' as of_group
       from delivery_history where ${failed} order by created_ms desc, id desc limit ${failedMax}
+    ), judged as materialized (
+      select f.*, case
+          when r.enabled is not true then 'the rule is disabled, or there is no such rule any more'
+          when not exists (
+            select from rule_destinations d
+            where d.tenant_id = ${tenantId} and d.rule_name = f.rule_name and d.destination_name = f.destination_name
+          ) then 'the rule does not name the destination any more'
+          when f.of_window then null
+          when f.clears and (m.standing and m.matched_ms > f.created_ms or g.opened_ms > f.created_ms)
+            then 'the condition has begun again'
+          when f.of_group and not f.clears and (g.opened_ms <= f.created_ms) is not true then 'the group is over'
+          when not f.of_group and not f.clears and (m.standing and m.matched_ms <= f.created_ms) is not true then 'the condition is over'
+          when f.place > 1 or exists (
+            select from due_deliveries w
+            where w.tenant_id = ${tenantId} and w.destination_name = f.destination_name and w.subject = f.subject
+              and w.created_ms >= 0 and w.created_ms > f.created_ms and w.rule_id = f.rule_id
+          ) then ${replaced}
+        end as unneeded,
+        not f.of_window and (case when f.of_group then g.last_ms else m.last_ms end <= f.created_ms) is not true as followed
+      from (
+          select *, row_number() over (
+            partition by destination_name, rule_id, subject, clears order by created_ms desc, id desc
+          ) as place from failed
+        ) as f
+        left join lateral (
+          select enabled from rules where tenant_id = ${tenantId} and name = f.rule_name and id = f.rule_id limit 1
+        ) as r on true
+        left join lateral (
+          select standing, matched_ms, last_ms from rule_matches
+          where tenant_id = ${tenantId} and subject = f.subject and rule_id = f.rule_id limit 1
+        ) as m on true
+        left join lateral (
+          select opened_ms, last_ms from alert_groups
+          where tenant_id = ${tenantId} and rule_id = f.rule_id and group_key = f.subject limit 1
+        ) as g on true
+    ), open as materialized (
+      select * from judged where unneeded is null and followed
     ), sent as (
       select d.destination_name, d.rule_id, d.subject, max(d.created_ms) as created_ms
       from delivery_history d
-      where d.tenant_id = ${tenantId} and d.status = 'SENT' and d.created_ms > (select min(created_ms) from failed)
-        and (d.destination_name, d.rule_id, d.subject) in (select destination_name, rule_id, subject from failed)
+      where d.tenant_id = ${tenantId} and d.status = 'SENT' and d.created_ms > (select min(created_ms) from open)
+        and (d.destination_name, d.rule_id, d.subject) in (select destination_name, rule_id, subject from open)
       group by d.destination_name, d.rule_id, d.subject
     )
-    select f.id, f.created_ms as "createdMs", case
-        when r.enabled is not true then 'the rule is disabled, or there is no such rule any more'
-        when not exists (
-          select from rule_destinations d
-          where d.tenant_id = ${tenantId} and d.rule_name = f.rule_name and d.destination_name = f.destination_name
-        ) then 'the rule does not name the destination any more'
-        when f.of_window then null
-        when f.clears and (m.standing and m.matched_ms > f.created_ms or g.opened_ms > f.created_ms)
-          then 'the condition has begun again'
-        when f.of_group and not f.clears and (g.opened_ms <= f.created_ms) is not true then 'the group is over'
-        when not f.of_group and not f.clears and (m.standing and m.matched_ms <= f.created_ms) is not true then 'the condition is over'
-        when f.place > 1 or s.created_ms > f.created_ms or exists (
-          select from due_deliveries w
-          where w.tenant_id = ${tenantId} and w.destination_name = f.destination_name and w.subject = f.subject
-            and w.created_ms >= 0 and w.created_ms > f.created_ms and w.rule_id = f.rule_id
-        ) then 'a later one of the same subject replaces it'
-      end as unneeded
-    from (
-        select *, row_number() over (
-          partition by destination_name, rule_id, subject, clears order by created_ms desc, id desc
-        ) as place from failed
-      ) as f
+    select j.id, j.created_ms as "createdMs",
+      case when j.followed and s.created_ms > j.created_ms then ${replaced} else j.unneeded end as unneeded
+    from judged as j
       left join sent as s
-        on s.destination_name = f.destination_name and s.rule_id = f.rule_id and s.subject = f.subject
-      left join lateral (
-        select enabled from rules where tenant_id = ${tenantId} and name = f.rule_name and id = f.rule_id limit 1
-      ) as r on true
-      left join lateral (
-        select standing, matched_ms from rule_matches
-        where tenant_id = ${tenantId} and subject = f.subject and rule_id = f.rule_id limit 1
-      ) as m on true
-      left join lateral (
-        select opened_ms from alert_groups
-        where tenant_id = ${tenantId} and rule_id = f.rule_id and group_key = f.subject limit 1
-      ) as g on true
-    order by f.created_ms, f.id`;
+        on s.destination_name = j.destination_name and s.rule_id = j.rule_id and s.subject = j.subject
+    order by j.created_ms, j.id`;
 }
 
 /** Puts the failed deliveries of a condition back among those that are due, in the caller's transaction. */

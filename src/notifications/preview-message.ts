@@ -9,6 +9,7 @@ import {
 } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { unknownNames } from "../db/held-names.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { invalidField, invalidFields, notFound } from "../errors.ts";
 import { paced } from "../event-loop.ts";
@@ -147,17 +148,7 @@ async function namedBy(db: Db, tenantId: string, request: PreviewMessageRequest)
 
 function inOrder<T extends { name: string }>(names: readonly string[], found: readonly T[], kind: string): T[] {
   const byName = new Map(found.map((each) => [each.name, each]));
-  const missing = names.flatMap((name, at) =>
-    byName.has(name)
-      ? []
-      : [
-          {
-            path: `${kind}Names[${at}]`,
-            rule: `there is no ${kind} named ${JSON.stringify(name)}`,
-            id: FieldRule.UNKNOWN_NAME,
-          },
-        ],
-  );
+  const missing = unknownNames(kind, names, new Set(byName.keys()), `${kind}Names`);
   if (missing.length > 0) throw invalidFields(missing);
   return [...new Set(names)].flatMap((name) => byName.get(name) ?? []);
 }

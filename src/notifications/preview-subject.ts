@@ -6,7 +6,7 @@ import type { Db } from "../db/connect.ts";
 import { idText, nameFromDimensions } from "../entities/identity.ts";
 import type { EntityRow } from "../entities/messages.ts";
 import { notFound } from "../errors.ts";
-import { identityOf, sentTexts } from "../events/fields.ts";
+import { eventTexts, identityOf } from "../events/fields.ts";
 import { getEvent } from "../events/get.ts";
 import { occurrenceIdText, parseOccurrenceId } from "../events/identity.ts";
 import { applyInstance, CLOSED } from "../events/lifecycle.ts";
@@ -50,7 +50,7 @@ function sentEvent(tenantId: string, event: Event): MatchRow {
   const report = { timeMs, severity, status, acknowledged, type, summary, body, metadata };
   const expiry = expiresAt !== undefined && { expiresAtMs: expiresAt };
   return matchRow(
-    identityOf(tenantId, dimensions, sentTexts(event)),
+    identityOf(tenantId, dimensions, eventTexts(event)),
     applyInstance([], { ...report, ...expiry }).after,
   );
 }

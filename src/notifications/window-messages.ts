@@ -1,7 +1,7 @@
 import { and, eq, sql } from "drizzle-orm";
-import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { unknownNames } from "../db/held-names.ts";
 import { orm } from "../db/orm.ts";
 import type { Broken } from "../rpc/constraint-rules.ts";
 import { brokenTemplate } from "./rendering/template.ts";
@@ -24,17 +24,7 @@ export async function brokenWindowMessage(
     .from(rules)
     .where(and(eq(rules.tenantId, tenantId), sql`${rules.name} = any(${textArray(names)}::text[])`));
   const known = new Set([...kept, ...found.map(({ name }) => name)]);
-  const missing = names.flatMap((name, i) =>
-    known.has(name)
-      ? []
-      : [
-          {
-            path: `${path}.rules[${i}]`,
-            rule: `there is no rule named ${JSON.stringify(name)}`,
-            id: FieldRule.UNKNOWN_NAME,
-          },
-        ],
-  );
+  const missing = unknownNames("rule", names, known, `${path}.rules`);
   return [...(rule === undefined ? [] : [{ path: `${path}.message`, rule }]), ...missing];
 }
 

@@ -6,7 +6,7 @@ import type { EntityCache } from "../entities/entity-cache.ts";
 import { DELETED_KEY, type ModelItem, type OnChanged, putModels } from "../entities/put.ts";
 import { isOverfull, termsBytes } from "../entities/terms.ts";
 import type { StoreChanges } from "../events/changes.ts";
-import { sentTexts } from "../events/fields.ts";
+import { eventTexts } from "../events/fields.ts";
 import { type DataBounds, type EventItem, ingestEvents } from "../events/ingest.ts";
 import type { Broken } from "../rpc/constraint-rules.ts";
 import { plausibleMs } from "../rpc/times.ts";
@@ -26,7 +26,7 @@ export function eventKind(
     list: "events",
     rules: { schema: EventSchema, bounds: { ageSecMax: eventRetentionSec, aheadSecMax }, more: brokenExpiry },
     toItem: (event) => ({
-      ...sentTexts(event),
+      ...eventTexts(event),
       dimensions: event.dimensions,
       timeMs: event.timestamp as bigint,
       severity: event.severity,

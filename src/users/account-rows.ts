@@ -6,13 +6,13 @@ import { QueryBuilder } from "drizzle-orm/pg-core";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { type UserAccount, UserAccountSchema } from "#gen/belfry/users/v1/user_account_pb.ts";
 import type { UpdateUserAccountRequest, UserAccountFilter } from "#gen/belfry/users/v1/user_account_service_pb.ts";
-import { textArray } from "../db/batch.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
+import { holdNames } from "../db/held-names.ts";
 import { orm } from "../db/orm.ts";
 import { textsOf } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
-import { alreadyExists, invalidField, invalidFields, notFound } from "../errors.ts";
+import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { changedFields } from "../rpc/update-mask.ts";
 import type { AccountRow } from "./messages.ts";
@@ -241,34 +241,10 @@ export async function setGroups(
 ): Promise<string[]> {
   const asked = names.map(normalizedName);
   const wanted = [...new Set(asked)];
-  if (wanted.length > 0) await holdGroups(tx, tenantId, asked, path);
+  await holdNames(tx, tenantId, userGroups, "group", asked, path);
   const own = and(eq(userAccountGroups.tenantId, tenantId), eq(userAccountGroups.accountId, accountId));
   await orm(tx).delete(userAccountGroups).where(own);
   const rows = wanted.map((groupName, place) => ({ tenantId, accountId, groupName, place }));
   if (rows.length > 0) await orm(tx).insert(userAccountGroups).values(rows);
   return wanted;
-}
-
-/** Keeps groups from being deleted until the transaction ends: a deletion at the same time waits, or has been first. */
-async function holdGroups(tx: Db, tenantId: string, names: readonly string[], path: string) {
-  // In order, and before any of their rows is locked, so that no deadlock is possible.
-  const held = await orm(tx)
-    .select({ name: userGroups.name })
-    .from(userGroups)
-    .where(and(eq(userGroups.tenantId, tenantId), sql`${userGroups.name} = any(${textArray(names)}::text[])`))
-    .orderBy(userGroups.name)
-    .for("key share");
-  const found = new Set(held.map(({ name }) => name));
-  const missing = names.flatMap((name, i) =>
-    found.has(name)
-      ? []
-      : [
-          {
-            path: `${path}[${i}]`,
-            rule: `there is no group named ${JSON.stringify(name)}`,
-            id: FieldRule.UNKNOWN_NAME,
-          },
-        ],
-  );
-  if (missing.length > 0) throw invalidFields(missing);
 }

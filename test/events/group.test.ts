@@ -8,8 +8,7 @@ import { migrate } from "../../src/db/migrate.ts";
 import { entityCache } from "../../src/entities/entity-cache.ts";
 import { storingChanges } from "../../src/events/changes.ts";
 import { groupEvents } from "../../src/events/group.ts";
-import { labelSql } from "../../src/events/label-sql.ts";
-import { labelOf } from "../../src/events/labels.ts";
+import { labelOf, labelSql } from "../../src/events/labels.ts";
 import { openAlerts } from "../../src/events/open-alerts.ts";
 import { lookedUp } from "../../src/events/rows.ts";
 import { ingestEvents } from "../entities/stored.ts";
@@ -87,6 +86,8 @@ test("groups have their labels, counts, ages, the worst severity and the first f
   expect(await names("NEWEST")).toEqual(["down", "disk"]);
   expect(await names("OLDEST")).toEqual(["disk", "down"]);
   expect((await group({ query })).groups).toMatchObject([{ labels: {}, count: "8" }]);
+  const closed = await group({ query: { statuses: ["STATUS_CLOSED"] } });
+  expect(closed.groups[0]?.members[0]?.occurrences).toMatchObject([{ endTime: String(base + 8000) }]);
   expect(await group({ query: { statuses: ["STATUS_SUPPRESSED"] } })).toMatchObject({ groups: [], totalCount: "0" });
 });
 

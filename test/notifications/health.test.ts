@@ -1,4 +1,7 @@
 import { expect, test } from "vitest";
+import { transaction } from "../../src/db/transaction.ts";
+import { retryDelivery } from "../../src/notifications/deliveries.ts";
+import { onCitus } from "../support/citus.ts";
 import { httpReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";
 import { v1 } from "../support/v1.ts";
@@ -188,9 +191,10 @@ test("what a later one replaces, what has begun again and what the rule no longe
     from delivery_history where tenant_id = ${tenant.id} and id = ${resent}`;
   await sql`update delivery_history set occasion = 'clear' where tenant_id = ${tenant.id} and id in (${begun}, ${ended})`;
   const match = (id: string, standing: boolean, matchedMs: number) => sql`
-    update rule_matches set standing = ${standing}, matched_ms = ${BigInt(matchedMs)}
+    update rule_matches set standing = ${standing}, matched_ms = ${BigInt(matchedMs)}, last_ms = ${BigInt(nowMs + 100)}
     where tenant_id = ${tenant.id}
       and subject = (select subject from delivery_history where tenant_id = ${tenant.id} and id = ${id})`;
+  await match(resent, true, nowMs);
   await match(begun, true, nowMs + 100);
   await match(ended, false, nowMs);
   await tenant.insert([{ destination: "bad", event: 4, createdMs: nowMs + 100, dueMs: nowMs + 3_600_000 }]);
@@ -208,6 +212,34 @@ test("what a later one replaces, what has begun again and what the rule no longe
   expect(body).toMatchObject({ retriedCount: "2", unneededCount: "4", remainingCount: "0" });
   expect(body.deliveryIds.sort()).toEqual([newer, ended].sort());
 });
+
+test.skipIf(onCitus)(
+  "what failed is judged without the history after it where its match was not decided on again",
+  async () => {
+    receiver.answer((_request, response) => void response.writeHead(400).end());
+    const { nowMs, tenant, failed } = await place({ bad: {} });
+    const [id] = await tenant.put([{ destination: "bad", createdMs: nowMs }]);
+    await failed(1);
+    await sql`
+    insert into delivery_history (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject, event_id,
+      number, entity_id, metric_name, occasion, told, attempts, error, status, ended_ms)
+    select tenant_id, gen_random_uuid(), created_ms + n, rule_id, rule_name, trigger_names, destination_name, 'other', event_id,
+      number, entity_id, metric_name, occasion, told, attempts, '', 'SENT', ended_ms
+    from delivery_history cross join generate_series(1, 2000) as n where tenant_id = ${tenant.id}`;
+    await sql`analyze delivery_history`;
+    const read = await transaction(sql, async (tx) => {
+      const rowsRead = async () => {
+        const [row] = await tx<[{ rows: bigint }]>`
+        select sum(seq_tup_read + idx_tup_fetch) as rows from pg_stat_xact_user_tables where relname like 'delivery_history%'`;
+        return Number(row.rows);
+      };
+      const before = await rowsRead();
+      expect(await retryDelivery(tx, tenant.id, id as string, nowMs)).toMatchObject({ id, status: "PENDING" });
+      return (await rowsRead()) - before;
+    });
+    expect(read).toBeLessThan(100);
+  },
+);
 
 test("a destination that is unknown, or disabled, has nothing tried again", async () => {
   const { tenant, retry } = await place({ bad: {} });

@@ -39,7 +39,7 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   { begin: /^with share as materialized/, why: "all destinations, with one look at what waits for each" },
   {
     begin: /^with failed as materialized .* from delivery_history/,
-    why: "the failed deliveries of a destination, 1,000 at most, by what has no index",
+    why: "the failed deliveries of a destination, and what was sent since the oldest that may be needed, by what has no index",
   },
   {
     begin:

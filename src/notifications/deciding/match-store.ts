@@ -143,24 +143,31 @@ export async function lockMatches(tx: Db, tenantId: string, keys: readonly Buffe
     order by subject, rule_id for no key update`;
 }
 
+/** What is noted of a rule and a subject that it has never matched. */
+export const unmatched = {
+  told: undefined,
+  value: undefined,
+  valueMs: undefined,
+  firstDueMs: undefined,
+  notifiedMs: undefined,
+  standing: false,
+  muted: false,
+  matchedMs: 0,
+  lastMs: 0,
+  triggerNames: [],
+  chain: [],
+};
+
 /** Makes rows for rules and subjects that have none, in their order, so that they can be locked; nothing is noted in them. */
 export async function makePlaces(
   tx: Db,
   tenantId: string,
   pairs: readonly { subject: Subject; rule: { id: string } }[],
 ): Promise<void> {
-  const nothing = {
-    told: undefined,
-    value: undefined,
-    valueMs: undefined,
-    firstDueMs: undefined,
-    notifiedMs: undefined,
-  };
-  const never = { standing: false, muted: false, matchedMs: 0, lastMs: 0, triggerNames: [], chain: [] };
   const rows = new Map(
     pairs.map(({ subject, rule }) => [
       `${keyText(subject.key)}${rule.id}`,
-      toRow({ ...nothing, ...never, subject, ruleId: rule.id }),
+      toRow({ ...unmatched, subject, ruleId: rule.id }),
     ]),
   );
   await tx`

@@ -13,6 +13,7 @@ import {
   readMatches,
   type StoredMatch,
   type StoredMatches,
+  unmatched,
   writeMatches,
 } from "./match-store.ts";
 import { findMatches, type Matched } from "./matcher/find-matches.ts";
@@ -94,17 +95,7 @@ function readNoted(tx: Db, tenantId: string, all: readonly SeenFact[]): Promise<
 }
 
 /** The row that keeps which rules made an occurrence. */
-function carrier({ chain }: Fact, subject: Subject): StoredMatch {
-  const nothing = {
-    told: undefined,
-    value: undefined,
-    valueMs: undefined,
-    firstDueMs: undefined,
-    notifiedMs: undefined,
-  };
-  const never = { standing: false, muted: false, matchedMs: 0, lastMs: 0 };
-  return { ...nothing, ...never, subject, ruleId: nilRule, triggerNames: [], chain };
-}
+const carrier = ({ chain }: Fact, subject: Subject): StoredMatch => ({ ...unmatched, subject, ruleId: nilRule, chain });
 
 /** The rules that have a say about a subject: those that match it, and those that did. */
 function rulesOf(rules: TenantRules, { matches, subject }: SeenFact, noted: StoredMatches) {

@@ -31,6 +31,12 @@ export interface Waiting {
   readonly silenceId?: string;
 }
 
+/** Names a rule: another one of its name has another id. */
+export interface RuleRef {
+  readonly id: string;
+  readonly name: string;
+}
+
 /** Whether a delivery is still needed; with what there is to report now, where that was to be looked at again. */
 export type Verdict =
   | {
@@ -39,7 +45,7 @@ export type Verdict =
       /** What it is sent for, where that is another one by now. */
       readonly occasion?: Occasion;
       /** Of an end: the rules that still notify the destination of the subject, this delivery's own among them. */
-      readonly standing?: readonly string[];
+      readonly standing?: readonly RuleRef[];
     }
   | { readonly send: false; readonly reason: string }
   /** Not known yet: it is asked about again. */
@@ -147,8 +153,51 @@ function standingRules(
   const matches = [...(noted.get(subject.key.toString("latin1"))?.values() ?? [])];
   return matches.flatMap(({ ruleId, standing, grouped, notifiedMs, matchedMs }) => {
     const counts = standing && !grouped && notifiedMs !== undefined && (matchedMs <= createdMs || dueMs > createdMs);
-    return counts && byId.get(ruleId)?.destinationNames.includes(destinationName) ? [ruleId] : [];
+    const rule = byId.get(ruleId);
+    return counts && rule?.destinationNames.includes(destinationName) ? [{ id: ruleId, name: rule.name }] : [];
   });
+}
+
+/** An end, and the rules whose matches it waits for. */
+export interface HeldEnd {
+  readonly subject: Buffer;
+  readonly destinationName: string;
+  readonly awaited: readonly RuleRef[];
+}
+
+/**
+ * Locks what ends wait for, until they are stored: a change of it waits for the commit, and then finds them. Returns what tells whether an
+ * end still has one to wait for. Rules before matches, as when a rule is deleted; both before rows of due_deliveries.
+ */
+export async function shareAwaited(
+  tx: Db,
+  tenantId: string,
+  ends: readonly HeldEnd[],
+): Promise<(end: HeldEnd) => boolean> {
+  const awaited = new Map(ends.flatMap((end) => end.awaited.map(({ id, name }) => [id, name])));
+  const names = textArray([...awaited.values()]);
+  const [rules, notified, matches] = await Promise.all([
+    tx<{ id: string; enabled: boolean }[]>`
+      select id, enabled from rules where tenant_id = ${tenantId} and name = any(${names}::text[]) order by name for share`,
+    tx<{ ruleName: string; destinationName: string }[]>`
+      select rule_name as "ruleName", destination_name as "destinationName" from rule_destinations
+      where tenant_id = ${tenantId} and rule_name = any(${names}::text[])`,
+    tx<{ subject: Buffer; ruleId: string }[]>`
+      select subject, rule_id as "ruleId" from rule_matches
+      where tenant_id = ${tenantId} and subject = any(${byteaArray(ends.map(({ subject }) => subject))}::bytea[])
+        and rule_id = any(${uuidArray([...awaited.keys()])}::uuid[]) and standing
+      order by subject, rule_id for share`,
+  ]);
+  const enabled = new Set(rules.flatMap((rule) => (rule.enabled ? rule.id : [])));
+  const destinations = Map.groupBy(notified, ({ ruleName }) => ruleName);
+  const standing = new Set(matches.map(({ subject, ruleId }) => `${keyText(subject)}${ruleId}`));
+  return ({ subject, destinationName, awaited }) =>
+    awaited.some(
+      ({ id, name }) =>
+        enabled.has(id) &&
+        standing.has(`${keyText(subject)}${id}`) &&
+        destinations.get(name)?.some((each) => each.destinationName === destinationName),
+    );
 }
 
 /** Returns the ends of summaries of which a match stands that the destination is notified of, by their ids. */

@@ -1,3 +1,4 @@
+import type { RuleRef } from "../deciding/recheck.ts";
 import type { AttemptOutcome, ThreadState } from "../kinds/kind.ts";
 import { cutText } from "../rendering/template.ts";
 import type { Attempt } from "./attempts.ts";
@@ -16,6 +17,8 @@ export interface Result {
   readonly dueMs?: number;
   /** The silence that holds it until then. */
   readonly silenceId?: string;
+  /** The rules whose matches it waits for until then. */
+  readonly awaited?: readonly RuleRef[];
   /** Absent: there was no try. */
   readonly attempt?: Attempt;
   readonly slow?: boolean;
@@ -48,13 +51,14 @@ const unclear = new Set<string>(["timeout"]);
 const ownFault = new Set<string>(["internal", "secrets", "not_configured", "chained"]);
 
 /** What was done without a try. */
-export const endedResult = ({ row, status, error, dueMs, silenceId, state, over }: Ended): Result => ({
+export const endedResult = ({ row, status, error, dueMs, silenceId, awaited, state, over }: Ended): Result => ({
   row,
   status,
   error,
   ...(over && { over }),
   ...(dueMs !== undefined && { dueMs }),
   ...(silenceId !== undefined && { silenceId }),
+  ...(awaited && { awaited }),
   ...(state && { thread: { state, sent: true } }),
 });
 

@@ -1,5 +1,5 @@
 import type { Db } from "../../db/connect.ts";
-import type { Verdict } from "../deciding/recheck.ts";
+import type { RuleRef, Verdict } from "../deciding/recheck.ts";
 import type { ThreadState } from "../kinds/kind.ts";
 import { isJoint } from "../kinds.ts";
 import type { Notification } from "../notification.ts";
@@ -54,6 +54,8 @@ export interface Ended {
   readonly dueMs?: number;
   /** The silence that holds it until it is due. */
   readonly silenceId?: string;
+  /** The rules whose matches it waits for until then. */
+  readonly awaited?: readonly RuleRef[];
   readonly error: string;
   /** What was kept of its subject, where a lost try of it may have reached its receiver. */
   readonly state?: ThreadState;
@@ -151,8 +153,8 @@ const backMs = 1000;
 const heldMs = 300_000;
 
 /**
- * Returns when a held end is looked at again. What it waits for hastens it; but a change that commits while the end is judged for the
- * first time finds nothing to hasten, so the second look comes soon.
+ * Returns when the held end of a summary is looked at again. What it waits for hastens it; but a change that commits while the end is
+ * judged for the first time finds nothing to hasten, so the second look comes soon.
  */
 const heldUntilMs = ({ createdMs, dueMs }: DueDelivery, nowMs: number) => nowMs + (dueMs > createdMs ? heldMs : backMs);
 
@@ -241,13 +243,14 @@ const keepsJoint = (destination: OpenDestination | Error | undefined) =>
 /** One record for all rules ends with the last of their matches. What was tried is not held: others wait for it. */
 function heldEnd(
   row: DueDelivery,
-  standing: readonly string[],
+  standing: readonly RuleRef[],
   { destinations }: DeliveryFacts,
   nowMs: number,
 ): Ended | undefined {
   if (standing.length === 0 || row.tries > 0 || !keepsJoint(destinations.get(row.destinationName))) return undefined;
-  if (standing.includes(row.ruleId)) return { row, status: "CANCELLED", error: "the rule matches again" };
-  return { row, status: "PENDING", error: row.error, dueMs: heldUntilMs(row, nowMs) };
+  if (standing.some(({ id }) => id === row.ruleId))
+    return { row, status: "CANCELLED", error: "the rule matches again" };
+  return { row, status: "PENDING", error: row.error, dueMs: nowMs + heldMs, awaited: standing };
 }
 
 /** Why a delivery is not to be made any more; undefined: it is. */

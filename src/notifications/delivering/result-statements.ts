@@ -3,6 +3,7 @@ import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
 import { announce } from "../../jobs/queue.ts";
+import { type HeldEnd, shareAwaited } from "../deciding/recheck.ts";
 import { type Hold, shareSilences } from "../silences/silences.ts";
 import { newest } from "./attempts.ts";
 import type { Result } from "./classify-response.ts";
@@ -80,19 +81,25 @@ export async function record(
 const holdOf = ({ silenceId, dueMs }: Result): Hold | undefined =>
   silenceId === undefined || dueMs === undefined ? undefined : { silenceId, untilMs: dueMs };
 
-/** Returns results with what silences hold, as these are under the lock. */
+const endOf = ({ row: { subject, destinationName }, awaited }: Result): HeldEnd | undefined =>
+  awaited && { subject, destinationName, awaited };
+
+/** Returns results with what matches of rules and silences hold, as these are under the lock: what they no longer hold is due now. */
 async function heldAsNow(
   tx: Db,
   tenantId: string,
   results: readonly Result[],
   nowMs: number,
 ): Promise<readonly Result[]> {
+  const ends = results.flatMap((result) => endOf(result) ?? []);
   const holds = results.flatMap((result) => holdOf(result) ?? []);
-  if (holds.length === 0) return results;
+  if (ends.length === 0 && holds.length === 0) return results;
+  const isHeld = ends.length === 0 ? () => false : await shareAwaited(tx, tenantId, ends);
   const heldUntil = await shareSilences(tx, tenantId, holds, nowMs);
   return results.map((result) => {
-    const hold = holdOf(result);
+    const [end, hold] = [endOf(result), holdOf(result)];
     const { ruleName, destinationName } = result.row;
+    if (end !== undefined) return isHeld(end) ? result : { ...result, dueMs: nowMs };
     return hold === undefined ? result : { ...result, dueMs: heldUntil(hold, ruleName, destinationName) };
   });
 }

@@ -5,6 +5,7 @@ import { matcherText, readMatchers } from "../../clause/label-matcher.ts";
 import { type QuotaBounds, tooLarge } from "../../db/admission-quota.ts";
 import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
+import { unknownNames } from "../../db/held-names.ts";
 import { orm } from "../../db/orm.ts";
 import { exhausted, failedPrecondition, invalidField, invalidFields, notFound } from "../../errors.ts";
 import { announce, enqueue } from "../../jobs/queue.ts";
@@ -309,26 +310,11 @@ async function checkScope(
     select array(select name from rules where tenant_id = ${tenantId} and name = any(${textArray(ruleNames)}::text[])) as rules,
       array(select name from destinations
         where tenant_id = ${tenantId} and name = any(${textArray(destinationNames)}::text[])) as destinations`;
-  const missing = (names: readonly string[], there: readonly string[], kind: string, path: string) =>
-    names.flatMap((name, i) =>
-      there.includes(name)
-        ? []
-        : [
-            {
-              path: `${at}${path}[${i}]`,
-              rule: `there is no ${kind} named ${JSON.stringify(name)}`,
-              id: FieldRule.UNKNOWN_NAME,
-            },
-          ],
-    );
+  const rules = new Set([...known.rules, ...before.ruleNames]);
+  const destinations = new Set([...known.destinations, ...before.destinationNames]);
   const broken = [
-    ...missing(ruleNames, [...known.rules, ...before.ruleNames], "rule", "ruleNames"),
-    ...missing(
-      destinationNames,
-      [...known.destinations, ...before.destinationNames],
-      "destination",
-      "destinationNames",
-    ),
+    ...unknownNames("rule", ruleNames, rules, `${at}ruleNames`),
+    ...unknownNames("destination", destinationNames, destinations, `${at}destinationNames`),
   ];
   if (broken.length > 0) throw invalidFields(broken);
 }

@@ -1,9 +1,13 @@
 import { afterAll, expect, test } from "vitest";
 import { readConfig } from "../../../src/config/settings.ts";
 import { keepPartitions } from "../../../src/db/partitions.ts";
+import { transaction } from "../../../src/db/transaction.ts";
+import { releaseEnds } from "../../../src/notifications/deciding/enqueue.ts";
 import { historyPartitions } from "../../../src/notifications/delivering/history.ts";
 import { openSendEnvironment } from "../../../src/notifications/delivering/send-environment.ts";
+import { raiseRulesVersion } from "../../../src/notifications/rules-version.ts";
 import { testDatabase } from "../../support/database.ts";
+import { onOnePostgres } from "../../support/one-postgres.ts";
 import { type Answerer, httpReceiver } from "../../support/receivers.ts";
 import { testTenant } from "../../support/tenant.ts";
 import { dispatchOnce } from "../dispatch.ts";
@@ -85,7 +89,18 @@ async function site(kind: keyof typeof types, rules: Record<string, Rule>) {
     messages,
     /** The actions that a pager got. */
     actions: () => receiver.received.map(({ body }) => JSON.parse(body).event_action as string),
-    dispatch: (nowMs: number) => dispatchOnce(id, nowMs, { pool, world, recheck: tenant.engine.recheck, random: 0.5 }),
+    dispatch: (nowMs: number, recheck = tenant.engine.recheck) =>
+      dispatchOnce(id, nowMs, { pool, world, recheck, random: 0.5 }),
+    /** The same; `change` happens once, between the verdicts and their record. */
+    dispatchBeside(nowMs: number, change: () => Promise<unknown>) {
+      let changing: Promise<unknown> | undefined;
+      return this.dispatch(nowMs, async (...call) => {
+        const verdicts = await tenant.engine.recheck(...call);
+        changing ??= change();
+        await changing;
+        return verdicts;
+      });
+    },
     /** Reports at a moment, and sends what is due then. */
     async see(afterSec: number, severity: number, status = 1) {
       const nowMs = t0 + afterSec * sec;
@@ -94,6 +109,13 @@ async function site(kind: keyof typeof types, rules: Record<string, Rule>) {
     },
     waiting: () => sql`select occasion from due_deliveries where tenant_id = ${id}`,
   };
+}
+
+/** Resolves once a statement waits for a lock. */
+async function lockAwaited() {
+  const waits = async () =>
+    (await sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).count;
+  await expect.poll(waits, { timeout: 10_000 }).toBeGreaterThan(0);
 }
 
 const warnAndPage: Record<string, Rule> = {
@@ -141,6 +163,41 @@ test("a rule that matches again while its end was held has nothing to end", asyn
   expect(place.actions().at(-1)).toBe("resolve");
   expect(await place.waiting()).toEqual([]);
 });
+
+test("an end goes out at once when the match that it waits for ends while it is judged", async () => {
+  const place = await site("pager", warnAndPage);
+  await place.see(0, 5);
+  await place.see(10, 3);
+  const nowMs = t0 + 400 * sec;
+  await place.dispatchBeside(nowMs, () => place.put(nowMs, report(nowMs, { severity: 3, status: 3 })));
+  expect(place.actions().filter((action) => action === "resolve")).toHaveLength(1);
+  expect(await place.waiting()).toEqual([]);
+});
+
+onOnePostgres("locks in sight")(
+  "an end waits for a change of the rule that holds it, and goes out with its commit",
+  async () => {
+    const place = await site("pager", warnAndPage);
+    await place.see(0, 5);
+    await place.see(10, 3);
+    const [changed, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const changing = transaction(sql, async (tx) => {
+      await changed.promise;
+      await tx`update rules set enabled = false where tenant_id = ${place.tenantId} and name = 'warn'`;
+      await releaseEnds(tx, place.tenantId, ["d"]);
+      released.resolve();
+      await lockAwaited();
+      await raiseRulesVersion(tx, place.tenantId, { kind: "rule", name: "warn" });
+    });
+    await place.dispatchBeside(t0 + 400 * sec, async () => {
+      changed.resolve();
+      await released.promise;
+    });
+    await changing;
+    expect(place.actions().at(-1)).toBe("resolve");
+    expect(await place.waiting()).toEqual([]);
+  },
+);
 
 test("an end that is held holds up nothing, and goes out when the other rule is disabled", async () => {
   const place = await site("pager", warnAndPage);

@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { idText } from "../../../entities/identity.ts";
+import { eventTexts } from "../../../events/fields.ts";
 import { occurrenceIdText } from "../../../events/identity.ts";
 import { annotationsOf, common, fingerprintOf, isAlert, type LabelView, labelOf } from "../../../events/labels.ts";
 import type { AlertSnapshot, GroupSnapshot } from "../../delivery-snapshot.ts";
@@ -125,9 +126,7 @@ function alertOf({ standing, resolved }: Listed, isAlone: boolean): AlertSnapsho
     ...(isAlone && {
       event: {
         id: idText(event.id),
-        name: event.name,
-        ...(event.dedupKey !== undefined && { dedupKey: event.dedupKey }),
-        ...(event.alertLabels !== undefined && { alertLabels: event.alertLabels }),
+        ...eventTexts(event),
         type: occurrence.type,
         summary: occurrence.summary,
         body: occurrence.body,
