@@ -20,7 +20,8 @@ import { TimeRangeChoice } from "../ui/time-range.tsx";
 import ui from "../ui/ui.module.css";
 import { Actions } from "./actions.tsx";
 import { ColumnChoice } from "./column-choice.tsx";
-import { columnsOf, sharedParts, sortable, tellingLabels } from "./columns.tsx";
+import { columnsOf, sortable, tellingLabels } from "./columns.tsx";
+import { sharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
 import { Export } from "./export.tsx";
 import { countFilters, Facets, Totals } from "./facets.tsx";
@@ -310,7 +311,7 @@ export function EventsScreen() {
 
 /** The columns of these rows; the same ones as long as nothing of them changes, so that rows are not drawn again. */
 function useColumns(rows: readonly EventRow[], more: readonly string[]) {
-  const parts = useMemo(() => sharedParts(rows), [rows]);
+  const parts = useMemo(() => sharedParts(rows.map(({ event }) => event.entityName ?? "")), [rows]);
   const labels = useMemo(() => tellingLabels(rows), [rows]);
   const withStatus = new Set(chosenOf("status").map((status) => (status === noStatus ? open : status))).size !== 1;
   return useMemo(
