@@ -100,32 +100,6 @@ export function Facets({ counts }: { counts: Counts | undefined }) {
   );
 }
 
-/** How many there are of each severity; a press on one lists it alone. */
-export function Totals({ counts }: { counts: Counts | undefined }) {
-  const selected = chosen("severity");
-  const countOf = new Map(counts?.severity.map(({ value, count }) => [value, count]));
-  const told = severities.slice(0, 4).filter(({ value }) => (countOf.get(String(value)) ?? 0) > 0);
-  if (told.length === 0) return null;
-  return (
-    <fieldset class={eventsLook.totals} aria-label="Totals">
-      {told.map(({ value, word, tone }) => {
-        const only = selected.length === 1 && selected[0] === String(value);
-        return (
-          <button
-            key={value}
-            type="button"
-            data-tone={tone}
-            aria-pressed={only}
-            onClick={() => choose("severity", only ? [] : [String(value)])}
-          >
-            <strong>{countOf.get(String(value))?.toLocaleString("en")}</strong> {word.toLowerCase()}
-          </button>
-        );
-      })}
-    </fieldset>
-  );
-}
-
 interface FacetValue {
   readonly value: string;
   readonly word: string;

@@ -79,10 +79,7 @@ export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
   readClause(address.value.parameters.get("where"));
   const clauses: Clause[] = ownClause.value ? [ownClause.value] : [];
   const acknowledged = of("acknowledged");
-  if (acknowledged.length === 1) {
-    const value = create(ValueSchema, { kind: { case: "boolValue", value: acknowledged[0] === "true" } });
-    clauses.push(create(ClauseSchema, { filter: { field: "acknowledged", operation: Operation.OP_EQUALS, value } }));
-  }
+  if (acknowledged.length === 1) clauses.push(acknowledgedClause(acknowledged[0] === "true"));
   for (const field of ["entityName", "name"] as const) {
     if (of(field).length > 0) clauses.push(equalsOneOf(field, of(field)));
   }
@@ -94,6 +91,12 @@ export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
     ...(clauses.length > 0 && { clause: allOf(clauses) }),
     ...(timeRange && { timeRange, activeCriteria: ActiveCriteria.BY_OVERLAP }),
   };
+}
+
+/** What is acknowledged, or what is not. */
+export function acknowledgedClause(acknowledged: boolean): Clause {
+  const value = create(ValueSchema, { kind: { case: "boolValue", value: acknowledged } });
+  return create(ClauseSchema, { filter: { field: "acknowledged", operation: Operation.OP_EQUALS, value } });
 }
 
 /** All of these clauses hold. */

@@ -24,10 +24,11 @@ import { columnsOf, sortable, tellingLabels } from "./columns.tsx";
 import { sharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
 import { Export } from "./export.tsx";
-import { countFilters, Facets, Totals } from "./facets.tsx";
+import { countFilters, Facets } from "./facets.tsx";
 import { GroupChoice, Groups, groupedBy } from "./groups.tsx";
 import { changedMax, type EventRow, eventList, rowKey } from "./list.ts";
 import { MatchingActions } from "./matching-actions.tsx";
+import { Overview } from "./overview.tsx";
 import { chosen as chosenOf, clauseText, filters, ownClause, queryOf, sort } from "./query.ts";
 import { SavedFilters } from "./saved.tsx";
 import { SearchField } from "./search-field.tsx";
@@ -207,7 +208,7 @@ export function EventsScreen() {
         />
       )}
       <HealthStrip />
-      <Totals counts={counts.value.value} />
+      <Overview counts={counts.value.value} news={news} />
       <div class={withFilters ? `${ui.columns} ${eventsLook.withFilters}` : ui.columns}>
         <section aria-label="List of events" class={eventsLook.list}>
           <Problem
