@@ -3,30 +3,8 @@ import { Time, timeText } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import { entityText, type SharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
-import { type EventRow, tellingKeys } from "./list.ts";
+import type { EventRow } from "./list.ts";
 import { SeverityMark, severityOf, statusWord } from "./words.tsx";
-
-/** How many rows are looked at for what tells them apart. */
-const lookedAtMax = 500;
-
-const labelsMax = 3;
-const comparedMax = 40;
-
-/** The labels by which events of one name differ in this list, at most three. */
-export function tellingLabels(rows: readonly EventRow[]): ReadonlyMap<string, readonly string[]> {
-  const byName = Map.groupBy(rows.slice(0, lookedAtMax), ({ event }) => event.name ?? "");
-  const telling = [...byName].map(([name, all]) => {
-    const values = new Map<string, Set<string>>();
-    for (const { occurrence } of all.slice(0, comparedMax))
-      for (const [key, value] of Object.entries(occurrence.metadataFields ?? {}))
-        if (typeof value === "string" && value.length < 64) values.set(key, (values.get(key) ?? new Set()).add(value));
-    const differing = [...values]
-      .filter(([, { size }]) => size > 1)
-      .sort(([a], [b]) => tellingKeys.indexOf(a) - tellingKeys.indexOf(b));
-    return [name, differing.slice(0, labelsMax).map(([key]) => key)] as const;
-  });
-  return new Map(telling);
-}
 
 interface Shown {
   /** The parts of their entities' names that are left out. */

@@ -21,3 +21,13 @@ export async function askLabelNames(): Promise<void> {
   if (JSON.stringify(names) !== JSON.stringify(held.peek().names) || held.peek().session !== of)
     held.value = { session: of, names };
 }
+
+let asked: string | undefined;
+
+/** Asks once in a session. */
+export function learnLabelNames(): void {
+  const of = session.peek()?.id;
+  if (asked === of) return;
+  asked = of;
+  void askLabelNames();
+}

@@ -33,9 +33,6 @@ const always = [
   "instanceCount",
 ];
 
-/** Labels by which people tell events of one name apart. */
-export const tellingKeys = ["namespace", "pod", "container", "instance", "device", "mountpoint", "service", "team"];
-
 /** The order of two rows in a search that sorts by `sort`. */
 function compare({ key, descending, acknowledgedLast }: Sort) {
   const valueOf = ({ event, occurrence }: EventRow): bigint | number | string => {
@@ -130,12 +127,7 @@ export function eventList() {
       ended.abort();
       sort = newSort;
       try {
-        query = {
-          ...newQuery(),
-          fields: [...always, ...tellingKeys.map((key) => `metadataFields.${key}`), ...moreFields].map((field) => ({
-            field,
-          })),
-        };
+        query = { ...newQuery(), fields: [...always, ...moreFields].map((field) => ({ field })) };
       } catch (error) {
         next = undefined;
         batch(() => {
@@ -149,6 +141,12 @@ export function eventList() {
       ended = new AbortController();
       loading.value = true;
       await load("");
+    },
+
+    /** Reads the rows that are loaded with other fields from now on. */
+    async show(moreFields: readonly string[], held: boolean): Promise<void> {
+      query = { ...query, fields: [...always, ...moreFields].map((field) => ({ field })) };
+      await this.refresh([...new Set(rows.peek().map(({ event }) => event.id))].slice(0, changedMax), held);
     },
 
     /** Reads the next page. */

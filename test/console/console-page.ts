@@ -24,6 +24,7 @@ export interface Sent {
   summary?: string;
   metadataFields?: Record<string, string>;
   timestamp?: bigint;
+  dedupKey?: string;
 }
 
 /** Sends events, open ones unless they say otherwise, as an agent does. */

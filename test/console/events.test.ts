@@ -103,6 +103,21 @@ describe("the list of events", () => {
     expect(cells.sort()).toEqual(["db-2.ams2", "web-1.fra1"]);
   });
 
+  onPage("tells events of one entity apart by any label in which they differ", async (page) => {
+    const tenant = await testTenant(sql);
+    const shelves = ["upper", "lower"].map((shelf) => ({
+      name: "door open",
+      source: "a",
+      dedupKey: shelf,
+      metadataFields: { shelf, colour: "grey" },
+    }));
+    await sendEvents(server, tenant, shelves);
+    await page.logIn(tenant);
+    await rowOf(page, "upper").waitFor();
+    await rowOf(page, "lower").waitFor();
+    expect(page.held()).not.toContain("grey");
+  });
+
   onPage("shows characters that change the direction of reading", async (page) => {
     const tenant = await testTenant(sql);
     await sendEvents(server, tenant, [{ name: "annex\u202Etxt.exe", source: "a" }]);
