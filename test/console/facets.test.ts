@@ -22,8 +22,14 @@ beforeEach(async () => {
 const facet = (page: DomPage, name: string | RegExp) => page.getByRole("group", { name });
 const found = (page: DomPage, count: string) => page.getByText(count, { exact: true }).waitFor();
 
+/** Opens the filters, which stay open in this browser. */
+async function openFilters(page: DomPage): Promise<void> {
+  const filters = page.getByRole("button", { name: /^Filters/ });
+  if ((await filters.getAttribute("aria-expanded")) !== "true") await filters.click();
+}
+
 async function addFacet(page: DomPage, label: string): Promise<void> {
-  await page.getByRole("button", { name: /^Filters/ }).click();
+  await openFilters(page);
   await page.getByLabel("Label to filter by").fill(label);
   await page.getByRole("button", { name: "Add", exact: true }).click();
 }
@@ -85,7 +91,7 @@ describe("what the list is narrowed by", () => {
   onPage("stands in the search field, in words, and is given up there", async (page) => {
     await page.logIn(tenant);
     await found(page, "5 occurrences");
-    await page.getByRole("button", { name: /^Filters/ }).click();
+    await openFilters(page);
     await facet(page, "Severity").getByLabel("Critical").check();
     await found(page, "1 occurrence");
     await facet(page, "Entity").getByLabel("web-1").check();
@@ -100,7 +106,7 @@ describe("what the list is narrowed by", () => {
 
   onPage("is never called by the name of a dimension that all entities share", async (page) => {
     await page.logIn(tenant);
-    await page.getByRole("button", { name: /^Filters/ }).click();
+    await openFilters(page);
     await facet(page, "Entity").filter({ hasText: "web-1" }).waitFor();
     await eventually(() => page.held().includes(">source=")).toBe(false);
   });
