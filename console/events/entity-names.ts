@@ -29,9 +29,12 @@ function sharedEnd(names: ReadonlySet<string>): string {
 }
 
 /** A name without what all names share; of a name that would be empty, all of it. Dimensions that others do not have stay, in words. */
-export function entityText(name: string, { start, end }: SharedParts = { start: "", end: "" }): string {
+export function entityText(name: string, { start, end }: SharedParts): string {
   const from = start !== "" && name.startsWith(start) ? start.length : 0;
   const to = end !== "" && name.endsWith(end) ? name.length - end.length : name.length;
   const text = name.slice(from, to) || name;
   return from === 0 && dimensionNames.test(text) ? text.replace(/(^|, )([^\s=]+)=/g, "$1$2: ") : text;
 }
+
+/** A name by itself: the only dimension of an entity without a name of its own is not named. */
+export const plainName = (name: string) => entityText(name, sharedParts([name]));

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { type Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { address } from "../data/address.ts";
-import { entityText, sharedParts } from "./entity-names.ts";
+import { plainName } from "./entity-names.ts";
 import { choose, chosen, type Filter, filters } from "./query.ts";
 import searchLook from "./search-field.module.css";
 import { chooseTerms, terms, termsMax, termText } from "./terms.ts";
@@ -18,7 +18,7 @@ const words: Readonly<Record<Filter, readonly [label: string, wordOf: (value: st
   severity: ["Severity", (value) => severityOf(Number(value) as Severity).word],
   status: ["Status", (value) => statusWord(Number(value) as Status)],
   acknowledged: ["Acknowledged", (value) => (value === "true" ? "Yes" : "No")],
-  entityName: ["Entity", (value) => entityText(value, sharedParts([value]))],
+  entityName: ["Entity", plainName],
   name: ["Name", (value) => value],
 };
 

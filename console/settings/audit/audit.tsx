@@ -1,4 +1,3 @@
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { type AuditEntry, AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
 import { address, hereWith, setParameters } from "../../data/address.ts";
@@ -11,7 +10,7 @@ import { ListScreen } from "../../ui/list-screen.tsx";
 import { nameColumn } from "../../ui/name-column.tsx";
 import { ChoiceFilter } from "../../ui/text-filters.tsx";
 import { Time } from "../../ui/time.tsx";
-import { endsOf, TimeRangeChoice } from "../../ui/time-range.tsx";
+import { momentsOf, TimeRangeChoice } from "../../ui/time-range.tsx";
 import ui from "../../ui/ui.module.css";
 
 const auditLog = clientOf(AuditLogService);
@@ -35,14 +34,10 @@ const columns: readonly Column<AuditEntry>[] = [
 /** The filters of the address, as the request has them. Reads signals. */
 function filters() {
   const { parameters } = address.value;
-  const range = parameters.get("range");
-  const ends = endsOf(range);
   return {
     client: parameters.get("client") ?? "",
     rpc: parameters.get("rpc") ?? "",
-    ...(ends && { startTime: timestampFromMs(ends.start) }),
-    // A range that leads to now stays open, for what comes.
-    ...(ends && range?.includes("-") && { endTime: timestampFromMs(ends.end) }),
+    ...momentsOf(parameters.get("range")),
     pageSize: 200,
   };
 }
