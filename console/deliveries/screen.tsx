@@ -32,11 +32,11 @@ const parameters = ["rule", "destination", "trigger", "entityId", "eventId", "su
 
 /** The columns, with the names of what deliveries are about. */
 const columnsOf = (names: Names): readonly Column<Delivery>[] => [
-  { key: "status", label: "State", width: "120px", line: 1, cell: ({ status }) => <DeliveryState status={status} /> },
-  nameColumn("About", "minmax(160px, 2fr)", (delivery) => subjectText(delivery, names)),
+  { key: "status", label: "State", width: "120px", cell: ({ status }) => <DeliveryState status={status} /> },
+  nameColumn("About", "minmax(180px, 3fr)", (delivery) => subjectText(delivery, names)),
   textColumn("destination", "Destination", "minmax(100px, 1fr)", ({ destination }) => destination),
   textColumn("rule", "Rule", "minmax(100px, 1fr)", ({ rule }) => rule, { line: 0 }),
-  { key: "occasion", label: "Occasion", width: "110px", line: 0, cell: ({ occasion }) => occasion },
+  { key: "occasion", label: "Occasion", width: "104px", line: 0, cell: ({ occasion }) => occasion },
   textColumn("error", "Last answer", "minmax(140px, 2fr)", ({ error, tries }) => error || (tries.at(-1)?.answer ?? "")),
   { key: "attempts", label: "Attempts", width: "72px", line: 0, end: true, cell: ({ attempts }) => attempts },
   {

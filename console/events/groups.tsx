@@ -17,6 +17,7 @@ import { Problem } from "../ui/problem.tsx";
 import { Sign } from "../ui/sign.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
+import { plainName } from "./entity-names.ts";
 import groupsLook from "./groups.module.css";
 import { askLabelNames, labelNames } from "./label-names.ts";
 import { MatchingActions } from "./matching-actions.tsx";
@@ -195,10 +196,10 @@ function Group({ label, group, open, toggle, changed }: GroupProps) {
                 <Sign tone={severityOf(occurrence.severity).tone} />
                 <span class={ui.unseen}>{severityOf(occurrence.severity).word}</span>
                 <a href={linkTo(["occurrences", occurrence.id])}>
-                  {label === "alertname" ? event.entityName : event.name}
+                  {label === "alertname" ? plainName(event.entityName ?? "") : event.name}
                 </a>
                 <span class={groupsLook.summary}>
-                  {label !== "alertname" && `${event.entityName} · `}
+                  {label !== "alertname" && `${plainName(event.entityName ?? "")} · `}
                   {occurrence.summary}
                 </span>
                 {occurrence.acknowledged && <span class={ui.tag}>acked</span>}
@@ -219,7 +220,7 @@ function Group({ label, group, open, toggle, changed }: GroupProps) {
 
 /** The entities of the members that are known. */
 function whereText({ members, count }: EventGroup): string {
-  const names = [...new Set(members.map(({ entityName = "" }) => entityName))];
+  const names = [...new Set(members.map(({ entityName = "" }) => plainName(entityName)))];
   const more = names.length > namesMax || Number(count) > members.length;
   return names.slice(0, namesMax).join(", ") + (more ? " …" : "");
 }

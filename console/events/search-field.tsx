@@ -22,7 +22,7 @@ const words: Readonly<Record<Filter, readonly [label: string, wordOf: (value: st
   name: ["Name", (value) => value],
 };
 
-/** Of more values of a filter there is one chip. */
+/** Of more values of a filter there is one chip; more chips have a line of their own. */
 const chipsMax = 3;
 
 /** The chips of a filter. Reads signals. */
@@ -60,7 +60,7 @@ export function SearchField() {
     })),
   ];
   return (
-    <div class={searchLook.search}>
+    <div class={chips.length > chipsMax ? `${searchLook.search} ${searchLook.many}` : searchLook.search}>
       {chips.map((chip) => (
         <button
           key={chip.text}

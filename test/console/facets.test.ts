@@ -3,7 +3,7 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
-import { sendEvents } from "./console-page.ts";
+import { openFilters, sendEvents } from "./console-page.ts";
 
 const server = await testServer();
 const { sql } = server.database;
@@ -21,12 +21,6 @@ beforeEach(async () => {
 
 const facet = (page: DomPage, name: string | RegExp) => page.getByRole("group", { name });
 const found = (page: DomPage, count: string) => page.getByText(count, { exact: true }).waitFor();
-
-/** Opens the filters, which stay open in this browser. */
-async function openFilters(page: DomPage): Promise<void> {
-  const filters = page.getByRole("button", { name: /^Filters/ });
-  if ((await filters.getAttribute("aria-expanded")) !== "true") await filters.click();
-}
 
 async function addFacet(page: DomPage, label: string): Promise<void> {
   await openFilters(page);

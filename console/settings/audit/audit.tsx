@@ -37,7 +37,7 @@ const places: Readonly<Record<string, readonly string[]>> = {
   silence: ["silences"],
   apiClient: ["settings", "keys"],
   credential: ["settings", "credentials"],
-  endUserAccount: ["settings", "accounts"],
+  userAccount: ["settings", "accounts"],
   userGroup: ["settings", "groups"],
 };
 
