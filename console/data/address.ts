@@ -62,12 +62,12 @@ export function goTo(hash: string): void {
   location.hash = hash;
 }
 
-/** A parameter's values, which are separated by commas. */
-export function listOf(name: string): string[] {
-  const text = address.value.parameters.get(name);
-  return text === null || text === "" ? [] : text.split(",").map(decoded);
-}
+/** A parameter's values. */
+export const listOf = (name: string): string[] => listIn(address.value.parameters.get(name) ?? "");
 
-/** The same, for `setParameters`. */
+/** The values of a list in a text, which are separated by commas. */
+export const listIn = (text: string): string[] => (text === "" ? [] : text.split(",").map(decoded));
+
+/** The text of a list. */
 export const listText = (values: readonly string[]) =>
   values.map((value) => value.replace(/[%,]/g, encodeURIComponent)).join(",");

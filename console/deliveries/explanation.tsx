@@ -74,16 +74,7 @@ export function Steps({ steps }: { steps: readonly ExplanationStep[] }) {
             </p>
             <p>{step.reason}</p>
             {step.path && <code>{step.path}</code>}
-            {step.window && (
-              <p>
-                Window: <a href={linkTo(["windows"], { text: step.window })}>{step.window}</a>
-              </p>
-            )}
-            {step.silenceId && (
-              <p>
-                Silence: <a href={linkTo(["silences"], { id: step.silenceId })}>{step.comment}</a> ({step.author})
-              </p>
-            )}
+            <StepLinks step={step} />
             {(step.time || step.untilTime) && (
               <p class={ui.hint}>
                 {step.time && <Time at={step.time} />}
@@ -99,5 +90,23 @@ export function Steps({ steps }: { steps: readonly ExplanationStep[] }) {
         );
       })}
     </ol>
+  );
+}
+
+/** The window or the silence by which a step was decided. */
+export function StepLinks({ step: { window, silenceId, comment, author } }: { step: ExplanationStep }) {
+  return (
+    <>
+      {window && (
+        <p>
+          Window: <a href={linkTo(["windows"], { text: window })}>{window}</a>
+        </p>
+      )}
+      {silenceId && (
+        <p>
+          Silence: <a href={linkTo(["silences"], { id: silenceId })}>{comment}</a> ({author})
+        </p>
+      )}
+    </>
   );
 }

@@ -1,3 +1,5 @@
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
 import {
   type Delivery,
   DeliveryService,
@@ -12,29 +14,31 @@ import { type Column, textColumn } from "../ui/column.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { ListScreen } from "../ui/list-screen.tsx";
 import { nameColumn } from "../ui/name-column.tsx";
-import { ChoiceFilter, TextFilters } from "../ui/text-filters.tsx";
+import { ChoiceFilter } from "../ui/text-filters.tsx";
 import { Time } from "../ui/time.tsx";
+import { momentsOf, TimeRangeChoice } from "../ui/time-range.tsx";
+import ui from "../ui/ui.module.css";
 import { DeliveryCard, DeliveryState, statusWords } from "./card.tsx";
+import deliveriesLook from "./deliveries.module.css";
 import { Explanation } from "./explanation.tsx";
+import { eventOf, NameFilters } from "./filters.tsx";
+import { useNewest } from "./newest.ts";
+import { type Names, subjectText, useNames } from "./subject-names.ts";
 import { Troubles } from "./troubles.tsx";
 
 const deliveries = clientOf(DeliveryService);
 
-/** The filters, which are parameters of the address and fields of the request. */
-const texts = [
-  ["rule", "Rule"],
-  ["destination", "Destination"],
-  ["trigger", "Trigger"],
-  ["entityId", "Entity id"],
-] as const;
+const parameters = ["rule", "destination", "trigger", "entityId", "eventId", "summary"] as const;
 
-const columns: readonly Column<Delivery>[] = [
-  { key: "status", label: "State", width: "120px", line: 1, cell: ({ status }) => <DeliveryState status={status} /> },
-  nameColumn("Destination", "minmax(110px, 1fr)", ({ destination }) => destination),
-  textColumn("rule", "Rule", "minmax(110px, 1fr)", ({ rule }) => rule),
-  { key: "occasion", label: "Occasion", width: "110px", cell: ({ occasion }) => occasion },
-  textColumn("error", "Last answer", "minmax(160px, 2fr)", ({ error, tries }) => error || (tries.at(-1)?.answer ?? "")),
-  { key: "attempts", label: "Attempts", width: "72px", end: true, cell: ({ attempts }) => attempts },
+/** The columns, with the names of what deliveries are about. */
+const columnsOf = (names: Names): readonly Column<Delivery>[] => [
+  { key: "status", label: "State", width: "120px", cell: ({ status }) => <DeliveryState status={status} /> },
+  nameColumn("About", "minmax(180px, 3fr)", (delivery) => subjectText(delivery, names)),
+  textColumn("destination", "Destination", "minmax(100px, 1fr)", ({ destination }) => destination),
+  textColumn("rule", "Rule", "minmax(100px, 1fr)", ({ rule }) => rule, { line: 0 }),
+  { key: "occasion", label: "Occasion", width: "104px", line: 0, cell: ({ occasion }) => occasion },
+  textColumn("error", "Last answer", "minmax(140px, 2fr)", ({ error, tries }) => error || (tries.at(-1)?.answer ?? "")),
+  { key: "attempts", label: "Attempts", width: "72px", line: 0, end: true, cell: ({ attempts }) => attempts },
   {
     key: "time",
     label: "Decided",
@@ -46,14 +50,12 @@ const columns: readonly Column<Delivery>[] = [
 ];
 
 const asked = () => {
-  const { parameters } = address.value;
-  const filled = Object.fromEntries(texts.map(([name]) => [name, parameters.get(name) ?? ""]));
-  const status = Number(parameters.get("status") ?? 0) as DeliveryStatus;
+  const given = address.value.parameters;
+  const filled = Object.fromEntries(parameters.map((name) => [name, given.get(name) ?? ""]));
   return {
     ...filled,
-    summary: parameters.get("summary") ?? "",
-    eventId: parameters.get("eventId") ?? "",
-    status,
+    ...momentsOf(given.get("range")),
+    status: Number(given.get("status") ?? 0) as DeliveryStatus,
     pageSize: 200,
   };
 };
@@ -65,32 +67,35 @@ const states = Object.entries(statusWords).flatMap(([status, { word }]) =>
 
 /** What was sent, what came back, and what was not sent. */
 export function DeliveriesScreen() {
-  const list = useList(asked, async (query, pageToken, options) => {
+  const reading = useSignal(false);
+  const read = useList(asked, async (query, pageToken, options) => {
     const page = await deliveries.listDeliveries({ ...query, pageToken }, options);
     return { rows: page.deliveries, next: page.nextPageToken, total: Number(page.totalCount) };
   });
+  const { list, waiting } = useNewest(read, reading);
   const { opened, changed } = useOpened(list);
+  const given = address.value.parameters;
+  const names = useNames(
+    opened ? [...list.rows, opened] : list.rows,
+    [eventOf(given.get("eventId") ?? "")],
+    [given.get("entityId") ?? ""],
+  );
+  const columns = useMemo(() => columnsOf(names), [names]);
   return (
     <ListScreen
       title="Deliveries"
       list={list}
       tools={
         <>
-          {address.value.parameters.has("summary") && (
-            <button type="button" onClick={() => setParameters({ summary: undefined })}>
-              Of one summary ×
-            </button>
-          )}
-          {address.value.parameters.has("eventId") && (
-            <button type="button" onClick={() => setParameters({ eventId: undefined })}>
-              Of one event ×
-            </button>
-          )}
           <ChoiceFilter name="status" label="State" any="Any state" choices={states} />
-          <TextFilters texts={texts} />
+          <TimeRangeChoice
+            any="Any time"
+            value={given.get("range") ?? ""}
+            change={(range) => setParameters({ range })}
+          />
+          <NameFilters names={names} />
         </>
       }
-      refresh
       none="Nothing was sent yet."
       noMatch="No delivery matches these filters."
       about={
@@ -99,8 +104,26 @@ export function DeliveriesScreen() {
           occurrence of which you heard nothing, its own page says why.
         </p>
       }
-      above={<Troubles rows={list.rows} changed={list.again} />}
+      above={
+        <>
+          <Troubles rows={list.rows} changed={list.again} />
+          <p class={deliveriesLook.waiting} role="status">
+            {waiting > 0 && (
+              <button
+                type="button"
+                class={ui.primary}
+                onClick={() => {
+                  reading.value = false;
+                }}
+              >
+                {waiting.toLocaleString("en")} new
+              </button>
+            )}
+          </p>
+        </>
+      }
       columns={columns}
+      reading={reading}
       rowKey={({ id }) => id}
       hrefOf={({ id }) => hereWith({ open: id })}
       tone={({ status }) => statusWords[status]?.tone ?? ""}

@@ -1,63 +1,10 @@
 import { type Column, textColumn } from "../ui/column.ts";
 import { Time, timeText } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
+import { entityText, type SharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
-import { type EventRow, tellingKeys } from "./list.ts";
+import type { EventRow } from "./list.ts";
 import { SeverityMark, severityOf, statusWord } from "./words.tsx";
-
-/** How many rows are looked at for what all have in common, and for what tells them apart. */
-const lookedAtMax = 500;
-
-/** The parts of entities' names that say nothing in a list; empty without one. */
-interface SharedParts {
-  /** A dimension's name, by which entities without a name of their own are called: `source=`. */
-  readonly start: string;
-  /** The end that all names with dots have in common. */
-  readonly end: string;
-}
-
-/** Finds what the names of entities in this list have in common. */
-export function sharedParts(rows: readonly EventRow[]): SharedParts {
-  const names = new Set(rows.slice(0, lookedAtMax).map(({ event }) => event.entityName ?? ""));
-  const starts = new Set(
-    [...names].map((name) => /^[^=]+=(?!.*=)/.exec(name)?.[0] ?? "").filter((start) => start !== ""),
-  );
-  const [start = ""] = starts.size === 1 ? starts : [];
-  return { start, end: sharedEnd(names) };
-}
-
-function sharedEnd(names: ReadonlySet<string>): string {
-  const dotted = [...names].filter((name) => /[^.]\.[^.]+\./.test(name));
-  const parts = (dotted[0] ?? "").split(".");
-  const ends = parts.slice(1).map((_, at) => `.${parts.slice(at + 1).join(".")}`);
-  return dotted.length > 1 ? (ends.find((end) => dotted.every((name) => name.endsWith(end))) ?? "") : "";
-}
-
-/** A name without what all names share; of a name that would be empty, all of it. */
-function entityText(name: string, { start, end }: SharedParts): string {
-  const from = start !== "" && name.startsWith(start) ? start.length : 0;
-  const to = end !== "" && name.endsWith(end) ? name.length - end.length : name.length;
-  return name.slice(from, to) || name;
-}
-
-const labelsMax = 3;
-const comparedMax = 40;
-
-/** The labels by which events of one name differ in this list, at most three. */
-export function tellingLabels(rows: readonly EventRow[]): ReadonlyMap<string, readonly string[]> {
-  const byName = Map.groupBy(rows.slice(0, lookedAtMax), ({ event }) => event.name ?? "");
-  const telling = [...byName].map(([name, all]) => {
-    const values = new Map<string, Set<string>>();
-    for (const { occurrence } of all.slice(0, comparedMax))
-      for (const [key, value] of Object.entries(occurrence.metadataFields ?? {}))
-        if (typeof value === "string" && value.length < 64) values.set(key, (values.get(key) ?? new Set()).add(value));
-    const differing = [...values]
-      .filter(([, { size }]) => size > 1)
-      .sort(([a], [b]) => tellingKeys.indexOf(a) - tellingKeys.indexOf(b));
-    return [name, differing.slice(0, labelsMax).map(([key]) => key)] as const;
-  });
-  return new Map(telling);
-}
 
 interface Shown {
   /** The parts of their entities' names that are left out. */

@@ -1,18 +1,26 @@
 import type { Value } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { listText, setParameters } from "../data/address.ts";
 import { clientOf } from "../data/calls.ts";
 import { Sign } from "../ui/sign.tsx";
 import ui from "../ui/ui.module.css";
+import { entityText, sharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
-import { chosen, type Filter, filters, queryOf } from "./query.ts";
+import { FacetChoice } from "./facet-choice.tsx";
+import { keepFacets, ownFacets } from "./own-facets.ts";
+import { choose, chosen, type Filter, filters, queryOf } from "./query.ts";
+import { chooseValues, terms, termsMax, valuesOf } from "./terms.ts";
 import { severities, statuses } from "./words.tsx";
 
 const events = clientOf(EventQueryService);
 
+type ValueCounts = readonly { readonly value: string; readonly count: number }[];
+
 /** How many occurrences have each value of a field, the most frequent first. */
-export type Counts = Readonly<Record<Filter, readonly { value: string; count: number }[]>>;
+export interface Counts extends Readonly<Record<Filter, ValueCounts>> {
+  /** The same of labels, by their names. One that could not be counted is missing. */
+  readonly labels: ReadonlyMap<string, ValueCounts>;
+}
 
 /**
  * Counts the values of all filters. A filter that has a choice is counted without it: that is how many would be listed if its other values
@@ -25,81 +33,70 @@ export async function countFilters(signal: AbortSignal): Promise<Counts> {
     { query: queryOf(), of: free },
     ...narrowed.map((filter) => ({ query: queryOf(filter), of: [filter] })),
   ];
-  const answers = await Promise.all(
-    asked
-      .filter(({ of }) => of.length > 0)
-      .map(({ query, of }) => events.countEvents({ query, fields: of.map((field) => ({ field })) }, { signal })),
-  );
-  const results = Object.assign({}, ...answers.map((answer) => answer.results)) as (typeof answers)[number]["results"];
-  const of = (filter: Filter) =>
-    (results[filter]?.values ?? [])
-      .map(({ value, count }) => ({ value: textOf(value), count: Number(count) }))
-      .sort((a, b) => b.count - a.count);
-  return Object.fromEntries(filters.map((filter) => [filter, of(filter)])) as unknown as Counts;
+  const count = async (query: ReturnType<typeof queryOf>, fields: readonly string[]) =>
+    (await events.countEvents({ query, fields: fields.map((field) => ({ field })) }, { signal })).results;
+  const labelled = ownFacets().map(async (label): Promise<[string, ValueCounts] | undefined> => {
+    const field = `labels.${label}`;
+    const counted = await count(queryOf(undefined, label), [field]).catch(() => undefined);
+    return counted && [label, listed(counted[field]?.values)];
+  });
+  const answers = await Promise.all(asked.filter(({ of }) => of.length > 0).map(({ query, of }) => count(query, of)));
+  const results = Object.assign({}, ...answers) as (typeof answers)[number];
+  const labels = new Map((await Promise.all(labelled)).filter((each) => each !== undefined));
+  const counts = Object.fromEntries(filters.map((filter) => [filter, listed(results[filter]?.values)]));
+  return { ...(counts as Record<Filter, ValueCounts>), labels };
 }
+
+const listed = (values: readonly { value?: Value; count: bigint }[] = []): ValueCounts =>
+  values.map(({ value, count }) => ({ value: textOf(value), count: Number(count) })).sort((a, b) => b.count - a.count);
 
 const textOf = (value: Value | undefined) => (value?.kind.value === undefined ? "" : String(value.kind.value));
 
-function choose(filter: Filter, values: readonly string[]): void {
-  // Without a choice the open ones are listed: to list all is a choice of its own.
-  const none = filter === "status" ? "any" : undefined;
-  setParameters({ [filter]: values.length === 0 ? none : listText(values) });
-}
-
 /** The filters, each with its values and how many have them. */
 export function Facets({ counts }: { counts: Counts | undefined }) {
+  const parts = sharedParts(counts?.entityName.map(({ value }) => value) ?? []);
+  const of = (filter: Filter) => ({
+    counts: counts?.[filter],
+    selected: chosen(filter),
+    choose: (values: readonly string[]) => choose(filter, values),
+  });
+  const labels = ownFacets();
+  const full = terms().length >= termsMax;
   return (
     <div class={eventsLook.facets}>
       <Facet
-        filter="severity"
         label="Severity"
-        counts={counts}
+        {...of("severity")}
         values={severities.map(({ value, word, tone }) => ({ value: String(value), word, tone }))}
       />
       <Facet
-        filter="status"
         label="Status"
-        counts={counts}
+        {...of("status")}
         values={statuses.map(({ value, word }) => ({ value: String(value), word }))}
       />
       <Facet
-        filter="acknowledged"
         label="Acknowledged"
-        counts={counts}
+        {...of("acknowledged")}
         values={[
           { value: "false", word: "No" },
           { value: "true", word: "Yes" },
         ]}
       />
-      <Facet filter="entityName" label="Entity" counts={counts} />
-      <Facet filter="name" label="Name" counts={counts} />
+      <Facet label="Entity" {...of("entityName")} wordOf={(name) => entityText(name, parts)} />
+      <Facet label="Name" {...of("name")} />
+      {labels.map((label) => (
+        <Facet
+          key={label}
+          label={label}
+          counts={counts?.labels.get(label)}
+          selected={valuesOf(label)}
+          choose={(values) => chooseValues(label, values)}
+          full={full}
+          remove={() => keepFacets(labels.filter((each) => each !== label))}
+        />
+      ))}
+      <FacetChoice labels={labels} />
     </div>
-  );
-}
-
-/** How many there are of each severity; a press on one lists it alone. */
-export function Totals({ counts }: { counts: Counts | undefined }) {
-  const selected = chosen("severity");
-  const countOf = new Map(counts?.severity.map(({ value, count }) => [value, count]));
-  const told = severities.slice(0, 4).filter(({ value }) => (countOf.get(String(value)) ?? 0) > 0);
-  if (told.length === 0) return null;
-  return (
-    <fieldset class={eventsLook.totals} aria-label="Totals">
-      {told.map(({ value, word, tone }) => {
-        const only = selected.length === 1 && selected[0] === String(value);
-        return (
-          <button
-            key={value}
-            type="button"
-            data-tone={tone}
-            aria-pressed={only}
-            onClick={() => choose("severity", only ? [] : [String(value)])}
-          >
-            <strong>{countOf.get(String(value))?.toLocaleString("en")}</strong> {word.toLowerCase()}
-          </button>
-        );
-      })}
-    </fieldset>
   );
 }
 
@@ -110,35 +107,43 @@ interface FacetValue {
 }
 
 interface FacetProps {
-  filter: Filter;
-  label: string;
-  counts: Counts | undefined;
+  readonly label: string;
+  readonly counts: ValueCounts | undefined;
+  readonly selected: readonly string[];
+  choose(values: readonly string[]): void;
   /** The values that are always listed, with their words. Absent: the most frequent ones are. */
-  values?: readonly FacetValue[];
+  readonly values?: readonly FacetValue[];
+  /** How a value is called; as it is if absent. */
+  wordOf?(value: string): string;
+  /** No more values can be chosen. */
+  readonly full?: boolean;
+  /** Removes the facet of a person's own. */
+  remove?(): void;
 }
 
 const shownMax = 8;
 
-function Facet({ filter, label, counts, values }: FacetProps) {
+function Facet({ label, counts, selected, choose, values, wordOf = (value) => value, full, remove }: FacetProps) {
   const part = useSignal("");
-  const selected = chosen(filter);
-  const counted = counts?.[filter] ?? [];
+  const counted = counts ?? [];
   const countOf = new Map(counted.map(({ value, count }) => [value, count]));
-  const matching =
-    part.value === "" ? counted : counted.filter(({ value }) => value.toLowerCase().includes(part.value.toLowerCase()));
-  const listed = values?.filter(
-    ({ value }) => (countOf.get(value) ?? 0) > 0 || selected.includes(value) || Number(value) !== 0,
-  ) ?? [
-    ...selected.map((value) => ({ value, word: value })),
-    ...matching
-      .filter(({ value }) => !selected.includes(value))
-      .slice(0, shownMax)
-      .map(({ value }) => ({ value, word: value })),
-  ];
-  if (values === undefined && counted.length === 0 && selected.length === 0) return null;
+  const wanted = part.value.toLowerCase();
+  const matching = wanted === "" ? counted : counted.filter(({ value }) => value.toLowerCase().includes(wanted));
+  const frequent = matching.filter(({ value }) => !selected.includes(value)).slice(0, shownMax);
+  const shown: readonly FacetValue[] =
+    values?.filter(({ value }) => (countOf.get(value) ?? 0) > 0 || selected.includes(value) || Number(value) !== 0) ??
+    [...selected, ...frequent.map(({ value }) => value)].map((value) => ({ value, word: wordOf(value) }));
+  if (shown.length === 0 && counted.length === 0 && remove === undefined) return null;
   return (
     <fieldset class={eventsLook.facet}>
-      <legend>{label}</legend>
+      <legend>
+        {label}
+        {remove && (
+          <button type="button" class={ui.plain} aria-label={`Remove the facet ${label}`} onClick={remove}>
+            ×
+          </button>
+        )}
+      </legend>
       {values === undefined && counted.length > shownMax && (
         <input
           type="search"
@@ -150,17 +155,19 @@ function Facet({ filter, label, counts, values }: FacetProps) {
           }}
         />
       )}
-      {listed.map(({ value, word, tone }: FacetValue) => (
+      {counts && shown.length === 0 && <p class={ui.hint}>Nothing that is listed has this label.</p>}
+      {shown.map(({ value, word, tone }) => (
         <label key={value} class={ui.choice}>
           <input
             type="checkbox"
             checked={selected.includes(value)}
+            disabled={full && !selected.includes(value)}
             onChange={({ currentTarget }) => {
               const others = selected.filter((each) => each !== value);
-              choose(filter, currentTarget.checked ? [...others, value] : others);
+              choose(currentTarget.checked ? [...others, value] : others);
             }}
           />
-          <span class={ui.choiceWord} title={word}>
+          <span class={ui.choiceWord} title={word === value ? word : `${word}\n${value}`}>
             {tone && <Sign tone={tone} />}
             {word}
           </span>

@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { useSignal } from "@preact/signals";
 import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import {
   type EventGroup,
@@ -18,19 +17,19 @@ import { Problem } from "../ui/problem.tsx";
 import { Sign } from "../ui/sign.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
+import { plainName } from "./entity-names.ts";
 import groupsLook from "./groups.module.css";
+import { askLabelNames, labelNames } from "./label-names.ts";
 import { MatchingActions } from "./matching-actions.tsx";
 import { allOf, clauseText, ownClause, queryOf } from "./query.ts";
+import { labelClause } from "./terms.ts";
 import { severityOf } from "./words.tsx";
 
 const events = clientOf(EventQueryService);
-const silences = clientOf(SilenceService);
 /** The shortest time between two questions while events change. */
 const askAgainMs = 2000;
 const pageSize = 50;
 const groupsMax = 500;
-/** Longer values are cut in answers. */
-const wholeMax = 1024;
 const namesMax = 3;
 
 /** The label that the list is grouped by; undefined for none. */
@@ -38,16 +37,9 @@ export const groupedBy = () => address.value.parameters.get("group") || undefine
 
 /** The clause of a group: its label has this value, or is missing. */
 function clauseOf(label: string, value: string | undefined) {
-  const filter = (operation: Operation, text?: string) =>
-    create(ClauseSchema, {
-      filter: {
-        field: `labels.${label}`,
-        operation,
-        ...(text !== undefined && { value: { kind: { case: "stringValue" as const, value: text } } }),
-      },
-    });
-  if (value === undefined) return create(ClauseSchema, { noneOf: { clause: filter(Operation.OP_EXISTS) } });
-  return filter(value.length < wholeMax ? Operation.OP_EQUALS : Operation.OP_STARTS_WITH, value);
+  if (value !== undefined) return labelClause(label, value);
+  const exists = { field: `labels.${label}`, operation: Operation.OP_EXISTS };
+  return create(ClauseSchema, { noneOf: { clause: create(ClauseSchema, { filter: exists }) } });
 }
 
 function queryOfGroup(label: string, value: string | undefined) {
@@ -58,17 +50,10 @@ function queryOfGroup(label: string, value: string | undefined) {
 
 /** Chooses what the list is grouped by: the name, or a label of what is open. */
 export function GroupChoice() {
-  const asked = useSignal(false);
-  const answer = useAnswer(async (signal) => {
-    if (!asked.value || !may(SilenceService.method.previewSilence)) return [];
-    const { labels } = await silences.previewSilence({ silence: { matchers: ['alertname!=""'] } }, { signal });
-    return labels.map(({ name }) => name).filter((name) => name !== "alertname");
-  });
   const by = groupedBy();
-  const names = [...new Set(["alertname", ...(by === undefined ? [] : [by]), ...(answer.value.value ?? [])])];
-  const look = () => {
-    asked.value = true;
-  };
+  const others = labelNames.value.filter((name) => name !== "alertname");
+  const names = [...new Set(["alertname", ...(by === undefined ? [] : [by]), ...others])];
+  const look = () => void askLabelNames();
   return (
     <select
       aria-label="Group by"
@@ -211,10 +196,10 @@ function Group({ label, group, open, toggle, changed }: GroupProps) {
                 <Sign tone={severityOf(occurrence.severity).tone} />
                 <span class={ui.unseen}>{severityOf(occurrence.severity).word}</span>
                 <a href={linkTo(["occurrences", occurrence.id])}>
-                  {label === "alertname" ? event.entityName : event.name}
+                  {label === "alertname" ? plainName(event.entityName ?? "") : event.name}
                 </a>
                 <span class={groupsLook.summary}>
-                  {label !== "alertname" && `${event.entityName} · `}
+                  {label !== "alertname" && `${plainName(event.entityName ?? "")} · `}
                   {occurrence.summary}
                 </span>
                 {occurrence.acknowledged && <span class={ui.tag}>acked</span>}
@@ -235,7 +220,7 @@ function Group({ label, group, open, toggle, changed }: GroupProps) {
 
 /** The entities of the members that are known. */
 function whereText({ members, count }: EventGroup): string {
-  const names = [...new Set(members.map(({ entityName = "" }) => entityName))];
+  const names = [...new Set(members.map(({ entityName = "" }) => plainName(entityName)))];
   const more = names.length > namesMax || Number(count) > members.length;
   return names.slice(0, namesMax).join(", ") + (more ? " …" : "");
 }

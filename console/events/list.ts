@@ -33,9 +33,6 @@ const always = [
   "instanceCount",
 ];
 
-/** Labels by which people tell events of one name apart. */
-export const tellingKeys = ["namespace", "pod", "container", "instance", "device", "mountpoint", "service", "team"];
-
 /** The order of two rows in a search that sorts by `sort`. */
 function compare({ key, descending, acknowledgedLast }: Sort) {
   const valueOf = ({ event, occurrence }: EventRow): bigint | number | string => {
@@ -67,6 +64,8 @@ export function eventList() {
   const loading = signal(true);
   const failure = signal<Failure | undefined>(undefined);
   let query: QueryInit = {};
+  /** The fields that rows are read with since `show`; pages follow each other with those that the first one was asked for. */
+  let shownFields: QueryInit["fields"];
   let sort: Sort = { key: "severity", descending: true };
   let next: string | undefined;
   let ended = new AbortController();
@@ -75,6 +74,10 @@ export function eventList() {
   /** Reads the page at `cursor` and adds it; the first one replaces what is there. Returns whether that was done. */
   async function load(cursor: string): Promise<boolean> {
     const { signal: until } = ended;
+    if (cursor === "" && shownFields !== undefined) {
+      query = { ...query, fields: shownFields };
+      shownFields = undefined;
+    }
     try {
       const pageInput = { limit: cursor === "" ? firstPage : laterPages, cursor };
       const asked = { ...query, sortBy: sortBy(sort), pageInput };
@@ -82,6 +85,7 @@ export function eventList() {
       if (until.aborted) return true;
       const known = new Set(cursor === "" ? [] : rows.value.map(rowKey));
       const added = rowsOf(results).filter((row) => !known.has(rowKey(row)));
+      const lacking = shownFields === undefined ? [] : results.map(({ id }) => id);
       // A search places an event where its first occurrence belongs: here each occurrence is a row.
       const order = compare(sort);
       rows.value = cursor === "" ? added.sort(order) : merge(rows.value, added.sort(order), order);
@@ -89,6 +93,7 @@ export function eventList() {
       if (cursor === "") waiting.value = [];
       if (cursor === "") total.value = Number(pageInfo?.totalCount ?? 0n);
       failure.value = undefined;
+      if (lacking.length > 0) await refresh(lacking, true);
     } catch (error) {
       if (!until.aborted && !isCancelled(error)) failure.value = failureOfReading(error);
     }
@@ -115,6 +120,51 @@ export function eventList() {
     );
   }
 
+  /**
+   * Reads these events again: those that match now are shown as they are now, others leave. While `held`, what is new waits, and
+   * no row moves. Returns whether that was done.
+   */
+  async function refresh(eventIds: readonly string[], held = false): Promise<boolean> {
+    const { signal: until } = ended;
+    if (until.aborted) return true;
+    if (eventIds.length > changedMax) return await load("");
+    const ids = create(ClauseSchema, { withIds: { ids: [...eventIds] } });
+    const clause = query.clause === undefined ? ids : allOf([query.clause, ids]);
+    const fields = shownFields ?? query.fields;
+    const asked = { ...query, ...(fields && { fields }), clause, pageInput: { limit: 1000 } };
+    try {
+      const { results } = await events.searchEvents({ query: asked }, { signal: until });
+      if (until.aborted) return true;
+      const changed = new Set(eventIds);
+      const order = compare(sort);
+      const end = next === undefined ? undefined : rows.value.at(-1);
+      // What lies beyond the pages that are loaded comes with its page.
+      const found = rowsOf(results).filter((row) => end === undefined || order(row, end) <= 0);
+      const kept = rows.value.filter(({ event }) => !changed.has(event.id));
+      const stillWaiting = waiting.value.filter(({ event }) => !changed.has(event.id));
+      const before = rows.value.length + waiting.value.length;
+      batch(() => {
+        if (held) {
+          const now = new Map(found.map((row) => [rowKey(row), row]));
+          rows.value = rows.value.flatMap((row) => {
+            const known = now.get(rowKey(row));
+            now.delete(rowKey(row));
+            return changed.has(row.event.id) ? (known ?? []) : row;
+          });
+          waiting.value = [...stillWaiting, ...now.values()];
+        } else {
+          rows.value = merge(kept, found.sort(order), order);
+          waiting.value = stillWaiting;
+        }
+        if (end === undefined) total.value += rows.value.length + waiting.value.length - before;
+      });
+      if (end !== undefined) countAgain();
+      return true;
+    } catch {
+      return until.aborted;
+    }
+  }
+
   return {
     rows,
     /** Rows that have come while `held`, and are shown by `release`. */
@@ -129,13 +179,9 @@ export function eventList() {
     async find(newQuery: () => QueryInit, newSort: Sort, moreFields: readonly string[]): Promise<void> {
       ended.abort();
       sort = newSort;
+      shownFields = undefined;
       try {
-        query = {
-          ...newQuery(),
-          fields: [...always, ...tellingKeys.map((key) => `metadataFields.${key}`), ...moreFields].map((field) => ({
-            field,
-          })),
-        };
+        query = { ...newQuery(), fields: [...always, ...moreFields].map((field) => ({ field })) };
       } catch (error) {
         next = undefined;
         batch(() => {
@@ -149,6 +195,12 @@ export function eventList() {
       ended = new AbortController();
       loading.value = true;
       await load("");
+    },
+
+    /** Reads the rows that are loaded with other fields from now on. */
+    async show(moreFields: readonly string[], held: boolean): Promise<void> {
+      shownFields = [...always, ...moreFields].map((field) => ({ field }));
+      await refresh([...new Set(rows.peek().map(({ event }) => event.id))].slice(0, changedMax), held);
     },
 
     /** Reads the next page. */
@@ -168,49 +220,7 @@ export function eventList() {
       });
     },
 
-    /**
-     * Reads these events again: those that match now are shown as they are now, others leave. While `held`, what is new waits, and
-     * no row moves. Returns whether that was done.
-     */
-    async refresh(eventIds: readonly string[], held = false): Promise<boolean> {
-      const { signal: until } = ended;
-      if (until.aborted) return true;
-      if (eventIds.length > changedMax) return await load("");
-      const ids = create(ClauseSchema, { withIds: { ids: [...eventIds] } });
-      const clause = query.clause === undefined ? ids : allOf([query.clause, ids]);
-      const asked = { ...query, clause, pageInput: { limit: 1000 } };
-      try {
-        const { results } = await events.searchEvents({ query: asked }, { signal: until });
-        if (until.aborted) return true;
-        const changed = new Set(eventIds);
-        const order = compare(sort);
-        const end = next === undefined ? undefined : rows.value.at(-1);
-        // What lies beyond the pages that are loaded comes with its page.
-        const found = rowsOf(results).filter((row) => end === undefined || order(row, end) <= 0);
-        const kept = rows.value.filter(({ event }) => !changed.has(event.id));
-        const stillWaiting = waiting.value.filter(({ event }) => !changed.has(event.id));
-        const before = rows.value.length + waiting.value.length;
-        batch(() => {
-          if (held) {
-            const now = new Map(found.map((row) => [rowKey(row), row]));
-            rows.value = rows.value.flatMap((row) => {
-              const known = now.get(rowKey(row));
-              now.delete(rowKey(row));
-              return changed.has(row.event.id) ? (known ?? []) : row;
-            });
-            waiting.value = [...stillWaiting, ...now.values()];
-          } else {
-            rows.value = merge(kept, found.sort(order), order);
-            waiting.value = stillWaiting;
-          }
-          if (end === undefined) total.value += rows.value.length + waiting.value.length - before;
-        });
-        if (end !== undefined) countAgain();
-        return true;
-      } catch {
-        return until.aborted;
-      }
-    },
+    refresh,
   };
 }
 

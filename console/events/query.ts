@@ -5,9 +5,9 @@ import { computed } from "@preact/signals";
 import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { type Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { ActiveCriteria, type EventQuerySchema, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { address, listOf } from "../data/address.ts";
+import { address, listOf, listText, setParameters } from "../data/address.ts";
 import { timeRangeOf } from "../ui/time-range.tsx";
-import { clauseOfTerm, terms } from "./terms.ts";
+import { clausesOfTerms, terms } from "./terms.ts";
 
 /** A query as it is sent. */
 export type QueryInit = Omit<MessageInitShape<typeof EventQuerySchema>, "clause" | "$typeName"> & { clause?: Clause };
@@ -21,6 +21,12 @@ export function chosen(filter: Filter): string[] {
   const values = listOf(filter);
   if (filter === "status" && values.length === 0) return [String(Status.OPEN), String(Status.DEFAULT)];
   return values.filter((value) => value !== "any");
+}
+
+/** Chooses the values of a filter. Without a choice of statuses the open ones are listed: to list all is a choice of its own. */
+export function choose(filter: Filter, values: readonly string[]): void {
+  const none = filter === "status" ? "any" : undefined;
+  setParameters({ [filter]: values.length === 0 ? none : listText(values) });
 }
 
 /** The clause of the address; undefined without one, or when it cannot be read. */
@@ -66,21 +72,18 @@ const equalsOneOf = (field: string, values: readonly string[]) =>
     oneOf: { field, values: values.map((value) => create(ValueSchema, { kind: { case: "stringValue", value } })) },
   });
 
-/** The query of the address, without the choice of one filter where facets are counted. Reads signals. @throws as readClause */
-export function queryOf(without?: Filter): QueryInit {
+/** The query of the address, without the choice of one filter or label where facets are counted. Reads signals. @throws as readClause */
+export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
   const of = (filter: Filter) => (filter === without ? [] : chosen(filter));
   // Throws where `ownClause` has none because it cannot be read.
   readClause(address.value.parameters.get("where"));
   const clauses: Clause[] = ownClause.value ? [ownClause.value] : [];
   const acknowledged = of("acknowledged");
-  if (acknowledged.length === 1) {
-    const value = create(ValueSchema, { kind: { case: "boolValue", value: acknowledged[0] === "true" } });
-    clauses.push(create(ClauseSchema, { filter: { field: "acknowledged", operation: Operation.OP_EQUALS, value } }));
-  }
+  if (acknowledged.length === 1) clauses.push(acknowledgedClause(acknowledged[0] === "true"));
   for (const field of ["entityName", "name"] as const) {
     if (of(field).length > 0) clauses.push(equalsOneOf(field, of(field)));
   }
-  clauses.push(...terms().map(clauseOfTerm));
+  clauses.push(...clausesOfTerms(terms(), withoutLabel));
   const timeRange = timeRangeOf(address.value.parameters.get("range"));
   return {
     severities: of("severity").map((value) => Number(value) as Severity),
@@ -88,6 +91,12 @@ export function queryOf(without?: Filter): QueryInit {
     ...(clauses.length > 0 && { clause: allOf(clauses) }),
     ...(timeRange && { timeRange, activeCriteria: ActiveCriteria.BY_OVERLAP }),
   };
+}
+
+/** What is acknowledged, or what is not. */
+export function acknowledgedClause(acknowledged: boolean): Clause {
+  const value = create(ValueSchema, { kind: { case: "boolValue", value: acknowledged } });
+  return create(ClauseSchema, { filter: { field: "acknowledged", operation: Operation.OP_EQUALS, value } });
 }
 
 /** All of these clauses hold. */

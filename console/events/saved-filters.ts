@@ -10,7 +10,7 @@ const views = clientOf(EventViewService);
 type View = Pick<EventView, "name" | "query" | "display">;
 
 /** Parameters that say how events are shown, not which. */
-const displayed = new Set(["columns", "group", "sort"]);
+const displayed = new Set(["columns", "facets", "group", "sort"]);
 
 /** The parameters of an address as a view holds them. */
 export function viewOf(name: string, parameters: URLSearchParams): View {

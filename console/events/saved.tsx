@@ -6,6 +6,7 @@ import { failureOf } from "../data/calls.ts";
 import { say, sayFailure } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import eventsLook from "./events.module.css";
+import { showFacets } from "./own-facets.ts";
 import { deleteView, parametersOf, readViews, saved, saveView, viewOf } from "./saved-filters.ts";
 
 /** Longer than a name may be: stands for filters without one. */
@@ -24,7 +25,8 @@ export function SavedFilters() {
   const change = (changed: Promise<unknown>) => changed.catch((error) => sayFailure(failureOf(error).message));
   const keep = (event: Event) => {
     event.preventDefault();
-    void change(saveView({ ...shown, name: name.value }));
+    showFacets();
+    void change(saveView(viewOf(name.value, address.peek().parameters)));
     naming.value = false;
     name.value = "";
   };

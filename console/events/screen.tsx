@@ -20,16 +20,21 @@ import { TimeRangeChoice } from "../ui/time-range.tsx";
 import ui from "../ui/ui.module.css";
 import { Actions } from "./actions.tsx";
 import { ColumnChoice } from "./column-choice.tsx";
-import { columnsOf, sharedParts, sortable, tellingLabels } from "./columns.tsx";
+import { columnsOf, sortable } from "./columns.tsx";
+import { sharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
 import { Export } from "./export.tsx";
-import { countFilters, Facets, Totals } from "./facets.tsx";
+import { countFilters, Facets } from "./facets.tsx";
 import { GroupChoice, Groups, groupedBy } from "./groups.tsx";
+import { labelNames, learnLabelNames } from "./label-names.ts";
 import { changedMax, type EventRow, eventList, rowKey } from "./list.ts";
 import { MatchingActions } from "./matching-actions.tsx";
+import { Overview } from "./overview.tsx";
+import { ownFacets } from "./own-facets.ts";
 import { chosen as chosenOf, clauseText, filters, ownClause, queryOf, sort } from "./query.ts";
 import { SavedFilters } from "./saved.tsx";
 import { SearchField } from "./search-field.tsx";
+import { tellingKeys, tellingLabels } from "./telling-labels.ts";
 
 /** How long what changed is gathered, after the first change, before the list asks for it. */
 const gatherMs = 500;
@@ -40,13 +45,28 @@ const askAgainMs = 5000;
 /** Those without a status are open, too. */
 const [noStatus, open] = [String(Status.DEFAULT), String(Status.OPEN)];
 
+/** The fields of rows beyond those that every list shows. Reads signals. */
+const fieldsOf = () => [...listOf("columns"), ...tellingKeys().map((key) => `metadataFields.${key}`)];
+
 /** The list of the address, kept current: the first change is asked for at once, those after it together. New rows wait while one reads. */
 function useList(reading: Signal<boolean>) {
   const list = useMemo(eventList, []);
   const news = useMemo(() => signal(0), []);
   useEffect(() => {
-    const find = () => void list.find(queryOf, sort.value, listOf("columns"));
-    const endFinding = effect(find);
+    const find = () => void list.find(queryOf, sort.value, untracked(fieldsOf));
+    const endFinding = effect(() => {
+      listOf("columns");
+      find();
+    });
+    let named = labelNames.peek();
+    let facets = ownFacets().join();
+    const endNaming = effect(() => {
+      const now = ownFacets().join();
+      if (labelNames.value === named && now === facets) return;
+      named = labelNames.value;
+      facets = now;
+      untracked(() => void list.show(fieldsOf(), reading.peek()));
+    });
     const changed = new Set<string>();
     let gathering: ReturnType<typeof setTimeout> | undefined;
     let counting: ReturnType<typeof setTimeout> | undefined;
@@ -93,6 +113,7 @@ function useList(reading: Signal<boolean>) {
     return () => {
       ended = true;
       endFinding();
+      endNaming();
       endReading();
       endReturns();
       endNews();
@@ -206,12 +227,12 @@ export function EventsScreen() {
         />
       )}
       <HealthStrip />
-      <Totals counts={counts.value.value} />
+      <Overview counts={counts.value.value} news={news} />
       <div class={withFilters ? `${ui.columns} ${eventsLook.withFilters}` : ui.columns}>
         <section aria-label="List of events" class={eventsLook.list}>
           <Problem
             failure={errors.length > 0 ? undefined : list.failure.value}
-            again={() => void list.find(queryOf, sort.value, columns)}
+            again={() => void list.find(queryOf, sort.value, fieldsOf())}
           />
           <p class={eventsLook.news} role="status">
             {list.waiting.value.length > 0 && (
@@ -285,7 +306,7 @@ export function EventsScreen() {
                 query={queryOf}
                 changed={() => {
                   selected.value = new Set();
-                  void list.find(queryOf, sort.value, columns);
+                  void list.find(queryOf, sort.value, fieldsOf());
                   news.value += 1;
                 }}
               />
@@ -310,8 +331,12 @@ export function EventsScreen() {
 
 /** The columns of these rows; the same ones as long as nothing of them changes, so that rows are not drawn again. */
 function useColumns(rows: readonly EventRow[], more: readonly string[]) {
-  const parts = useMemo(() => sharedParts(rows), [rows]);
-  const labels = useMemo(() => tellingLabels(rows), [rows]);
+  const parts = useMemo(() => sharedParts(rows.map(({ event }) => event.entityName ?? "")), [rows]);
+  const keys = tellingKeys();
+  const { labels, alike } = useMemo(() => tellingLabels(rows, keys), [rows, keys.join()]);
+  useEffect(() => {
+    if (alike) learnLabelNames();
+  }, [alike]);
   const withStatus = new Set(chosenOf("status").map((status) => (status === noStatus ? open : status))).size !== 1;
   return useMemo(
     () => columnsOf(more, { parts, labels, withStatus }),

@@ -1,31 +1,76 @@
 import { useSignal } from "@preact/signals";
-import { listText, setParameters } from "../data/address.ts";
+import { type Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { address } from "../data/address.ts";
+import { plainName } from "./entity-names.ts";
+import { choose, chosen, type Filter, filters } from "./query.ts";
 import searchLook from "./search-field.module.css";
-import { terms, termsMax, termsParameter } from "./terms.ts";
+import { chooseTerms, terms, termsMax, termText } from "./terms.ts";
+import { severityOf, statusWord } from "./words.tsx";
 
-const choose = (chosen: readonly string[]) => setParameters({ [termsParameter]: listText(chosen) });
+/** What the list is narrowed by, and how that is given up. */
+interface Chip {
+  readonly text: string;
+  remove(): void;
+}
 
-/** Searches events by words and by labels: each term becomes a chip, and all of them hold. */
+/** How the filters and their values are called. */
+const words: Readonly<Record<Filter, readonly [label: string, wordOf: (value: string) => string]>> = {
+  severity: ["Severity", (value) => severityOf(Number(value) as Severity).word],
+  status: ["Status", (value) => statusWord(Number(value) as Status)],
+  acknowledged: ["Acknowledged", (value) => (value === "true" ? "Yes" : "No")],
+  entityName: ["Entity", plainName],
+  name: ["Name", (value) => value],
+};
+
+/** Of more values of a filter there is one chip; more chips have a line of their own. */
+const chipsMax = 3;
+
+/** The chips of a filter. Reads signals. */
+function chipsOf(filter: Filter): Chip[] {
+  const [label, wordOf] = words[filter];
+  const given = address.value.parameters.has(filter);
+  // Without a choice those without a status are listed with the open ones: they are open, too.
+  const values = given || filter !== "status" ? chosen(filter) : [String(Status.OPEN)];
+  if (values.length > chipsMax)
+    return [{ text: `${label}: ${values.length} values`, remove: () => choose(filter, []) }];
+  return values.map((value) => ({
+    text: `${label}: ${wordOf(value)}`,
+    remove: () =>
+      choose(
+        filter,
+        values.filter((each) => each !== value),
+      ),
+  }));
+}
+
+/** Searches events by words and by labels: each term becomes a chip, and all of them hold. What facets have chosen stands beside them. */
 export function SearchField() {
   const text = useSignal("");
-  const chosen = terms();
+  const chosenTerms = terms();
   const add = () => {
     const term = text.value.trim();
-    if (term !== "" && !chosen.includes(term)) choose([...chosen, term]);
+    if (term !== "" && !chosenTerms.includes(term)) chooseTerms([...chosenTerms, term]);
     text.value = "";
   };
+  const chips: Chip[] = [
+    ...filters.flatMap(chipsOf),
+    ...chosenTerms.map((term) => ({
+      text: termText(term),
+      remove: () => chooseTerms(chosenTerms.filter((each) => each !== term)),
+    })),
+  ];
   return (
-    <div class={searchLook.search}>
-      {chosen.map((term) => (
+    <div class={chips.length > chipsMax ? `${searchLook.search} ${searchLook.many}` : searchLook.search}>
+      {chips.map((chip) => (
         <button
-          key={term}
+          key={chip.text}
           type="button"
           class={searchLook.chip}
-          aria-label={`Remove ${term}`}
-          title={term}
-          onClick={() => choose(chosen.filter((each) => each !== term))}
+          aria-label={`Remove ${chip.text}`}
+          title={chip.text}
+          onClick={chip.remove}
         >
-          <span>{term}</span> ×
+          <span>{chip.text}</span> ×
         </button>
       ))}
       <input
@@ -33,14 +78,14 @@ export function SearchField() {
         aria-label="Search events"
         placeholder="words, or label=value"
         maxLength={1000}
-        disabled={chosen.length >= termsMax}
+        disabled={chosenTerms.length >= termsMax}
         value={text.value}
         onInput={({ currentTarget }) => {
           text.value = currentTarget.value;
         }}
         onKeyDown={({ key }) => {
           if (key === "Enter") add();
-          if (key === "Backspace" && text.value === "" && chosen.length > 0) choose(chosen.slice(0, -1));
+          if (key === "Backspace" && text.value === "" && chosenTerms.length > 0) chooseTerms(chosenTerms.slice(0, -1));
         }}
       />
     </div>

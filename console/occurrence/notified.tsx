@@ -10,7 +10,7 @@ import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { useNews } from "../data/news.ts";
 import { DeliveryCard } from "../deliveries/card.tsx";
-import { outcomes, Steps } from "../deliveries/explanation.tsx";
+import { outcomes, StepLinks, Steps } from "../deliveries/explanation.tsx";
 import { Problem } from "../ui/problem.tsx";
 import { nowMs } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
@@ -114,7 +114,12 @@ function OneRule({ explained, changed }: { explained: RuleExplanation; changed()
       {made.map((delivery) => (
         <DeliveryCard key={delivery.id} delivery={delivery} changed={changed} />
       ))}
-      {made.length === 0 && stopped && <p class={ui.hint}>{stopped.reason}</p>}
+      {made.length === 0 && stopped && (
+        <>
+          <p class={ui.hint}>{stopped.reason}</p>
+          <StepLinks step={stopped} />
+        </>
+      )}
       <details>
         <summary class={ui.hint}>How it decided</summary>
         <Steps steps={steps} />

@@ -1,3 +1,4 @@
+import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { address } from "../data/address.ts";
 import type { Failure } from "../data/calls.ts";
@@ -44,6 +45,8 @@ interface Tabled<T> {
   /** Where a row leads. */
   hrefOf(row: T): string;
   tone?: (row: T) => string;
+  /** Gets whether a person reads. */
+  readonly reading?: Signal<boolean>;
   readonly draw?: undefined;
 }
 
@@ -105,7 +108,7 @@ type RowsProps<T> = ListScreenProps<T> & { readonly rows: readonly T[]; readonly
 function Rows<T>(props: RowsProps<T>) {
   const { rows, total, list } = props;
   if (props.draw) return props.draw(rows);
-  const { label = props.title, columns, rowKey, hrefOf, tone } = props;
+  const { label = props.title, columns, rowKey, hrefOf, tone, reading } = props;
   return (
     <Table
       label={label}
@@ -116,6 +119,7 @@ function Rows<T>(props: RowsProps<T>) {
       total={total ?? rows.length}
       more={list.more}
       {...(tone && { tone })}
+      {...(reading && { reading })}
     />
   );
 }

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 import { type TimeRange, TimeRangeSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
@@ -30,6 +31,14 @@ export function timeRangeOf(text: string | null): TimeRange | undefined {
   if (ends === undefined) return undefined;
   const open = !text?.includes("-");
   return create(TimeRangeSchema, { start: BigInt(ends.start), ...(!open && { end: BigInt(ends.end) }) });
+}
+
+/** The same as filters of a list take it. */
+export function momentsOf(text: string | null): { startTime?: Timestamp; endTime?: Timestamp } {
+  const ends = endsOf(text);
+  if (ends === undefined) return {};
+  const open = !text?.includes("-");
+  return { startTime: timestampFromMs(ends.start), ...(!open && { endTime: timestampFromMs(ends.end) }) };
 }
 
 interface TimeRangeProps {

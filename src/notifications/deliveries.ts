@@ -30,6 +30,7 @@ import { parseOccurrenceId } from "../events/identity.ts";
 import { announce } from "../jobs/queue.ts";
 import { principalOf } from "../rpc/context.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
+import { checkEnd, timestampMs } from "../rpc/times.ts";
 import { audited } from "../tenants/audit.ts";
 import { newest } from "./delivering/attempts.ts";
 import { subjectId } from "./delivering/compose.ts";
@@ -62,12 +63,15 @@ function filtersOf(
   tenantId: string,
   request: ListDeliveriesRequest,
   members: MemberTimes | undefined,
+  { startMs, endMs }: Times,
 ): Fragment | undefined {
   const { rule, destination, trigger, eventId, entityId, metricName, summary } = request;
   const conditions = [db`tenant_id = ${tenantId}`];
   if (rule !== "") conditions.push(db`rule_name = ${rule}`);
   if (destination !== "") conditions.push(db`destination_name = ${destination}`);
   if (trigger !== "") conditions.push(db`${trigger} = any(trigger_names)`);
+  if (startMs !== undefined) conditions.push(db`created_ms >= ${startMs}`);
+  if (endMs !== undefined) conditions.push(db`created_ms < ${endMs}`);
   if (metricName !== "") conditions.push(db`metric_name = ${metricName}`);
   if (entityId !== "") {
     const entity = parseId(entityId);
@@ -98,6 +102,12 @@ function filtersOf(
 
 const subjectOf = (id: Buffer, number: number) => occurrenceSubject({ id, entityId: id }, number).key;
 
+/** The ends of a time range, ms since the epoch. */
+interface Times {
+  readonly startMs: bigint | undefined;
+  readonly endMs: bigint | undefined;
+}
+
 /** When the first and the last of what a summary stands for was decided. */
 interface MemberTimes {
   first: bigint;
@@ -120,6 +130,9 @@ async function listDeliveries(
   signal: AbortSignal,
 ): Promise<ListDeliveriesResponse> {
   const { status } = request;
+  const startMs = request.startTime && timestampMs(request.startTime, "startTime");
+  const endMs = request.endTime && timestampMs(request.endTime, "endTime");
+  if (endMs !== undefined) checkEnd(endMs, "endTime");
   const query = JSON.stringify([
     request.rule,
     request.destination,
@@ -129,10 +142,11 @@ async function listDeliveries(
     request.metricName,
     status,
     ...(request.summary === "" ? [] : [request.summary]),
+    ...(startMs === undefined && endMs === undefined ? [] : [`${startMs}-${endMs}`]),
   ]);
   const page = countedPage(ListDeliveriesRequestSchema.typeName, tenantId, request, query);
   const members = await memberTimes(db, tenantId, request.summary);
-  const matching = filtersOf(db, tenantId, request, members);
+  const matching = filtersOf(db, tenantId, request, members, { startMs, endMs });
   if (matching === undefined) return create(ListDeliveriesResponseSchema);
   const any = status === DeliveryStatus.DELIVERY_STATUS_UNSPECIFIED;
   const { PENDING, HELD } = DeliveryStatus;

@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { transport } from "../support/clients.ts";
+import type { Place } from "../support/dom-locator.ts";
 import type { TestServer } from "../support/server.ts";
 import type { TestTenant } from "../support/tenant.ts";
 import { v1 } from "./json-call.ts";
@@ -15,6 +16,12 @@ export async function openConsole(page: Page, server: TestServer, tenant: TestTe
   await page.getByRole("link", { name: "Belfry" }).waitFor();
 }
 
+/** Opens the filters of events, which stay open in a browser whichever test opened them. */
+export async function openFilters(page: Place): Promise<void> {
+  const filters = page.getByRole("button", { name: /^Filters/ });
+  if ((await filters.getAttribute("aria-expanded")) !== "true") await filters.click();
+}
+
 /** What an event of a test says; the rest is the same for all. */
 export interface Sent {
   name: string;
@@ -24,6 +31,7 @@ export interface Sent {
   summary?: string;
   metadataFields?: Record<string, string>;
   timestamp?: bigint;
+  dedupKey?: string;
 }
 
 /** Sends events, open ones unless they say otherwise, as an agent does. */

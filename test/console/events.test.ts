@@ -3,7 +3,7 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
-import { sendEvents } from "./console-page.ts";
+import { openFilters, sendEvents } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
 const server = await testServer();
@@ -39,7 +39,7 @@ describe("the list of events", () => {
       ]);
       await page.logIn(tenant);
       await page.getByText("3 occurrences").waitFor();
-      await page.getByRole("button", { name: "Filters" }).click();
+      await openFilters(page);
       await page
         .getByRole("group", { name: "Severity" })
         .filter({ hasText: /Critical\s*1.*Error\s*2/ })
@@ -101,6 +101,44 @@ describe("the list of events", () => {
       .slice(1)
       .map((text) => /(?:source=)?(?:web|db)-\d[\w.]*?(?=\d+s|now)/.exec(text)?.[0]);
     expect(cells.sort()).toEqual(["db-2.ams2", "web-1.fra1"]);
+  });
+
+  onPage("tells events of one entity apart by any label in which they differ", async (page) => {
+    const tenant = await testTenant(sql);
+    const shelves = ["upper", "lower"].map((shelf) => ({
+      name: "door open",
+      source: "a",
+      dedupKey: shelf,
+      metadataFields: { shelf, colour: "grey" },
+    }));
+    await sendEvents(server, tenant, shelves);
+    await page.logIn(tenant);
+    await rowOf(page, "upper").waitFor();
+    await rowOf(page, "lower").waitFor();
+    expect(page.held()).not.toContain("grey");
+  });
+
+  onPage("tells those of later pages apart, too", async (page) => {
+    const tenant = await testTenant(sql);
+    const now = Date.now();
+    const shelves = Array.from({ length: 250 }, (_, at) => ({
+      name: "door open",
+      source: "a",
+      dedupKey: `${at}`,
+      timestamp: BigInt(now - at * 1000),
+      metadataFields: { shelf: `shelf ${at}.` },
+    }));
+    await sendEvents(server, tenant, shelves);
+    await page.logIn(tenant);
+    await rowOf(page, "shelf 0.").waitFor();
+    const grid = await page.getByRole("grid", { name: "Events" }).element();
+    const { Event } = grid.ownerDocument.defaultView as unknown as { Event: new (type: string) => never };
+    await eventually(() => {
+      grid.scrollTop = 8400;
+      grid.dispatchEvent(new Event("scroll"));
+      return rowOf(page, "shelf 249.").count();
+    }).toBe(1);
+    expect(await page.getByRole("alert").count()).toBe(0);
   });
 
   onPage("shows characters that change the direction of reading", async (page) => {

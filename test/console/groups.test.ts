@@ -118,7 +118,7 @@ describe("the search field", () => {
     expect(page.hash()).toMatch(/find=/);
     page.goBack();
     await page.getByText("5 occurrences").waitFor();
-    await page.getByRole("button", { name: "Remove team!=storage" }).click();
+    await page.getByRole("button", { name: "Remove team: not storage" }).click();
     await add("team=storage");
     await page.getByText("3 occurrences").waitFor();
   });

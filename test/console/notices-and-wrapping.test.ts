@@ -81,8 +81,8 @@ for (const width of [1280, 390])
         const type = { webhook: { url: "https://hooks.example.invalid/pages" } };
         await v1(server, tenant)("/v1/notification/destinations", { name, type });
         await openConsole(page, server, tenant, "#/settings/audit");
-        await page.getByRole("link", { name: "CreateDestination" }).click();
-        const dialog = page.getByRole("dialog", { name: "CreateDestination" });
+        await page.getByRole("link", { name: "Create destination" }).click();
+        const dialog = page.getByRole("dialog", { name: "Create destination" });
         await dialog.getByText(name).first().waitFor();
         expect(await page.evaluate(runsOut("dialog"))).toEqual([]);
       },

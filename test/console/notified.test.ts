@@ -155,9 +155,8 @@ describe("a delivery that failed", () => {
     const tenant = await withRules();
     receiver.answer(answering(400, "no such hook"));
     await sendEvents(server, tenant, critical("disk full"));
-    await page.logIn(tenant, "#/deliveries?status=3");
     await eventually(() => failedCount(tenant)).toBe("1");
-    await page.getByRole("button", { name: "Refresh" }).click();
+    await page.logIn(tenant, "#/deliveries?status=3");
     await page.getByText("1 in all").waitFor();
     await page.getByRole("grid", { name: "Deliveries" }).press("Enter");
     const dialog = page.getByRole("dialog", { name: "Delivery" });
@@ -168,5 +167,65 @@ describe("a delivery that failed", () => {
     await dialog.getByText(/Sent again. Sent: .*thanks/).waitFor();
     await page.getByText("No delivery matches these filters.").waitFor();
     await dialog.getByText("the rule is enabled").waitFor();
+  });
+});
+
+describe("the list of deliveries", () => {
+  onPage("names what each is about, and is filtered by an event, an entity and time", async (page) => {
+    const tenant = await withRules();
+    await sendEvents(server, tenant, [
+      { name: "disk <b>full</b>", source: "web-1", severity: Severity.CRITICAL },
+      { name: "disk slow", source: "web-1", severity: Severity.CRITICAL },
+      { name: "link down", source: "web-2", severity: Severity.CRITICAL },
+    ]);
+    await eventually(() => receiver.received.length).toBe(3);
+    await page.logIn(tenant, "#/deliveries");
+    const about = page.getByLabel("About");
+    const choose = async (words: string, whole: string) => {
+      await about.type(words);
+      await page.locator(`option[value="${whole}"]`).waitFor({ state: "attached" });
+      await about.fill(whole);
+    };
+    await page.getByRole("row").filter({ hasText: "link down on web-2" }).waitFor();
+    await choose("full", "disk <b>full</b> on web-1");
+    await page.getByText("1 in all").waitFor();
+    await page.getByRole("button", { name: "Of disk <b>full</b> on web-1 ×" }).click();
+    await page.getByText("3 in all").waitFor();
+    await choose("web-1", "web-1");
+    await page.getByText("2 in all").waitFor();
+    await page.reload();
+    await page.getByRole("button", { name: "Of web-1 ×" }).waitFor();
+    await page.goto(`#/deliveries?range=1-${Date.now() - 3_600_000}`);
+    await page.getByText("No delivery matches these filters.").waitFor();
+  });
+
+  onPage("shows what is decided and answered while one looks; while one reads, new ones wait", async (page) => {
+    const tenant = await withRules();
+    await page.logIn(tenant, "#/deliveries");
+    await page.getByText("Nothing was sent yet.").waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await sendEvents(server, tenant, critical("first"));
+    await page.getByRole("row").filter({ hasText: "first on" }).filter({ hasText: "Sent" }).waitFor();
+    const grid = await page.getByRole("grid", { name: "Deliveries" }).element();
+    const { Event } = grid.ownerDocument.defaultView as unknown as { Event: new (type: string) => never };
+    grid.dispatchEvent(new Event("pointermove"));
+    await sendEvents(server, tenant, critical("second"));
+    await page.getByRole("button", { name: "1 new" }).click();
+    await page.getByRole("row").filter({ hasText: "second on" }).waitFor();
+  });
+
+  onPage("leads by its link to a delivery that is not among the newest", async (page) => {
+    const tenant = await withRules();
+    await sendEvents(server, tenant, critical("disk full"));
+    const list = async () => {
+      const asked = { method: "GET", path: "/v1/notification/deliveries", headers: tenant.headers };
+      return JSON.parse((await raw(server.target, "2", asked)).body.toString());
+    };
+    await eventually(async () => (await list()).totalCount).toBe("1");
+    const [{ id }] = (await list()).deliveries;
+    // A filter that does not list it stands for newer ones that fill the page.
+    await page.logIn(tenant, `#/deliveries?rule=other&open=${id}`);
+    await page.getByText("No delivery matches these filters.").waitFor();
+    await page.getByRole("dialog", { name: "Delivery" }).getByText("the rule is enabled").waitFor();
   });
 });

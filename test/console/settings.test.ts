@@ -240,9 +240,16 @@ describe("the audit log", () => {
     await page.getByLabel("Operation").fill("CreateUserGroup");
     await page.getByLabel("Operation").press("Enter");
     await page.getByRole("row").filter({ hasText: "Seen" }).click();
-    const dialog = page.getByRole("dialog", { name: "CreateUserGroup" });
+    const dialog = page.getByRole("dialog", { name: "Create user group" });
     await dialog.getByText("belfry.users.v1.UserGroupService/CreateUserGroup").waitFor();
     await dialog.getByText("OK").waitFor();
+    // The link opens it when other entries fill the list, too.
+    const link = page.hash();
+    await page.goto("#/entities");
+    await page.goto(link.replace("rpc=CreateUserGroup", "rpc=Nothing"));
+    await page.getByText("No entry matches these filters.").waitFor();
+    await dialog.getByRole("link", { name: /^user group / }).click();
+    await page.getByRole("heading", { level: 1, name: "Seen" }).waitFor();
   });
 });
 

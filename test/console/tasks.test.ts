@@ -175,6 +175,9 @@ describe("deliveries", () => {
     await page.getByLabel("Rule", { exact: true }).fill("page on critical");
     await page.getByLabel("Rule", { exact: true }).press("Enter");
     await page.getByText("3 in all").waitFor();
+    await page.getByLabel("Rule", { exact: true }).fill("");
+    await page.getByLabel("Time range").selectOption("15m");
+    await page.getByText("3 in all").waitFor();
     await page.getByRole("grid", { name: "Deliveries" }).press("Enter");
     const dialog = page.getByRole("dialog", { name: "Delivery" });
     await dialog.getByText("the rule is enabled").waitFor();

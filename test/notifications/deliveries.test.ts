@@ -1,3 +1,4 @@
+import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { beforeAll, expect, test } from "vitest";
 import { DeliveryService, DeliveryStatus } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
@@ -68,6 +69,26 @@ test("filters combine, and a value that nothing can have lists nothing", async (
   expect(await count({ entityId: one?.entityId })).toBe(8);
   expect(await count({ metricName: "cpu" })).toBe(0);
   expect(await count({ eventId: "nonsense" })).toBe(0);
+});
+
+test("a time range holds what was decided from its start until before its end, on all pages", async () => {
+  const at = (ms: number) => timestampFromMs(nowMs + ms);
+  const times = async (request: object) => {
+    const seen: number[] = [];
+    for (let pageToken = ""; ; ) {
+      const page = await deliveries.listDeliveries({ ...request, pageSize: 2, pageToken });
+      seen.push(...page.deliveries.map(({ createTime }) => timestampMs(createTime as Timestamp) - nowMs));
+      if (page.nextPageToken === "") return { seen, total: Number(page.totalCount) };
+      pageToken = page.nextPageToken;
+    }
+  };
+  expect(await times({ startTime: at(2), endTime: at(11) })).toEqual({ seen: [10, 4, 3, 2], total: 4 });
+  expect(await times({ startTime: at(11) })).toEqual({ seen: [20, 11], total: 2 });
+  expect(await times({ endTime: at(1) })).toEqual({ seen: [0], total: 1 });
+  await expect(times({ startTime: at(2), endTime: at(2) })).rejects.toThrow("startTime must be before endTime");
+  const { nextPageToken } = await deliveries.listDeliveries({ startTime: at(0), pageSize: 2 });
+  const other = deliveries.listDeliveries({ startTime: at(1), pageSize: 2, pageToken: nextPageToken });
+  await expect(other).rejects.toThrow(/page/i);
 });
 
 test("pages follow each other without gap, and carry the number of all", async () => {

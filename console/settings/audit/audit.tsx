@@ -1,7 +1,7 @@
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { type AuditEntry, AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
-import { address, hereWith, setParameters } from "../../data/address.ts";
+import { address, hereWith, linkTo, setParameters } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
 import { useList } from "../../data/list.ts";
@@ -11,7 +11,7 @@ import { ListScreen } from "../../ui/list-screen.tsx";
 import { nameColumn } from "../../ui/name-column.tsx";
 import { ChoiceFilter } from "../../ui/text-filters.tsx";
 import { Time } from "../../ui/time.tsx";
-import { endsOf, TimeRangeChoice } from "../../ui/time-range.tsx";
+import { momentsOf, TimeRangeChoice } from "../../ui/time-range.tsx";
 import ui from "../../ui/ui.module.css";
 
 const auditLog = clientOf(AuditLogService);
@@ -19,15 +19,50 @@ const clients = clientOf(ApiClientService);
 
 const shortName = (rpc: string) => rpc.slice(rpc.lastIndexOf("/") + 1);
 
+/** The operation in words: `Create user group`. */
+function operationText(rpc: string): string {
+  const words = shortName(rpc)
+    .replace(/(?<=[a-z])(?=[A-Z])/g, " ")
+    .toLowerCase();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** The screens of resources, by their type. */
+const places: Readonly<Record<string, readonly string[]>> = {
+  rule: ["rules", "rules"],
+  trigger: ["rules", "triggers"],
+  destination: ["rules", "destinations"],
+  delivery: ["deliveries"],
+  maintenanceWindow: ["windows"],
+  silence: ["silences"],
+  apiClient: ["settings", "keys"],
+  credential: ["settings", "credentials"],
+  userAccount: ["settings", "accounts"],
+  userGroup: ["settings", "groups"],
+};
+
+/** What it was done to, in words, and where that is. */
+function resourceOf({ resource, outcome, rpc }: AuditEntry): { text: string; href: string | undefined } {
+  const [, type = "", name = ""] = /^([^/]*)\/(.*)$/s.exec(resource) ?? [];
+  const kind = type.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
+  const path = outcome === "OK" && name !== "" && !/\/Delete/.test(rpc) ? places[type] : undefined;
+  return { text: `${kind} ${name}`.trim() || resource, href: path && hrefOf(type, path, name) };
+}
+
+function hrefOf(type: string, path: readonly string[], name: string): string {
+  if (type === "delivery") return linkTo(path, { open: name });
+  return type === "silence" ? linkTo(path, { id: name }) : linkTo([...path, name]);
+}
+
 const columns: readonly Column<AuditEntry>[] = [
   { key: "time", label: "When", width: "100px", line: 1, cell: ({ time }) => <Time at={time} short /> },
   nameColumn(
     "What",
     "minmax(160px, 1.2fr)",
-    ({ rpc }) => shortName(rpc),
+    ({ rpc }) => operationText(rpc),
     ({ rpc }) => rpc,
   ),
-  textColumn("resource", "To what", "minmax(160px, 2fr)", ({ resource }) => resource),
+  textColumn("resource", "To what", "minmax(160px, 2fr)", (entry) => resourceOf(entry).text),
   textColumn("client", "By", "minmax(120px, 1fr)", ({ client }) => client?.name ?? ""),
   { key: "outcome", label: "Outcome", width: "140px", cell: ({ outcome }) => (outcome === "OK" ? "done" : outcome) },
 ];
@@ -35,14 +70,10 @@ const columns: readonly Column<AuditEntry>[] = [
 /** The filters of the address, as the request has them. Reads signals. */
 function filters() {
   const { parameters } = address.value;
-  const range = parameters.get("range");
-  const ends = endsOf(range);
   return {
     client: parameters.get("client") ?? "",
     rpc: parameters.get("rpc") ?? "",
-    ...(ends && { startTime: timestampFromMs(ends.start) }),
-    // A range that leads to now stays open, for what comes.
-    ...(ends && range?.includes("-") && { endTime: timestampFromMs(ends.end) }),
+    ...momentsOf(parameters.get("range")),
     pageSize: 200,
   };
 }
@@ -53,7 +84,7 @@ export function Audit() {
     const page = await auditLog.listAuditEntries({ ...query, pageToken }, options);
     return { rows: page.entries, next: page.nextPageToken, total: Number(page.totalCount) };
   });
-  const opened = list.rows.find(({ id }) => id === address.value.parameters.get("open"));
+  const opened = useOpened(list.rows);
   return (
     <ListScreen
       title="Audit log"
@@ -64,12 +95,38 @@ export function Audit() {
       about={<p>Every call that changes something leaves an entry, whether it was done or refused.</p>}
       columns={columns}
       rowKey={({ id }) => id}
-      hrefOf={({ id }) => hereWith({ open: id })}
+      hrefOf={({ id, time }) => hereWith({ open: id, at: time && String(timestampMs(time)) })}
       tone={({ outcome }) => (outcome === "OK" ? "" : "warning")}
     >
+      {opened === null && (
+        <Dialog title="Entry of the audit log" close={close}>
+          <p>This entry is not stored any more.</p>
+        </Dialog>
+      )}
       {opened && <Entry entry={opened} />}
     </ListScreen>
   );
+}
+
+const close = () => setParameters({ open: undefined, at: undefined });
+
+/** The entry that the address opens, wherever in the list it is: undefined if none, null if it is not stored. */
+function useOpened(rows: readonly AuditEntry[]): AuditEntry | null | undefined {
+  const { parameters } = address.value;
+  const id = parameters.get("open");
+  const listed = rows.find((row) => row.id === id);
+  const answer = useAnswer(async (signal) => {
+    const at = Number(address.value.parameters.get("at"));
+    const wanted = address.value.parameters.get("open");
+    if (wanted === null || !(at > 0)) return undefined;
+    // By its moment: what else happened then comes along.
+    const within = { startTime: timestampFromMs(at), endTime: timestampFromMs(at + 1), pageSize: 1000 };
+    const { entries } = await auditLog.listAuditEntries(within, { signal });
+    return { id: wanted, entry: entries.find((each) => each.id === wanted) ?? null };
+  });
+  if (id === null || listed !== undefined) return listed;
+  const found = answer.value.value;
+  return found?.id === id ? found.entry : undefined;
 }
 
 function Filters({ rows }: { rows: readonly AuditEntry[] }) {
@@ -105,11 +162,12 @@ function Filters({ rows }: { rows: readonly AuditEntry[] }) {
 }
 
 function Entry({ entry }: { entry: AuditEntry }) {
-  const { rpc, resource, client, outcome, requestId, keyPrefix, session, time } = entry;
+  const { rpc, client, outcome, requestId, keyPrefix, session, time } = entry;
+  const { text, href } = resourceOf(entry);
   const facts = [
     ["When", <Time key="time" at={time} />],
     ["Operation", rpc],
-    ["To what", resource],
+    ["To what", href === undefined ? text : <a href={href}>{text}</a>],
     ["Client", client && `${client.name} (${client.id})`],
     ["Outcome", outcome],
     ["Key", keyPrefix],
@@ -117,7 +175,7 @@ function Entry({ entry }: { entry: AuditEntry }) {
     ["Request", requestId],
   ] as const;
   return (
-    <Dialog title={shortName(rpc)} close={() => setParameters({ open: undefined })}>
+    <Dialog title={operationText(rpc)} close={close}>
       <dl class={ui.facts}>
         {facts
           .filter(([, value]) => value !== "" && value !== undefined)

@@ -1,0 +1,160 @@
+import { create } from "@bufbuild/protobuf";
+import { useSignal } from "@preact/signals";
+import { useId } from "preact/hooks";
+import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import { address, setParameters } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
+import { useSettled } from "../data/settled.ts";
+import { plainName } from "../events/entity-names.ts";
+import ui from "../ui/ui.module.css";
+import type { Names } from "./subject-names.ts";
+
+const events = clientOf(EventQueryService);
+const entities = clientOf(EntityService);
+const rules = clientOf(RuleService);
+const destinations = clientOf(DestinationService);
+const triggers = clientOf(TriggerService);
+const pageSize = 20;
+
+interface Offered {
+  readonly text: string;
+  /** The parameter of the address that it sets, and the value. */
+  readonly parameter: string;
+  readonly value: string;
+}
+
+type Find = (words: string, signal: AbortSignal) => Promise<Offered[]>;
+
+const named =
+  (parameter: string, find: (name: string, signal: AbortSignal) => Promise<readonly { name: string }[]>): Find =>
+  async (words, signal) =>
+    (await find(words, signal)).map(({ name }) => ({ text: name, parameter, value: name }));
+
+/** What deliveries are filtered by, and how that is found by words. */
+const kinds: readonly { label: string; find: Find }[] = [
+  { label: "About", find: findSubjects },
+  {
+    label: "Rule",
+    find: named("rule", async (name, signal) => (await rules.listRules({ name, pageSize }, { signal })).rules),
+  },
+  {
+    label: "Destination",
+    find: named(
+      "destination",
+      async (name, signal) => (await destinations.listDestinations({ name, pageSize }, { signal })).destinations,
+    ),
+  },
+  {
+    label: "Trigger",
+    find: named(
+      "trigger",
+      async (name, signal) => (await triggers.listTriggers({ name, pageSize }, { signal })).triggers,
+    ),
+  },
+];
+
+/** Finds events and entities by words of their names. */
+async function findSubjects(words: string, signal: AbortSignal): Promise<Offered[]> {
+  if (words.trim() === "") return [];
+  // What is offered has the entity behind the name.
+  const [start = ""] = words.split(" on ");
+  const value = { kind: { case: "stringValue" as const, value: start } };
+  const clause = create(ClauseSchema, { filter: { field: "name", operation: Operation.OP_TEXT, value } });
+  const pageInput = { limit: pageSize };
+  const fields = [{ field: "name" }, { field: "entityName" }];
+  const [ofEvents, ofEntities] = await Promise.all([
+    events.searchEvents({ query: { clause, fields, pageInput } }, { signal }),
+    entities.searchEntities({ searchInput: { query: { clause }, pageInput } }, { signal }),
+  ]);
+  return [
+    ...(ofEntities.entities?.entities ?? []).map(({ id, name }) => ({
+      text: plainName(name),
+      parameter: "entityId",
+      value: id,
+    })),
+    ...ofEvents.results.map(({ id, name, entityName }) => ({
+      text: `${name} on ${plainName(entityName ?? "")}`,
+      parameter: "eventId",
+      value: id,
+    })),
+  ];
+}
+
+/** The filters by names, each of which offers what it finds; what is chosen is a button that gives it up. */
+export function NameFilters({ names }: { names: Names }) {
+  const chosen = [
+    ["summary", "one summary", ""],
+    ["eventId", "one event", names.get(eventOf(address.value.parameters.get("eventId") ?? "")) ?? ""],
+    ["entityId", "one entity", names.get(address.value.parameters.get("entityId") ?? "") ?? ""],
+  ] as const;
+  return (
+    <>
+      {chosen
+        .filter(([parameter]) => address.value.parameters.has(parameter))
+        .map(([parameter, some, name]) => (
+          <button key={parameter} type="button" onClick={() => setParameters({ [parameter]: undefined })}>
+            Of {name || some} ×
+          </button>
+        ))}
+      {kinds.map(({ label, find }) => (
+        <NameFilter key={label} label={label} find={find} />
+      ))}
+    </>
+  );
+}
+
+/** The event of an occurrence's id, or of an event's. */
+export const eventOf = (id: string) => id.replace(/:\d+$/, "");
+
+function NameFilter({ label, find }: { label: string; find: Find }) {
+  const id = useId();
+  const parameter = label.toLowerCase();
+  const typed = useSignal<string | undefined>(undefined);
+  const words = useSettled(typed.value ?? "", 200);
+  const used = useSignal(false);
+  const answer = useAnswer(async (signal) => (used.value ? await find(words, signal) : []), words);
+  const offered = answer.value.value ?? [];
+  const take = (text: string) => {
+    const found = offered.find((each) => each.text === text);
+    if (found === undefined) return;
+    typed.value = undefined;
+    setParameters({ [found.parameter]: found.value });
+  };
+  return (
+    <>
+      <input
+        class={ui.short}
+        type="search"
+        aria-label={label}
+        placeholder={label}
+        list={id}
+        value={typed.value ?? address.value.parameters.get(parameter) ?? ""}
+        onFocus={() => {
+          used.value = true;
+        }}
+        onInput={({ currentTarget }) => {
+          typed.value = currentTarget.value;
+          if (currentTarget.value === "") setParameters({ [parameter]: undefined });
+          take(currentTarget.value);
+        }}
+        onChange={({ currentTarget }) => {
+          // A name that is not offered may be of something that is deleted; deliveries remember it.
+          if (label !== "About" && typed.value !== undefined)
+            setParameters({ [parameter]: currentTarget.value.trim() });
+          typed.value = undefined;
+        }}
+      />
+      <datalist id={id}>
+        {offered.map(({ text, value }) => (
+          <option key={value} value={text} />
+        ))}
+      </datalist>
+    </>
+  );
+}

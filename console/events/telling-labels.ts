@@ -1,0 +1,51 @@
+import { labelNames } from "./label-names.ts";
+import type { EventRow } from "./list.ts";
+import { ownFacets } from "./own-facets.ts";
+
+/** Labels by which most people tell events of one name apart. */
+const known = ["namespace", "pod", "container", "instance", "device", "mountpoint", "service", "team"];
+/** Labels that an event's own columns show. */
+const shownAnyway = ["alertname", "severity", "type"];
+
+/** The labels that rows are told apart by, those that say most first: a person's own, known ones, and what others were heard of. Reads signals. */
+export function tellingKeys(): string[] {
+  return [...new Set([...ownFacets(), ...known, ...labelNames.value])].filter((key) => !shownAnyway.includes(key));
+}
+
+/** How many rows are looked at, and of how many of a name labels are compared. */
+const lookedAtMax = 500;
+const comparedMax = 40;
+const labelsMax = 3;
+/** Longer values tell nothing in a row. */
+const charsMax = 64;
+
+/** By which labels the rows of a list are told apart. */
+interface Telling {
+  /** By an event's name, the labels in which its rows differ, at most three. */
+  readonly labels: ReadonlyMap<string, readonly string[]>;
+  /** Whether some rows of one entity do not differ in any. */
+  readonly alike: boolean;
+}
+
+/** Finds the labels by which events of one name differ in this list, the first of `keys` first. */
+export function tellingLabels(rows: readonly EventRow[], keys: readonly string[]): Telling {
+  const labels = new Map<string, readonly string[]>();
+  let alike = false;
+  for (const [name, all] of Map.groupBy(rows.slice(0, lookedAtMax), ({ event }) => event.name ?? "")) {
+    const compared = all.slice(0, comparedMax);
+    const differing = keys
+      .filter((key) => new Set(compared.map((row) => labelOf(row, key))).size > 1)
+      .slice(0, labelsMax);
+    labels.set(name, differing);
+    const told = new Set(
+      compared.map((row) => JSON.stringify([row.event.entity, ...differing.map((key) => labelOf(row, key))])),
+    );
+    alike ||= told.size < compared.length;
+  }
+  return { labels, alike };
+}
+
+function labelOf({ occurrence }: EventRow, key: string): string | undefined {
+  const value = occurrence.metadataFields?.[key];
+  return typeof value === "string" && value.length < charsMax ? value : undefined;
+}

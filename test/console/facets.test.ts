@@ -1,0 +1,107 @@
+import { beforeEach, describe, expect } from "vitest";
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
+import { testServer } from "../support/server.ts";
+import { type TestTenant, testTenant } from "../support/tenant.ts";
+import { openFilters, sendEvents } from "./console-page.ts";
+
+const server = await testServer();
+const { sql } = server.database;
+const { onPage } = domPage(server);
+let tenant: TestTenant;
+
+beforeEach(async () => {
+  tenant = await testTenant(sql);
+  const teams = ["storage", "storage", "network", "<b>odd</b>, 100 %"];
+  await sendEvents(server, tenant, [
+    ...teams.map((team, at) => ({ name: "disk full", source: `db-${at}`, metadataFields: { team } })),
+    { name: "slow", source: "web-1", severity: Severity.CRITICAL },
+  ]);
+});
+
+const facet = (page: DomPage, name: string | RegExp) => page.getByRole("group", { name });
+const found = (page: DomPage, count: string) => page.getByText(count, { exact: true }).waitFor();
+
+async function addFacet(page: DomPage, label: string): Promise<void> {
+  await openFilters(page);
+  await page.getByLabel("Label to filter by").fill(label);
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+}
+
+describe("a facet of a label of one's own", () => {
+  onPage("counts its values, of which several can be chosen; each is a chip that is removed", async (page) => {
+    await page.logIn(tenant);
+    await found(page, "5 occurrences");
+    await addFacet(page, "team");
+    await facet(page, /^team/)
+      .filter({ hasText: /storage\s*2/ })
+      .waitFor();
+    await facet(page, /^team/).getByLabel("storage").check();
+    await found(page, "2 occurrences");
+    // Others are counted as if they were chosen, too.
+    await facet(page, /^team/)
+      .filter({ hasText: /network\s*1/ })
+      .waitFor();
+    await facet(page, /^team/).getByLabel("<b>odd</b>, 100 %").check();
+    await found(page, "3 occurrences");
+    await page.getByRole("button", { name: "Remove team: storage" }).click();
+    await found(page, "1 occurrence");
+    await page.getByRole("button", { name: "Remove team: <b>odd</b>, 100 %" }).click();
+    await found(page, "5 occurrences");
+  });
+
+  onPage("stays in the browser, and goes with a view to others", async (page) => {
+    await page.logIn(tenant);
+    await addFacet(page, "team");
+    await facet(page, /^team/).filter({ hasText: "network" }).waitFor();
+    await page.reload();
+    await facet(page, /^team/).waitFor();
+    await facet(page, /^team/).getByLabel("network").check();
+    await found(page, "1 occurrence");
+    await page.getByRole("button", { name: "Save view" }).click();
+    await page.getByLabel("Name of this view").fill("network");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByRole("button", { name: "Delete view" }).waitFor();
+    await page.getByRole("button", { name: "Remove the facet team" }).click();
+    await facet(page, /^team/).waitFor({ state: "detached" });
+    await page.getByLabel("Views").selectOption({ index: 0 });
+    await found(page, "5 occurrences");
+    expect(facet(page, /^team/).count()).toBe(0);
+    await page.getByLabel("Views").selectOption("network");
+    await facet(page, /^team/).waitFor();
+    await found(page, "1 occurrence");
+  });
+
+  onPage("that no event has says so, and goes again", async (page) => {
+    await page.logIn(tenant);
+    await addFacet(page, "nobody");
+    await page.getByText("Nothing that is listed has this label.").waitFor();
+    await page.getByRole("button", { name: "Remove the facet nobody" }).click();
+    await facet(page, /^nobody/).waitFor({ state: "detached" });
+  });
+});
+
+describe("what the list is narrowed by", () => {
+  onPage("stands in the search field, in words, and is given up there", async (page) => {
+    await page.logIn(tenant);
+    await found(page, "5 occurrences");
+    await openFilters(page);
+    await facet(page, "Severity").getByLabel("Critical").check();
+    await found(page, "1 occurrence");
+    await facet(page, "Entity").getByLabel("web-1").check();
+    await page.getByRole("button", { name: "Remove Entity: web-1" }).waitFor();
+    await page.getByRole("button", { name: "Remove Severity: Critical" }).click();
+    await page.getByRole("button", { name: "Remove Severity: Critical" }).waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Remove Entity: web-1" }).click();
+    await found(page, "5 occurrences");
+    await page.getByRole("button", { name: "Remove Status: Open" }).click();
+    await page.waitForHash(/status=any/);
+  });
+
+  onPage("is never called by the name of a dimension that all entities share", async (page) => {
+    await page.logIn(tenant);
+    await openFilters(page);
+    await facet(page, "Entity").filter({ hasText: "web-1" }).waitFor();
+    await eventually(() => page.held().includes(">source=")).toBe(false);
+  });
+});
