@@ -7,6 +7,8 @@ import { searchClauses } from "../clause/search-clause.ts";
 import { linkTo, listOf, listText, setParameters } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clauseOf, clauseText } from "../events/query.ts";
+import { More } from "../ui/more.tsx";
+import { narrow } from "../ui/narrow.ts";
 import { Empty, Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { TimeRangeChoice } from "../ui/time-range.tsx";
@@ -38,6 +40,21 @@ export function MetricsScreen() {
   const errors = (own ? (failure?.fields ?? []) : [])
     .filter(({ field }) => field.startsWith(prefix))
     .map(({ field, description }) => ({ field: field.slice(prefix.length), description }));
+  const which = (
+    <>
+      <button
+        type="button"
+        aria-expanded={editing}
+        onClick={() => {
+          opened.value = !editing;
+        }}
+      >
+        Conditions{own ? ` (${conditionCount(searchClauses, own)})` : ""}
+      </button>
+      <MetricChoice names={value?.series.map(({ metric }) => metric) ?? []} />
+      <DivisionChoice choices={divisions(value?.series ?? [])} />
+    </>
+  );
   return (
     <div class={ui.screen}>
       <ScreenHead
@@ -49,30 +66,26 @@ export function MetricsScreen() {
               name={entity === "" ? "" : (matched.value?.entities[0]?.name ?? "")}
               choose={(id) => setParameters({ entity: id, where: undefined, metric: undefined, only: undefined })}
             />
-            <button
-              type="button"
-              aria-expanded={editing}
-              onClick={() => {
-                opened.value = !editing;
-              }}
-            >
-              Conditions{own ? ` (${conditionCount(searchClauses, own)})` : ""}
-            </button>
-            <MetricChoice names={value?.series.map(({ metric }) => metric) ?? []} />
-            <How period={value?.period} />
-            <DivisionChoice choices={divisions(value?.series ?? [])} />
-            <button
-              type="button"
-              aria-pressed={tables.value}
-              onClick={() => {
-                tables.value = !tables.value;
-              }}
-            >
-              Values as tables
-            </button>
-            <button type="button" onClick={again}>
-              Refresh
-            </button>
+            {!narrow.value && which}
+            <TimeRangeChoice value={parameters.range.value} change={(range) => setParameters({ range })} />
+            <div class={metricsLook.menu}>
+              <More label={narrow.value ? "Conditions, metric and aggregation" : "Aggregation"}>
+                {narrow.value && which}
+                <How period={value?.period} />
+                <button
+                  type="button"
+                  aria-pressed={tables.value}
+                  onClick={() => {
+                    tables.value = !tables.value;
+                  }}
+                >
+                  Values as tables
+                </button>
+                <button type="button" onClick={again}>
+                  Refresh
+                </button>
+              </More>
+            </div>
           </>
         }
       />
@@ -200,11 +213,10 @@ const aggregators = Object.entries(Aggregator)
   .map(([name]) => name)
   .filter((name) => Number.isNaN(Number(name)));
 
-/** The time, and how the points of a bucket become a value. */
+/** How the points of a bucket become a value, and how long a bucket is. */
 function How({ period }: { period: string | undefined }) {
   return (
     <>
-      <TimeRangeChoice value={parameters.range.value} change={(range) => setParameters({ range })} />
       <label class={ui.inline}>
         Aggregator
         <select

@@ -259,6 +259,24 @@ describe("what needs a layout", () => {
     await page.waitForURL((url) => !url.href.includes("range="));
   });
 
+  onPage(
+    "on a phone a plot stands in the upper half of the screen, its legend below it, and the choices in a menu",
+    async (page) => {
+      await openConsole(page, server, tenant, "#/metrics?metric=system.cpu.utilization&range=6h");
+      const plot = page.getByRole("application", { name: /CPU utilization/ });
+      await plot.waitFor();
+      expect((await plot.boundingBox())?.y).toBeLessThan(422);
+      expect(await page.getByLabel("Aggregator").isVisible()).toBe(false);
+      await page.getByText("⋯").click();
+      const metric = page.getByLabel("Metric", { exact: true });
+      for (const choice of [page.getByLabel("Aggregator"), page.getByLabel("Period"), metric]) {
+        const box = await choice.boundingBox();
+        expect([(box?.x ?? -1) >= 0, (box?.x ?? 0) + (box?.width ?? 0) <= 390]).toEqual([true, true]);
+      }
+    },
+    { viewport: { width: 390, height: 844 } },
+  );
+
   onPage("a line of a legend dims the other lines of its plot while it is focused", async (page) => {
     const tenant = await testTenant(sql);
     const metrics = [0, 1].flatMap((value) =>
