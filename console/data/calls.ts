@@ -111,6 +111,9 @@ export function failureOf(error: unknown): Failure {
     const message = "The server did not answer, so this may not have been done. Try it again once the server is back.";
     return { message, fields: [] };
   }
+  if (failure.code === Code.PermissionDenied) {
+    return { message: "Your key does not allow this. Ask somebody who manages keys for one that does.", fields: [] };
+  }
   const fields = failure.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
   return { message: failure.rawMessage, fields: fields.map(({ field, description }) => ({ field, description })) };
 }

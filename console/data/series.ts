@@ -19,6 +19,15 @@ export interface PlotSeries {
   readonly description: string;
   readonly timestamps: number[];
   readonly values: number[];
+  /** Its place among the styles of lines; absent: that of its order. */
+  readonly place?: number;
+}
+
+/** A series as it was read. */
+export interface ReadSeries extends PlotSeries {
+  /** The metric's label, else its name. */
+  readonly title: string;
+  readonly labels: Readonly<Record<string, string>>;
 }
 
 interface Asked {
@@ -33,7 +42,7 @@ interface Asked {
 }
 
 /** Series of an entity, as they are drawn. */
-export async function readSeries(asked: Asked, signal: AbortSignal): Promise<{ series: PlotSeries[]; more: boolean }> {
+export async function readSeries(asked: Asked, signal: AbortSignal): Promise<{ series: ReadSeries[]; more: boolean }> {
   const { entityId, start, end, aggregator, period, metricClause, pageSize } = asked;
   const answer = await metrics.searchMetrics(
     {
@@ -48,13 +57,15 @@ export async function readSeries(asked: Asked, signal: AbortSignal): Promise<{ s
   return { series: answer.metrics.map(drawn), more: answer.nextPageToken !== "" };
 }
 
-function drawn({ id, name, dictionary, labels, timestamps, values }: MetricSeries): PlotSeries {
+function drawn({ id, name, dictionary, labels, timestamps, values }: MetricSeries): ReadSeries {
   const marks = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
   const factor = dictionary?.scaleFactor ?? 1;
   const shownUnits = dictionary?.scaleFactorUnits?.split("->").at(-1)?.trim();
   return {
     key: id,
     name: marks.length === 0 ? name : `${name} {${marks.sort().join(", ")}}`,
+    title: name,
+    labels,
     metric: dictionary?.name ?? name,
     units: shownUnits ?? dictionary?.units ?? "",
     factor,

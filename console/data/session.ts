@@ -108,6 +108,13 @@ export async function logIn(
   try {
     const { session: made, pageProof } = await sessions.createSession({ proof });
     keepSessionProof(pageProof);
+    // Whoever may read nothing would see screens that fail, one and all.
+    if (made !== undefined && held[made.role] === undefined) {
+      await logOut();
+      const message = "This key can only send data, and shows nothing here. Log in with a key that a person uses.";
+      logInFailure.value = { message, fields: [] };
+      return;
+    }
     session.value = made ?? null;
     others?.postMessage("made");
   } catch (error) {

@@ -4,7 +4,6 @@ import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { linkTo } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
@@ -18,12 +17,12 @@ import { quantityText } from "../ui/quantity.ts";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
+import { windowsHolding } from "../windows/holding.ts";
 import { CustomProperties } from "./custom-properties.tsx";
 import { stateText } from "./states.ts";
 
 const entities = clientOf(EntityService);
 const events = clientOf(EventQueryService);
-const windows = clientOf(MaintenanceWindowService);
 
 /** One entity: what it is, what it belongs to, how it does. */
 export function OneEntity({ id }: { id: string }) {
@@ -188,33 +187,9 @@ function OpenEvents({ id }: { id: string }) {
   );
 }
 
-const windowsMax = 50;
-
-/** The windows in progress that hold it: those whose own query finds it. */
+/** The windows in progress that hold it. */
 function Windows({ id }: { id: string }) {
-  const answer = useAnswer(async (signal) => {
-    const running = create(ClauseSchema, {
-      filter: {
-        field: "runState",
-        operation: Operation.OP_EQUALS,
-        value: { kind: { case: "stringValue", value: "IN_PROGRESS" } },
-      },
-    });
-    const searchInput = { query: { clause: running }, pageInput: { limit: windowsMax } };
-    const { maintWindows } = await windows.searchMaintenanceWindows({ searchInput }, { signal });
-    const holds = await Promise.all(
-      maintWindows.map(async (window) => {
-        const clause = window.target.case === "query" ? window.target.value.clause : undefined;
-        if (clause === undefined) return [];
-        const both = create(ClauseSchema, {
-          allOf: { clauses: [clause, create(ClauseSchema, { withIds: { ids: [id] } })] },
-        });
-        const found = await entities.searchEntities({ searchInput: { query: { clause: both } } }, { signal });
-        return found.entities?.entities.length ? [window] : [];
-      }),
-    );
-    return holds.flat();
-  });
+  const answer = useAnswer((signal) => windowsHolding(id, signal));
   const { value, failure, again } = answer.value;
   return (
     <section class={ui.card} aria-labelledby="windows">

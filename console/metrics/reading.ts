@@ -6,7 +6,7 @@ import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { address, listOf } from "../data/address.ts";
 import { clientOf } from "../data/calls.ts";
 import { dimensionsText } from "../data/dimensions.ts";
-import { type PlotSeries, periodOf, readSeries } from "../data/series.ts";
+import { periodOf, type ReadSeries, readSeries } from "../data/series.ts";
 import { readClause } from "../events/query.ts";
 import { endsOf } from "../ui/time-range.tsx";
 
@@ -27,7 +27,17 @@ export const parameters = {
   range: parameterOf("range", "1h"),
   aggregator: parameterOf("aggregator", "MEAN"),
   period: parameterOf("period"),
+  /** What there is a plot for, of each metric: as `divisions` has it. */
+  by: parameterOf("by"),
 };
+
+/** The range of the address, in ms. Reads signals. */
+export const endsHere = () => endsOf(parameters.range.value) ?? { start: Date.now() - 3_600_000, end: Date.now() };
+
+/** A series with the name of its entity, which is empty where all are of the one that was chosen. */
+export interface EntitySeries extends ReadSeries {
+  readonly entity: string;
+}
 
 interface Matching {
   /** Those whose series can be read, each by a name that no other one of them has. */
@@ -64,23 +74,31 @@ export async function readEntities(signal: AbortSignal): Promise<Matching | unde
   };
 }
 
-const oneOf = (names: readonly string[]) =>
-  create(ClauseSchema, {
-    anyOf: {
-      clauses: names.map((value) =>
-        create(ClauseSchema, {
-          filter: { field: "name", operation: Operation.OP_EQUALS, value: { kind: { case: "stringValue", value } } },
-        }),
-      ),
-    },
+const lastCharacter = String.fromCodePoint(0x10ffff);
+
+/** Metrics whose names begin so. */
+function beginningWith(text: string) {
+  const name = (operation: Operation, value: string) =>
+    create(ClauseSchema, { filter: { field: "name", operation, value: { kind: { case: "stringValue", value } } } });
+  return create(ClauseSchema, {
+    allOf: { clauses: [name(Operation.OP_GREATER_OR_EQ, text), name(Operation.OP_LESS, text + lastCharacter)] },
   });
+}
+
+/** The series of the metrics that are called like one of the names; of a name that no metric has, of those that begin so. */
+function called(series: readonly EntitySeries[], names: readonly string[]): EntitySeries[] {
+  const exact = new Set(names.filter((name) => series.some(({ metric }) => metric === name)));
+  return series.filter(({ metric }) =>
+    names.some((name) => (exact.has(name) ? metric === name : metric.startsWith(name))),
+  );
+}
 
 /** Series of entities, and how they were read. */
 export interface Read {
   readonly start: number;
   readonly end: number;
   readonly period: string;
-  readonly series: readonly PlotSeries[];
+  readonly series: readonly EntitySeries[];
   /** Whether there are series that were not read. */
   readonly more: boolean;
   /** How many entities were asked, of those that match. */
@@ -91,7 +109,7 @@ export interface Read {
 /** The series of entities, one entity after the other, until there are as many as a person can choose from. Reads signals. */
 export async function readAll(matching: Matching | undefined, signal: AbortSignal): Promise<Read | undefined> {
   if (matching === undefined) return undefined;
-  const { start, end } = endsOf(parameters.range.value) ?? { start: Date.now() - 3_600_000, end: Date.now() };
+  const { start, end } = endsHere();
   const period = parameters.period.value || periodOf(start, end);
   const metric = parameters.metric.value === "" ? [] : untracked(() => listOf("metric"));
   const how = {
@@ -100,11 +118,11 @@ export async function readAll(matching: Matching | undefined, signal: AbortSigna
     period,
     pageSize: seriesMax,
     aggregator: Aggregator[parameters.aggregator.value as keyof typeof Aggregator],
-    ...(metric.length > 0 && { metricClause: oneOf(metric) }),
+    ...(metric.length > 0 && { metricClause: create(ClauseSchema, { anyOf: { clauses: metric.map(beginningWith) } }) }),
   };
   // Where an entity was chosen, all are of it.
   const named = parameters.entity.value === "";
-  const series: PlotSeries[] = [];
+  const series: EntitySeries[] = [];
   let [asked, more] = [0, false];
   while (asked < matching.entities.length && series.length < seriesMax) {
     const next = matching.entities.slice(asked, asked + atOnce);
@@ -114,10 +132,14 @@ export async function readAll(matching: Matching | undefined, signal: AbortSigna
       asked += 1;
       more ||= answer.more;
       series.push(
-        ...answer.series.map((each) => (named ? { ...each, name: `${next[at]?.name} · ${each.name}` } : each)),
+        ...answer.series.map((each) => {
+          const entity = named ? (next[at]?.name ?? "") : "";
+          return { ...each, entity, name: named ? `${entity} · ${each.name}` : each.name };
+        }),
       );
     }
   }
   more ||= series.length > seriesMax || asked < matching.total;
-  return { start, end, period, series: series.slice(0, seriesMax), more, asked, total: matching.total };
+  const kept = metric.length === 0 ? series : called(series, metric);
+  return { start, end, period, series: kept.slice(0, seriesMax), more, asked, total: matching.total };
 }

@@ -7,13 +7,17 @@ import { searchClauses } from "../clause/search-clause.ts";
 import { linkTo, listOf, listText, setParameters } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clauseOf, clauseText } from "../events/query.ts";
+import { More } from "../ui/more.tsx";
+import { narrow } from "../ui/narrow.ts";
 import { Empty, Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { TimeRangeChoice } from "../ui/time-range.tsx";
 import ui from "../ui/ui.module.css";
-import { Drawn } from "./drawn.tsx";
 import { EntityChoice } from "./entity-choice.tsx";
+import { nothing, readHappened } from "./happened.ts";
 import metricsLook from "./metrics.module.css";
+import { divisions } from "./plot-groups.ts";
+import { Plots } from "./plots.tsx";
 import { parameters, type Read, readAll, readEntities } from "./reading.ts";
 
 /** The series of an entity, or of those that meet a clause, over time: which, how and when are kept in the address. */
@@ -21,6 +25,8 @@ export function MetricsScreen() {
   const matching = useAnswer(readEntities);
   const matched = useComputed(() => matching.value.value);
   const answer = useAnswer((signal) => readAll(matched.value, signal));
+  const happened = useAnswer(readHappened);
+  const tables = useSignal(false);
   const { value } = answer.value;
   const loading = matching.value.loading || answer.value.loading;
   const failure = matching.value.failure ?? answer.value.failure;
@@ -34,6 +40,21 @@ export function MetricsScreen() {
   const errors = (own ? (failure?.fields ?? []) : [])
     .filter(({ field }) => field.startsWith(prefix))
     .map(({ field, description }) => ({ field: field.slice(prefix.length), description }));
+  const which = (
+    <>
+      <button
+        type="button"
+        aria-expanded={editing}
+        onClick={() => {
+          opened.value = !editing;
+        }}
+      >
+        Conditions{own ? ` (${conditionCount(searchClauses, own)})` : ""}
+      </button>
+      <MetricChoice names={value?.series.map(({ metric }) => metric) ?? []} />
+      <DivisionChoice choices={divisions(value?.series ?? [])} />
+    </>
+  );
   return (
     <div class={ui.screen}>
       <ScreenHead
@@ -43,22 +64,28 @@ export function MetricsScreen() {
           <>
             <EntityChoice
               name={entity === "" ? "" : (matched.value?.entities[0]?.name ?? "")}
-              choose={(id) => setParameters({ entity: id, where: undefined, metric: undefined, hidden: undefined })}
+              choose={(id) => setParameters({ entity: id, where: undefined, metric: undefined, only: undefined })}
             />
-            <button
-              type="button"
-              aria-expanded={editing}
-              onClick={() => {
-                opened.value = !editing;
-              }}
-            >
-              Conditions{own ? ` (${conditionCount(searchClauses, own)})` : ""}
-            </button>
-            <MetricChoice names={value?.series.map(({ metric }) => metric) ?? []} />
-            <How period={value?.period} />
-            <button type="button" onClick={again}>
-              Refresh
-            </button>
+            {!narrow.value && which}
+            <TimeRangeChoice value={parameters.range.value} change={(range) => setParameters({ range })} />
+            <div class={metricsLook.menu}>
+              <More label={narrow.value ? "Conditions, metric and aggregation" : "Aggregation"}>
+                {narrow.value && which}
+                <How period={value?.period} />
+                <button
+                  type="button"
+                  aria-pressed={tables.value}
+                  onClick={() => {
+                    tables.value = !tables.value;
+                  }}
+                >
+                  Values as tables
+                </button>
+                <button type="button" onClick={again}>
+                  Refresh
+                </button>
+              </More>
+            </div>
           </>
         }
       />
@@ -71,14 +98,16 @@ export function MetricsScreen() {
             setParameters({
               where: clause && clauseText(clause),
               entity: clause ? undefined : entity,
-              hidden: undefined,
+              only: undefined,
             })
           }
         />
       )}
       <Problem failure={errors.length > 0 ? undefined : failure} again={again} />
       <Nothing value={value} settled={!loading && failure === undefined} />
-      {value && value.series.length > 0 && <Drawn {...value} />}
+      {value && value.series.length > 0 && (
+        <Plots read={value} happened={happened.value.value ?? nothing} tables={tables.value} />
+      )}
     </div>
   );
 }
@@ -134,7 +163,25 @@ function Nothing({ value, settled }: { value: Read | undefined; settled: boolean
   );
 }
 
-/** Keeps the series of one metric, by its name; the names of those in sight are offered. */
+/** What there is a plot for. */
+function DivisionChoice({ choices }: { choices: readonly { value: string; text: string }[] }) {
+  if (choices.length < 2) return null;
+  return (
+    <select
+      aria-label="Plots"
+      value={parameters.by.value}
+      onChange={({ currentTarget }) => setParameters({ by: currentTarget.value })}
+    >
+      {choices.map(({ value, text }) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Keeps the series of metrics by a name, or by how their names begin; the names of those in sight are offered. */
 function MetricChoice({ names }: { names: readonly string[] }) {
   const id = useId();
   return (
@@ -149,7 +196,7 @@ function MetricChoice({ names }: { names: readonly string[] }) {
         spellcheck={false}
         value={listOf("metric").join(", ")}
         onChange={({ currentTarget }) =>
-          setParameters({ metric: listText([currentTarget.value.trim()]), hidden: undefined })
+          setParameters({ metric: listText([currentTarget.value.trim()]), only: undefined })
         }
       />
       <datalist id={id}>
@@ -166,11 +213,10 @@ const aggregators = Object.entries(Aggregator)
   .map(([name]) => name)
   .filter((name) => Number.isNaN(Number(name)));
 
-/** The time, and how the points of a bucket become a value. */
+/** How the points of a bucket become a value, and how long a bucket is. */
 function How({ period }: { period: string | undefined }) {
   return (
     <>
-      <TimeRangeChoice value={parameters.range.value} change={(range) => setParameters({ range })} />
       <label class={ui.inline}>
         Aggregator
         <select

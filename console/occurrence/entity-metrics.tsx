@@ -1,3 +1,4 @@
+import { useMemo } from "preact/hooks";
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { linkTo } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
@@ -12,6 +13,7 @@ const shownMax = 6;
 /** The metrics of an entity, an hour before and after a moment. */
 export function EntityMetrics({ entityId, aroundMs }: { entityId: string; aroundMs: number }) {
   const [start, end] = [aroundMs - 3_600_000, aroundMs + 3_600_000];
+  const marks = useMemo(() => [{ at: aroundMs, text: "its start", tone: "critical" }], [aroundMs]);
   const answer = useAnswer((signal) =>
     readSeries(
       { entityId, start, end, aggregator: Aggregator.MEAN, period: periodOf(start, end, 120), pageSize: shownMax },
@@ -33,7 +35,7 @@ export function EntityMetrics({ entityId, aroundMs }: { entityId: string; around
               <a href={linkTo(["metrics"], { entity: entityId, metric: each.metric, range })}>{each.name}</a>
               <span class={ui.quiet}> {quantityText(each.values.at(-1), each.units)}</span>
             </figcaption>
-            <Plot name={each.name} series={[each]} start={start} end={end} height={120} mark={aroundMs} />
+            <Plot name={each.name} series={[each]} start={start} end={end} height={120} marks={marks} />
           </figure>
         ))}
       </div>

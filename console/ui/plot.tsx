@@ -1,10 +1,11 @@
-import { effect, useSignal } from "@preact/signals";
+import { effect, type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import Plotter from "uplot";
 import { theme } from "../data/preferences.ts";
 import type { PlotSeries } from "../data/series.ts";
 import plotLook from "./plot.module.css";
 import { quantityText } from "./quantity.ts";
+import { Sign } from "./sign.tsx";
 import { timeText, zoneName } from "./time.tsx";
 import ui from "./ui.module.css";
 
@@ -16,12 +17,30 @@ interface PlotProps {
   readonly height: number;
   /** Called with the range that was drawn over by dragging. Absent: the plot does not zoom. */
   zoom?: (start: number, end: number) => void;
-  /** A moment that is marked. */
-  readonly mark?: number;
+  /** Moments that are marked by a line, in the colour of their tone. */
+  readonly marks?: readonly PlotMark[];
+  /** Lengths of time that are tinted. */
+  readonly bands?: readonly PlotBand[];
+  /** The key of the series that stands out; the others are dimmed. The plot sets it where the pointer is near a line. */
+  readonly lifted?: Signal<string | undefined>;
+}
+
+export interface PlotMark {
+  readonly at: number;
+  readonly text: string;
+  readonly tone: string;
+}
+
+export interface PlotBand {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
 }
 
 const dashes: readonly (number[] | undefined)[] = [undefined, [8, 4], [2, 3], [10, 3, 2, 3]];
-const colours = 6;
+const colours = 10;
+/** How near, in pixels, the pointer is to what it is at. */
+const nearPx = 8;
 /** How many values are told at the cursor, the nearest to it first. */
 const toldMax = 10;
 
@@ -35,10 +54,14 @@ interface Cursor {
   readonly width: number;
   /** The value at its height. */
   readonly value: number;
+  readonly ms: number;
+  /** How long a pixel is. */
+  readonly pxMs: number;
 }
 
-/** How the n-th series is drawn: a colour and, when those are used up, a dash. The legend draws the same. */
+/** How the n-th place is drawn: a colour and, when those are used up, a dash. The legend draws the same. */
 const lineColour = (at: number) => `var(--series-${at % colours})`;
+const placeOf = (series: readonly PlotSeries[], at: number) => series[at]?.place ?? at;
 const legendDashes = ["solid", "dashed", "dotted", "double"];
 export const lineStyle = (at: number) => ({
   color: lineColour(at),
@@ -46,12 +69,18 @@ export const lineStyle = (at: number) => ({
 });
 const dashOf = (at: number) => dashes[Math.floor(at / colours) % dashes.length];
 
+const none: readonly never[] = [];
+
 /** Series over time on a canvas. Arrow keys move the cursor, whose values are read out; a table beside it has all values. */
-export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps) {
+export function Plot({ name, series, start, end, height, zoom, marks = none, bands = none, lifted }: PlotProps) {
   const frame = useRef<HTMLDivElement>(null);
   const plotter = useRef<Plotter>(undefined);
   const cursor = useSignal<Cursor | undefined>(undefined);
   const times = timesOf(series);
+  const lift = (key: string | undefined) => {
+    const at = series.findIndex((each) => each.key === key);
+    plotter.current?.setSeries(at < 0 ? null : at + 1, { focus: true });
+  };
 
   useEffect(() => {
     const element = frame.current;
@@ -73,12 +102,15 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
           start,
           end,
           ...(zoom && { zoom }),
-          ...(mark && { mark }),
+          marks,
+          bands,
+          ...(lifted && { lifted }),
           move: (now) => (cursor.value = now),
         }),
         [times.map((time) => time / 1000), ...values] as Plotter.AlignedData,
         element,
       );
+      lift(lifted?.peek());
     });
     const sizes = new ResizeObserver(() => plotter.current?.setSize({ width: element.clientWidth, height }));
     sizes.observe(element);
@@ -88,7 +120,8 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
       plotter.current?.destroy();
       plotter.current = undefined;
     };
-  }, [series, start, end, height]);
+  }, [series, start, end, height, marks, bands]);
+  useSignalEffect(() => lift(lifted?.value));
 
   const press = (event: KeyboardEvent) => {
     const steps: Record<string, number> = {
@@ -134,9 +167,14 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
             }
           >
             <span class={ui.quiet}>{timeText(time)}</span>
+            {happeningAt(now, marks, bands).map(({ text, tone }, at) => (
+              <span key={String(at)} class={plotLook.tipName}>
+                {tone && <Sign tone={tone} />} {text}
+              </span>
+            ))}
             {nearest(series, time, now.value).map(({ each, index, value }) => (
               <span key={each.key} class={plotLook.tipValue}>
-                <span class={ui.legendLine} style={lineStyle(index)} aria-hidden="true" />
+                <span class={ui.legendLine} style={lineStyle(placeOf(series, index))} aria-hidden="true" />
                 <span class={plotLook.tipName}>{each.name}:</span> <strong>{quantityText(value, each.units)}</strong>
               </span>
             ))}
@@ -145,6 +183,14 @@ export function Plot({ name, series, start, end, height, zoom, mark }: PlotProps
       </div>
     </div>
   );
+}
+
+/** The marks beside the cursor, and the bands under it. */
+function happeningAt({ ms, pxMs }: Cursor, marks: readonly PlotMark[], bands: readonly PlotBand[]) {
+  return [
+    ...marks.filter(({ at }) => Math.abs(at - ms) <= nearPx * pxMs).slice(0, toldMax),
+    ...bands.filter(({ start, end }) => start <= ms && ms < end).map(({ text }) => ({ text, tone: undefined })),
+  ];
 }
 
 /** Series with their values at a moment, those nearest to another value first; those without one come last. */
@@ -191,7 +237,8 @@ export function numberText(value: number | null | undefined, units = ""): string
 /** Where a plot's cursor is, at the n-th moment. */
 function cursorOf({ cursor: { left = 0, top = 0 }, over, width, posToVal }: Plotter, at: number): Cursor {
   const begin = over.offsetLeft;
-  return { at, left: begin + left, width, value: posToVal(top, "y") };
+  const [ms, nextMs] = [posToVal(left, "x") * 1000, posToVal(left + 1, "x") * 1000];
+  return { at, left: begin + left, width, value: posToVal(top, "y"), ms, pxMs: nextMs - ms };
 }
 
 /** The steps of an axis of bytes. */
@@ -199,12 +246,16 @@ const powersOfTwo = Array.from({ length: 60 }, (_, at) => 2 ** at);
 
 interface Drawn extends Omit<PlotProps, "name"> {
   element: HTMLElement;
+  readonly marks: readonly PlotMark[];
+  readonly bands: readonly PlotBand[];
   move(now: Cursor | undefined): void;
 }
 
-function options({ element, series, height, start, end, zoom, mark, move }: Drawn): Plotter.Options {
-  const colourOf = (colour: string) => {
+function options(drawn: Drawn): Plotter.Options {
+  const { element, series, height, start, end, zoom, marks, bands, lifted, move } = drawn;
+  const colourOf = (colour: string, tone = "") => {
     const probe = document.createElement("i");
+    probe.dataset.tone = tone;
     probe.style.color = colour;
     element.append(probe);
     const { color } = getComputedStyle(probe);
@@ -214,6 +265,8 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
   const [{ units } = { units: "" }] = series;
   const ofBytes = /^By(?:\/s)?$/.test(units);
   const [ink, line] = [colourOf("var(--quiet)"), colourOf("var(--line)")];
+  const bandColour = colourOf("color-mix(in srgb, var(--info-fill) 18%, transparent)");
+  const markColours = marks.map(({ tone }) => colourOf("var(--tone-fill)", tone));
   const axis = {
     stroke: ink,
     grid: { stroke: line, width: 1 },
@@ -224,7 +277,12 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
     width: Math.max(120, element.clientWidth),
     height,
     legend: { show: false },
-    cursor: { drag: { x: zoom !== undefined, y: false, setScale: false }, points: { size: 6 } },
+    cursor: {
+      drag: { x: zoom !== undefined, y: false, setScale: false },
+      points: { size: 6 },
+      focus: { prox: nearPx },
+    },
+    focus: { alpha: 0.2 },
     tzDate: (seconds) => Plotter.tzDate(new Date(seconds * 1000), zoneName.value),
     scales: { x: { time: true, range: () => [start / 1000, end / 1000] } },
     axes: [
@@ -242,10 +300,12 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
     series: [
       {},
       ...series.map((_, at) => ({
-        stroke: colourOf(lineColour(at)),
+        stroke: colourOf(lineColour(placeOf(series, at))),
         width: 1.5,
-        ...(series.length === 1 && { fill: colourOf(`color-mix(in srgb, ${lineColour(at)} 8%, transparent)`) }),
-        ...(dashOf(at) && { dash: dashOf(at) as number[] }),
+        ...(series.length === 1 && {
+          fill: colourOf(`color-mix(in srgb, ${lineColour(placeOf(series, at))} 8%, transparent)`),
+        }),
+        ...(dashOf(placeOf(series, at)) && { dash: dashOf(placeOf(series, at)) as number[] }),
         points: { show: series[at]?.timestamps.length === 1 },
         spanGaps: false,
       })),
@@ -264,17 +324,38 @@ function options({ element, series, height, start, end, zoom, mark, move }: Draw
             zoom?.(Math.round(self.posToVal(left, "x") * 1000), Math.round(self.posToVal(left + width, "x") * 1000));
         },
       ],
+      setSeries: [
+        (self, at) => {
+          // Where the pointer is: a legend line is lifted by whoever shows it.
+          if (lifted && (self.cursor.left ?? -1) >= 0) lifted.value = at === null ? undefined : series[at - 1]?.key;
+        },
+      ],
+      drawClear: [
+        ({ ctx, bbox, valToPos }) => {
+          ctx.save();
+          ctx.fillStyle = bandColour;
+          for (const band of bands) {
+            const [from, to] = [Math.max(start, band.start), Math.min(end, band.end)].map((ms) =>
+              valToPos(ms / 1000, "x", true),
+            );
+            if (from !== undefined && to !== undefined && from < to)
+              ctx.fillRect(from, bbox.top, to - from, bbox.height);
+          }
+          ctx.restore();
+        },
+      ],
       draw: [
         ({ ctx, bbox, valToPos }) => {
-          if (mark === undefined) return;
-          const x = valToPos(mark / 1000, "x", true);
           ctx.save();
-          ctx.strokeStyle = colourOf("var(--critical)");
           ctx.setLineDash([4, 3]);
-          ctx.beginPath();
-          ctx.moveTo(x, bbox.top);
-          ctx.lineTo(x, bbox.top + bbox.height);
-          ctx.stroke();
+          for (const [n, { at }] of marks.entries()) {
+            const x = valToPos(at / 1000, "x", true);
+            ctx.strokeStyle = markColours[n] ?? ink;
+            ctx.beginPath();
+            ctx.moveTo(x, bbox.top);
+            ctx.lineTo(x, bbox.top + bbox.height);
+            ctx.stroke();
+          }
           ctx.restore();
         },
       ],

@@ -1,11 +1,20 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { ComponentType } from "preact";
 import { linkTo } from "../data/address.ts";
+import { may } from "../data/session.ts";
 import ui from "./ui.module.css";
+
+interface SectionOf {
+  readonly label: string;
+  readonly Section: ComponentType;
+  /** What it reads: only who may call this sees its link. Absent: what all may read. */
+  readonly reads?: DescMethod;
+}
 
 interface SectionsProps {
   /** The screen's name in addresses; a section is the next part of the path. */
   readonly screen: string;
-  readonly sections: Readonly<Record<string, { readonly label: string; readonly Section: ComponentType }>>;
+  readonly sections: Readonly<Record<string, SectionOf>>;
   readonly open: string;
 }
 
@@ -15,11 +24,13 @@ export function Sections({ screen, sections, open }: SectionsProps) {
   return (
     <div class={ui.screen}>
       <nav class={ui.sections} aria-label="Sections">
-        {Object.entries(sections).map(([name, { label }]) => (
-          <a key={name} href={linkTo([screen, name])} aria-current={name === open ? "page" : undefined}>
-            {label}
-          </a>
-        ))}
+        {Object.entries(sections)
+          .filter(([, { reads }]) => reads === undefined || may(reads))
+          .map(([name, { label }]) => (
+            <a key={name} href={linkTo([screen, name])} aria-current={name === open ? "page" : undefined}>
+              {label}
+            </a>
+          ))}
       </nav>
       {Section === undefined ? (
         <div class={ui.empty}>

@@ -259,11 +259,52 @@ describe("what needs a layout", () => {
     await page.waitForURL((url) => !url.href.includes("range="));
   });
 
+  onPage(
+    "on a phone a plot stands in the upper half of the screen, its legend below it, and the choices in a menu",
+    async (page) => {
+      await openConsole(page, server, tenant, "#/metrics?metric=system.cpu.utilization&range=6h");
+      const plot = page.getByRole("application", { name: /CPU utilization/ });
+      await plot.waitFor();
+      expect((await plot.boundingBox())?.y).toBeLessThan(422);
+      expect(await page.getByLabel("Aggregator").isVisible()).toBe(false);
+      await page.getByText("⋯").click();
+      const metric = page.getByLabel("Metric", { exact: true });
+      for (const choice of [page.getByLabel("Aggregator"), page.getByLabel("Period"), metric]) {
+        const box = await choice.boundingBox();
+        expect([(box?.x ?? -1) >= 0, (box?.x ?? 0) + (box?.width ?? 0) <= 390]).toEqual([true, true]);
+      }
+    },
+    { viewport: { width: 390, height: 844 } },
+  );
+
+  onPage("a line of a legend dims the other lines of its plot while it is focused", async (page) => {
+    const tenant = await testTenant(sql);
+    const metrics = [0, 1].flatMap((value) =>
+      [0, 60_000].map((ago) => ({
+        metric: "queue.length",
+        value,
+        labels: { queue: `q${value}` },
+        dimensions: { source: "web-1" },
+        timestamp: Date.now() - ago,
+      })),
+    );
+    await v1(server, tenant)("/v1/data-receiver/metrics", { metrics });
+    await openConsole(page, server, tenant, "#/metrics?metric=queue.length");
+    const line = page.getByRole("button", { name: "queue=q1" });
+    await line.waitFor();
+    const drawn = () => page.evaluate("document.querySelector('main canvas').toDataURL()");
+    const before = await drawn();
+    await line.focus();
+    await expect.poll(drawn).not.toBe(before);
+    await page.getByRole("combobox", { name: "Entity" }).focus();
+    await expect.poll(drawn).toBe(before);
+  });
+
   onPage("a plot tells the value at the pointer, and moves nothing for it", async (page) => {
     await openConsole(page, server, tenant, "#/metrics");
     await page.getByRole("combobox", { name: "Entity" }).fill("web-1");
     await page.getByRole("option", { name: "web-1" }).click();
-    const card = page.getByRole("region", { name: /^Memory usage in/ });
+    const card = page.getByRole("region", { name: "Memory usage" });
     const plot = card.getByRole("application");
     await plot.hover();
     const told = card.getByText(/^Memory usage: [\d.]+ GiB$/);

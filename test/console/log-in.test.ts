@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { describe, expect } from "vitest";
 import { type DomPage, domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
-import { testTenant } from "../support/tenant.ts";
+import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { sendEvents } from "./console-page.ts";
 
 const server = await testServer();
@@ -29,6 +29,34 @@ describe("logging in", () => {
     await page.reload();
     await page.getByRole("heading", { name: "Log in" }).waitFor();
   });
+
+  onPage("a key that may read nothing is refused in plain words, and holds no session", async (page) => {
+    const tenant = await testTenant(sql);
+    const { "service-api-key": key = "" } = await keyHeaders(sql, tenant.id, "DATA_INGEST", null);
+    await page.getByLabel("API key").fill(key);
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page
+      .getByRole("alert")
+      .getByText(/^This key can only send data/)
+      .waitFor();
+    expect(page.held()).not.toContain("session-proof");
+    await page.reload();
+    await page.getByRole("heading", { name: "Log in" }).waitFor();
+  });
+
+  onPage(
+    "a key that reads alone sees no section that it may not read, and its address says so plainly",
+    async (page) => {
+      const tenant = await testTenant(sql);
+      const reader = { ...tenant, headers: await keyHeaders(sql, tenant.id, "USER", "read_only_user") };
+      await page.logIn(reader, "#/settings/dictionary");
+      const sections = page.getByRole("navigation", { name: "Sections" });
+      await sections.getByText("Dictionary").waitFor();
+      expect(sections.getByText(/^(?:Keys|Accounts|Groups|Credentials|Audit log)$/).count()).toBe(0);
+      await page.goto("#/settings/keys");
+      await page.getByRole("alert").getByText("Your key does not allow this.").waitFor();
+    },
+  );
 
   onPage("a link with a token that is worth nothing says so, and leaves the address", async (page) => {
     await page.goto(`#first=bl_${randomUUID()}`);
