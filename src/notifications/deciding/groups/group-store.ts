@@ -301,12 +301,15 @@ export async function stillFiring(
 }
 
 /**
- * Forgets messages that were decided before `beforeMs`, a portion of them with their members; returns
- * whether there may be more. May be repeated.
+ * Forgets messages that were decided before `beforeMs`, a portion of them with their members, but what a delivery names that waits: a
+ * silence may hold it for longer. Returns whether there may be more. May be repeated.
  */
 export async function forgetOldMessages(sql: Sql, tenantId: string, beforeMs: number): Promise<boolean> {
   const old = await sql<{ id: string }[]>`
-    select id from group_messages where tenant_id = ${tenantId} and id < ${firstId(beforeMs)}::uuid order by id limit ${oldMax}`;
+    select id from group_messages
+    where tenant_id = ${tenantId} and id < ${firstId(beforeMs)}::uuid and id <> all(array(
+      select (told -> 'group' ->> 'message')::uuid from due_deliveries where tenant_id = ${tenantId} and told ? 'group'))
+    order by id limit ${oldMax}`;
   if (old.length === 0) return false;
   const ids = uuidArray(old.map(({ id }) => id));
   await sql`delete from group_message_members where tenant_id = ${tenantId} and message_id = any(${ids}::uuid[])`;
