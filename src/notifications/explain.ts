@@ -257,7 +257,7 @@ function windowSteps({ match }: Case, windows: Awaited<ReturnType<OpenWindows>>)
   return [step("maintenance", "stopped", "the entity is in maintenance", { window: last.name, untilMs })];
 }
 
-function silenceSteps(silence: StoredSilence | undefined, { deliveries }: Case): ExplanationStep[] {
+function silenceSteps(silence: StoredSilence | undefined, { match, deliveries }: Case): ExplanationStep[] {
   if (silence === undefined) return [];
   const { id: silenceId, createdBy, clientName, comment, endsMs } = silence;
   const author = createdBy === "" ? clientName : createdBy;
@@ -265,7 +265,9 @@ function silenceSteps(silence: StoredSilence | undefined, { deliveries }: Case):
   const waits = deliveries.some(({ status, occasion }) => status === "PENDING" && occasion !== "clear");
   const more = { silenceId, author, comment, untilMs };
   if (!waits) return [step("silence", "stopped", "a silence holds it", more)];
-  return [step("silence", "stopped", "a silence holds it: what waits becomes HELD when it would be tried next", more)];
+  const which = match?.grouped ? ", if silences hold all that it reports as firing" : "";
+  const reason = `a silence holds it: what waits becomes HELD when it would be tried next${which}`;
+  return [step("silence", "stopped", reason, more)];
 }
 
 function delaySteps({ match, rule }: Case, nowMs: number): ExplanationStep[] {

@@ -3,6 +3,11 @@ import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import {
+  DestinationTypeSchema,
+  WebhookDestinationSchema,
+  WebhookFormat,
+} from "#gen/belfry/notifications/v1/destination_pb.ts";
+import {
   type PreviewMessageRequest,
   PreviewMessageResponseSchema,
   type RuleService,
@@ -22,7 +27,7 @@ import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { readSeen, type StoredTrigger } from "./explanation-steps.ts";
 import { sampleGroup } from "./group-notification.ts";
 import { defaultMessage } from "./kinds/default-texts.ts";
-import { describedType } from "./kinds.ts";
+import { checkDestination, describedType } from "./kinds.ts";
 import type { Notification } from "./notification.ts";
 import {
   type PreviewedDestination,
@@ -41,6 +46,7 @@ import { storedTriggerType } from "./sources.ts";
 
 const emptyNamesMax = 100;
 const valueCharsMax = 200;
+const exampleUrl = "https://example.com";
 /** What a rule that is not stored yet repeats by. */
 const repeatIntervalSec = 3600n;
 
@@ -56,6 +62,7 @@ export function messagePreviews(
       if (broken !== undefined) throw invalidField("message", broken, FieldRule.TEMPLATE);
       const pace = paced(() => context.signal.throwIfAborted(), tenantId);
       const { triggers, destinations } = await namedBy(db, tenantId, request);
+      const unsaved = request.webhookBody === "" ? [] : [await webhookOf(request.webhookBody, tenantId)];
       const row =
         request.occurrenceId === "" ? undefined : await occurrenceRow(db, tenantId, request.occurrenceId, triggers);
       const steps = row ? await triggerSteps(triggers, row, fieldsOf(tenantId, tenantName).events, pace) : [];
@@ -74,7 +81,7 @@ export function messagePreviews(
       const notification = request.grouped ? sampleGroup(one, sampleMembers) : one;
       return create(PreviewMessageResponseSchema, {
         ...said(notification, destinations, world.publicUrl),
-        previews: await previewsOf(destinations, notification, world, pace, () =>
+        previews: await previewsOf([...destinations, ...unsaved], notification, world, pace, () =>
           invalidField(
             "destinationNames",
             `have previews of more than ${pageBytesMax} bytes together: name fewer destinations, or take a smaller event`,
@@ -86,6 +93,15 @@ export function messagePreviews(
       });
     },
   };
+}
+
+/** A webhook with this body, which needs no address to be shown. @throws code 3 when it may not be stored */
+async function webhookOf(body: string, tenantId: string): Promise<PreviewedDestination> {
+  const value = create(WebhookDestinationSchema, { url: exampleUrl, format: WebhookFormat.TEMPLATE, body });
+  const type = create(DestinationTypeSchema, { type: { case: "webhook", value } });
+  const [broken] = await checkDestination(type, tenantId);
+  if (broken !== undefined) throw invalidField("webhookBody", broken.rule, FieldRule.TEMPLATE);
+  return { name: "", type };
 }
 
 /** The message as text, what of it is empty, and all that it may name. */

@@ -133,6 +133,50 @@ describe("a webhook", () => {
     expect(await page.held()).not.toContain(secret);
   });
 
+  onPage("sends what its template makes, which is shown as it is typed", async (page) => {
+    const tenant = await testTenant(sql);
+    const form = await newDestination(page, tenant, "chat", "Webhook");
+    await form.getByLabel("Address").fill(`${receiver.url}/hook`);
+    const body = form.getByLabel("Body", { exact: true });
+    expect(form.getByLabel("Format").locator("option").allTextContents()).toEqual([
+      "Belfry's own",
+      "Alertmanager",
+      "Template",
+    ]);
+    await form.getByLabel("Format").selectOption({ label: "Alertmanager" });
+    expect(body.count()).toBe(0);
+    await form.getByLabel("Format").selectOption({ label: "Template" });
+    await body.fill("{{#alerts}}");
+    await form.getByText(/The body is no Mustache template: unclosed/).waitFor();
+    await body.fill("no JSON");
+    await form.getByText(/The body makes no JSON/).waitFor();
+    await body.fill('{"count": ');
+    await form.getByText("Insert a variable").click();
+    await form.getByLabel("Variables with").fill("count");
+    await form.getByRole("button", { name: "Insert count", exact: true }).click();
+    expect(await body.inputValue()).toBe('{"count": {{count}}');
+    await body.fill('{"count": {{count}}, "rule": "{{rule.name}} \\"it\\""}');
+    await form.getByRole("region", { name: "Body of a group of three" }).getByText('{"count": 3,').waitFor();
+    // What was written comes back with its format.
+    await form.getByLabel("Format").selectOption({ label: "Belfry's own" });
+    await form.getByLabel("Format").selectOption({ label: "Template" });
+    await form.getByRole("button", { name: "Send a test" }).click();
+    await resultOf(page).getByText("HTTP 200: thanks").waitFor();
+    expect(JSON.parse(receiver.received.at(-1)?.body ?? "")).toMatchObject({ count: 1 });
+    await form.getByRole("button", { name: "Create" }).click();
+    await page.getByRole("heading", { level: 1, name: "chat" }).waitFor();
+    expect((await stored(tenant, "chat")).type.webhook).toMatchObject({
+      format: "WEBHOOK_FORMAT_TEMPLATE",
+      body: '{"count": {{count}}, "rule": "{{rule.name}} \\"it\\""}',
+    });
+    await one(page).getByLabel("Format").selectOption({ label: "Alertmanager" });
+    await one(page).getByRole("button", { name: "Save" }).click();
+    await eventually(async () => (await stored(tenant, "chat")).type.webhook).toMatchObject({
+      format: "WEBHOOK_FORMAT_ALERTMANAGER",
+      body: "",
+    });
+  });
+
   onPage("whose receiver keeps silent: the test is cancelled, and the request ends", async (page) => {
     const tenant = await testTenant(sql);
     const ended = Promise.withResolvers<void>();

@@ -69,6 +69,13 @@ describe("a message that is not stored", () => {
     expect(body.variables).toContainEqual({ name: "event.labels.k8s.pod.uid", value: "u-1" });
   });
 
+  test("shows what a webhook's body makes of it", async () => {
+    const webhookBody = '{"of": {{count}}, "what": "{{event.name}} \\"x\\""}';
+    const { body } = await shown({ webhookBody, destinationNames: ["mail"], grouped: true });
+    expect(body.previews).toMatchObject([{ destination: "mail" }, { destination: "", subject: "" }]);
+    expect(JSON.parse(body.previews[1].body)).toMatchObject({ of: 3 });
+  });
+
   test("shows what each destination would get, in their order, and no secret", async () => {
     const { body } = await shown({ message: "{{{event.severity}}}", destinationNames: ["chat", "mail"] });
     expect(body.previews).toMatchObject([
@@ -174,6 +181,8 @@ describe("refused", () => {
       "destinationNames[1]",
       /there is no destination named/,
     ],
+    ["a webhook's body that is no template", { webhookBody: "{{#alerts}}" }, "webhookBody", /unclosed section/],
+    ["a webhook's body that makes no JSON", { webhookBody: "none" }, "webhookBody", /^makes no JSON: /],
     ["a message that is too long", { message: "x".repeat(65_537) }, "message", /65536 bytes/],
   ])("%s, at its field", async (_what, body, field, description) => {
     const answer = await shown(body);

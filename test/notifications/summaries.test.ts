@@ -255,7 +255,8 @@ describe("alerts at once at a pager that takes one notification a minute", () =>
     const notes = () => sql`
       select subject from delivery_threads where tenant_id = ${site.tenant.id}
       union all select delivery_id::text::bytea from summary_members where tenant_id = ${site.tenant.id}`;
-    const forget = () => deleteOldNotes(sql, site.tenant.id, { nowMs: Date.now() + 90 * days, retentionMs: 30 * days });
+    const bounds = { nowMs: Date.now() + 90 * days, retentionMs: 30 * days, recordMs: 33 * days };
+    const forget = () => deleteOldNotes(sql, site.tenant.id, bounds);
     await forget();
     expect(await notes()).toHaveLength(2 + 4);
     await site.alerts(many(5), "ended", 5);

@@ -36,6 +36,10 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     begin: /^update (?:due_deliveries|alert_groups) set due_ms = \$1 where tenant_id = \$2 and (?:silence_id|held)/,
     why: "all that waits for a silence, when it ends",
   },
+  {
+    begin: /^select id from group_messages where tenant_id = \$1 and id < \$2::uuid and id <> all/,
+    why: "what waits names messages that stay: what waits is little",
+  },
   { begin: /^with share as materialized/, why: "all destinations, with one look at what waits for each" },
   {
     begin: /^with failed as materialized .* from delivery_history/,

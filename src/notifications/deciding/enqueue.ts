@@ -1,4 +1,4 @@
-import { byteaArray, textArray } from "../../db/batch.ts";
+import { byteaArray, int4Array, textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
 import { paced } from "../../event-loop.ts";
@@ -7,7 +7,7 @@ import { announce, enqueue as enqueueJobs } from "../../jobs/queue.ts";
 import { deliveryId } from "../delivery-id.ts";
 import { type HeldUntil, shareSilences } from "../silences/silences.ts";
 import { keyText, writeMatches } from "./match-store.ts";
-import { type Decided, type Notice, portion, type Stage } from "./passage.ts";
+import { type Notice, type Over, portion, type Stage } from "./passage.ts";
 import { repetitionJobs, repetitionOf } from "./repetitions.ts";
 
 /** The work that due deliveries are, in the table of all that is due. */
@@ -62,7 +62,7 @@ function newestOnly(rows: readonly ReturnType<typeof toRows>[number][]) {
  * Stores what was decided and its messages, and makes due now what is not needed any more, so that it is cancelled soon. At the end
  * of the transaction: what is due is locked after all that lies below an event.
  */
-export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, jobs }) => {
+export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, over, jobs }) => {
   const pace = paced(undefined, tenantId);
   const last = new Map(decided.map((each) => [`${keyText(each.match.subject.key)}${each.rule.id}`, each]));
   const matches = [...last.values()].map(({ match }) => match);
@@ -74,7 +74,6 @@ export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, jo
     notice.destinationNames.flatMap((name) => holdOf(notice, name, nowMs) ?? []),
   );
   const heldUntil = await shareSilences(tx, tenantId, holds, nowMs);
-  const over = decided.filter((each) => each.over && !each.match.grouped);
   let dueMs = over.length > 0 && (await hasten(tx, tenantId, over, nowMs)) > 0 ? nowMs : Infinity;
   for (let from = 0; from < notices.length; from += portion) {
     if (from > 0) await pace();
@@ -119,9 +118,9 @@ async function storeNotices(
 }
 
 /** Ends of other rules may have waited for this one's. By due_deliveries_by_age, then by the key. Returns how many there were. */
-async function hasten(tx: Db, tenantId: string, over: readonly Decided[], nowMs: number): Promise<number> {
-  const each = over.flatMap(({ rule, match }) =>
-    rule.destinationNames.map((destinationName) => ({ ruleId: rule.id, key: match.subject.key, destinationName })),
+async function hasten(tx: Db, tenantId: string, over: readonly Over[], nowMs: number): Promise<number> {
+  const each = over.flatMap(({ rule, key, heldOnly }) =>
+    rule.destinationNames.map((destinationName) => ({ ruleId: rule.id, key, destinationName, heldOnly })),
   );
   const moved = await tx`
     update due_deliveries set due_ms = ${BigInt(nowMs)}
@@ -129,13 +128,15 @@ async function hasten(tx: Db, tenantId: string, over: readonly Decided[], nowMs:
       select d.id from unnest(
         ${textArray(each.map(({ destinationName }) => destinationName))}::text[],
         ${byteaArray(each.map(({ key }) => key))}::bytea[],
-        ${textArray(each.map(({ ruleId }) => ruleId))}::uuid[]
-      ) as over (destination_name, subject, rule_id)
+        ${textArray(each.map(({ ruleId }) => ruleId))}::uuid[],
+        ${int4Array(each.map(({ heldOnly }) => (heldOnly ? 1 : 0)))}::int4[]
+      ) as over (destination_name, subject, rule_id, held_only)
       cross join lateral (
-        select id from due_deliveries
+        select id, silence_id from due_deliveries
         where tenant_id = ${tenantId} and destination_name = over.destination_name and subject = over.subject
           and created_ms >= 0 and (rule_id = over.rule_id or occasion = 'clear') order by created_ms, id offset 0
       ) as d
+      where held_only = 0 or d.silence_id is not null
     ))`;
   return moved.count;
 }

@@ -31,5 +31,8 @@ export const group: Stage = ({ decided, jobs }) => {
       };
     }),
   );
-  return { notices, ...(members.length > 0 && { jobs: [...jobs, groupJobs(members)] }) };
+  const over = decided.flatMap(({ over, rule, match }) =>
+    over && !match.grouped ? [{ rule, key: match.subject.key, heldOnly: false }] : [],
+  );
+  return { notices, over, ...(members.length > 0 && { jobs: [...jobs, groupJobs(members)] }) };
 };

@@ -47,6 +47,14 @@ export interface Notice extends Due {
   readonly holds?: Holds;
 }
 
+/** A subject of which something has ended: what waits of it is looked at again now. */
+export interface Over {
+  readonly rule: { readonly id: string; readonly destinationNames: readonly string[] };
+  readonly key: Buffer;
+  /** Whether only what silences hold is looked at. */
+  readonly heldOnly: boolean;
+}
+
 /** Holds what passes through the stages in one transaction, under the locks of its subjects. */
 export interface Passage {
   readonly tx: Db;
@@ -67,6 +75,8 @@ export interface Passage {
   readonly decided: readonly Decided[];
   /** From `group`. */
   readonly notices: readonly Notice[];
+  /** From `group`: of what less is needed of what waits. */
+  readonly over: readonly Over[];
   /** Jobs that the stages leave, by kind. */
   readonly jobs: readonly { kind: string; jobs: readonly NewJob[] }[];
   /** From `enqueue`: when the first delivery is due; Infinity: none is. */

@@ -6,6 +6,7 @@ import type { Subject } from "../matched-subject.ts";
 import type { Occasion } from "../notification.ts";
 import type { Deciding } from "./deciding.ts";
 import { readGroups } from "./groups/group-store.ts";
+import { judgeMessages } from "./groups/recheck-messages.ts";
 import { keyText, readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
 import type { TenantRules } from "./matcher/tenant-rules.ts";
 import { judgeSilenced } from "./recheck-silenced.ts";
@@ -112,9 +113,11 @@ export async function recheckMatches(
     }),
   );
   const notified = deliveries.filter(
-    (each) => !ofWindow(each) && !ofGroup(each) && each.occasion !== "clear" && verdicts.get(each.id)?.send === true,
+    (each) => !ofWindow(each) && each.occasion !== "clear" && verdicts.get(each.id)?.send === true,
   );
-  for (const [id, verdict] of await judgeSilenced(sql, tenantId, notified, rules, nowMs)) {
+  const [messages, singles] = [notified.filter(ofGroup), notified.filter((each) => !ofGroup(each))];
+  for (const [id, verdict] of await judgeMessages(sql, tenantId, messages, rules, nowMs)) verdicts.set(id, verdict);
+  for (const [id, verdict] of await judgeSilenced(sql, tenantId, singles, rules, nowMs)) {
     const before = verdicts.get(id);
     const told = before?.send === true && before.told ? { told: before.told } : {};
     verdicts.set(id, verdict.send === true ? { ...told, ...verdict } : verdict);

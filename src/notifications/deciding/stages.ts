@@ -18,7 +18,16 @@ export async function passFrom(
   first: keyof typeof stages,
   entering: Pick<Passage, "tx" | "tenantId" | "nowMs" | "wake"> & Partial<Passage>,
 ): Promise<Passage> {
-  const nothing = { changes: undefined, taken: 0, noted: new Map(), sights: [], decided: [], notices: [], jobs: [] };
+  const nothing = {
+    changes: undefined,
+    taken: 0,
+    noted: new Map(),
+    sights: [],
+    decided: [],
+    notices: [],
+    over: [],
+    jobs: [],
+  };
   let passage: Passage = { ...nothing, dueMs: Infinity, silences: noSilences, ...entering };
   const all: [string, Stage][] = Object.entries(stages);
   for (const [, stage] of all.slice(all.findIndex(([name]) => name === first))) {

@@ -5,6 +5,7 @@ import { enqueue, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import { windowSubject } from "../matched-subject.ts";
 import type { Deciding } from "./deciding.ts";
+import { hastenHeld } from "./groups/group-store.ts";
 import { keyText, mutedSubjects } from "./match-store.ts";
 import type { Notice } from "./passage.ts";
 import { reconsider } from "./reconsider.ts";
@@ -49,13 +50,14 @@ export function windowRules(deciding: Deciding, nowMs: () => number) {
       await passFrom("enqueue", { tx, tenantId, nowMs: now, wake: deciding.wake, notices: all });
     },
 
-    /** Leaves a job that reports what was kept silent about these entities and still stands. */
+    /** Leaves a job that reports what was kept silent about these entities and still stands, and has groups flushed that hold it back. */
     async onReleased(tx: Db, tenantId: string, entityIds: readonly Buffer[]): Promise<void> {
       const silent = await mutedSubjects(tx, tenantId, entityIds);
       const ids = new Map(silent.map(({ entityId }) => [keyText(entityId), entityId]));
       const now = nowMs();
       const { kind, jobs } = unmuteJobs([...ids.values()], now);
       if (ids.size > 0) await enqueue(tx, { tenantId, kind }, jobs, now);
+      await hastenHeld(tx, tenantId, now);
     },
 
     kind: {

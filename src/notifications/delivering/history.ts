@@ -60,12 +60,13 @@ export async function renewHeld(sql: Sql, tenantId: string, nowMs: number): Prom
 
 /**
  * Removes what is not needed any more beside the history: counts of more than 24 hours ago, counts of chains that have ended, and, of what
- * was last sent before the time of retention and is over, what destinations keep of subjects and what summaries stood for. Returns whether there may be more. May be repeated.
+ * was last sent before the time of retention and is over, what destinations keep of subjects and what summaries stood for; messages of
+ * groups go with their records. Returns whether there may be more. May be repeated.
  */
 export async function deleteOldNotes(
   sql: Sql,
   tenantId: string,
-  { nowMs, retentionMs }: { nowMs: number; retentionMs: number },
+  { nowMs, retentionMs, recordMs }: { nowMs: number; retentionMs: number; recordMs: number },
 ): Promise<boolean> {
   await sql`delete from delivery_counts where tenant_id = ${tenantId} and slot_ms < ${BigInt(nowMs - dayMs)}`;
   const threads = await sql`
@@ -84,6 +85,6 @@ export async function deleteOldNotes(
   const summaries = await forgetOldSummaries(sql, tenantId, nowMs - retentionMs);
   const chains = await forgetOldChains(sql, tenantId, nowMs);
   const silences = await forgetOldSilences(sql, tenantId, nowMs - retentionMs);
-  const messages = await forgetOldMessages(sql, tenantId, nowMs - retentionMs);
+  const messages = await forgetOldMessages(sql, tenantId, nowMs - recordMs);
   return threads.count === portion || summaries || chains || silences || messages;
 }

@@ -40,7 +40,8 @@ export async function startSending(
   });
 
   async function keepHouse(tenantId: string): Promise<boolean> {
-    const bounds = { nowMs: nowMs(), retentionMs: deliveryRetentionSec * 1000 };
+    const recordMs = historyPartitions(config).keepMs;
+    const bounds = { nowMs: nowMs(), retentionMs: deliveryRetentionSec * 1000, recordMs };
     if (await renewHeld(pool.background, tenantId, bounds.nowMs)) return true;
     if (await deleteOldNotes(pool.background, tenantId, bounds)) return true;
     const beforeMs = bounds.nowMs - bounds.retentionMs;

@@ -8,9 +8,8 @@ import type { Db } from "../../db/connect.ts";
 import { unknownNames } from "../../db/held-names.ts";
 import { orm } from "../../db/orm.ts";
 import { exhausted, failedPrecondition, invalidField, invalidFields, notFound } from "../../errors.ts";
-import { announce, enqueue } from "../../jobs/queue.ts";
+import { announce } from "../../jobs/queue.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
-import { flushJob, groupsKind } from "../deciding/groups/group-jobs.ts";
 import { hastenHeld } from "../deciding/groups/group-store.ts";
 import { raiseRulesVersion } from "../rules-version.ts";
 import { covers, isActive, loadedSilence } from "./silences-in-force.ts";
@@ -231,9 +230,7 @@ async function releaseHeld(tx: Db, tenantId: string, ids: readonly string[], now
     update due_deliveries set due_ms = ${BigInt(nowMs)}
     where tenant_id = ${tenantId} and silence_id = any(${uuidArray(ids)}::uuid[]) and due_ms > ${BigInt(nowMs)}`;
   if (moved.count > 0) await announce(tx, { tenantId, kind: deliveriesLane }, BigInt(nowMs));
-  const rules = await hastenHeld(tx, tenantId, nowMs);
-  const jobs = rules.map((ruleId) => flushJob(ruleId, nowMs));
-  await enqueue(tx, { tenantId, kind: groupsKind }, jobs, nowMs);
+  await hastenHeld(tx, tenantId, nowMs);
 }
 
 /** What a silence was found to hold, until then, ms. */

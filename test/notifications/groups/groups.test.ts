@@ -359,3 +359,26 @@ test("series are members of a group by their labels and those of their entity", 
   await send(0);
   await until("clear SENT", "first SENT");
 });
+
+test("a silence over one destination keeps a member from that destination's messages alone", async () => {
+  const { rule, made, silence, reportAll, receiver, ok } = await groupPlace();
+  await made("destinations", { name: "e", type: { webhook: { url: `${receiver.url}/e` } } });
+  await rule("r", { sendUpdates: true, grouping: { by: [], waitSec: "1", intervalSec: "1" } });
+  await ok("PUT", "/v1/notification/rules/r", { destinationNames: ["d", "e"] });
+  const { id } = await silence({ matchers: ["alertname=a"], destinationNames: ["d"] });
+  await reportAll(["a", "b"]);
+  const told = (path: string) =>
+    receiver.received
+      .filter((each) => each.path === path)
+      .map(({ body }) => {
+        const { occasion, alerts } = JSON.parse(body) as { occasion: string; alerts: { labels: Json }[] };
+        return `${occasion} ${alerts.map(({ labels }) => labels.alertname).join()}`;
+      });
+  await expect.poll(() => [told("/d"), told("/e")], { timeout: 20_000 }).toEqual([["first b"], ["first a,b"]]);
+  await ok("POST", `/v1/notification/silences/${id}:expire`, {});
+  await expect.poll(() => told("/d"), { timeout: 20_000 }).toEqual(["first b", "members a,b"]);
+  await reportAll(["a", "b"], closed);
+  const all = ["clear a,b", "first a,b"];
+  await expect.poll(() => told("/e").toSorted(), { timeout: 20_000 }).toEqual(all);
+  await expect.poll(() => told("/d").at(-1), { timeout: 20_000 }).toBe("clear a,b");
+});

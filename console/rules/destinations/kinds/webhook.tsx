@@ -2,6 +2,7 @@ import type { WebhookDestination } from "#gen/belfry/notifications/v1/destinatio
 import { CheckField, SecretField, TextField } from "../../../form/fields.tsx";
 import { HeadersField } from "./headers-field.tsx";
 import type { DestinationKind, KindProps } from "./kind.ts";
+import { BodyFields } from "./webhook-body.tsx";
 
 /** Sent as the signing secret: the service makes one. */
 export const madeSecret = "generate";
@@ -30,6 +31,7 @@ export const webhook: DestinationKind<WebhookDestination> = {
         stored={stored?.headers ?? {}}
         set={(headers) => set({ headers })}
       />
+      <BodyFields form={form} path={path} value={value} stored={stored} set={set} />
     </>
   ),
 };

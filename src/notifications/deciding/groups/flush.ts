@@ -44,6 +44,9 @@ export interface Flush {
   readonly isEarly: boolean;
 }
 
+/** After this time a transaction that began before has ended. */
+const settledMs = 1000;
+
 /** When a member that joins has its group flushed first; one that is old already has it flushed at once. */
 export const firstFlushMs = ({ joinsMs, startMs }: Pick<Seen, "joinsMs" | "startMs">, waitMs: number) =>
   startMs + waitMs <= joinsMs ? joinsMs : joinsMs + waitMs;
@@ -128,7 +131,9 @@ function after(
   if (open.size === 0) {
     // Nothing that anyone has heard of goes on: what joins next begins a new wait.
     const dues = waiting.map((each) => firstFlushMs(each, waitMs));
-    if (held) dues.push(Math.max(nowMs + 1, Math.min(nowMs + intervalMs, ...heldUntil)));
+    // A silence or a window that ends before this is stored does not find what it held: the second look comes soon.
+    const lookMs = before.held ? intervalMs : Math.min(intervalMs, settledMs);
+    if (held) dues.push(Math.max(nowMs + 1, Math.min(nowMs + lookMs, ...heldUntil)));
     return { flushedMs: undefined, dueMs: Math.min(...dues), repeatMs: undefined, openAt: [], held };
   }
   const isSent = [...sends.values()].some((occasion) => occasion !== "clear");

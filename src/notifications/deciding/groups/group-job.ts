@@ -11,7 +11,7 @@ import type { Deciding } from "../deciding.ts";
 import { type Grouping, groupLabels, groupsMax, sameGroups } from "../grouping.ts";
 import { keyText } from "../match-store.ts";
 import type { LoadedRule, TenantRules } from "../matcher/tenant-rules.ts";
-import type { Notice } from "../passage.ts";
+import type { Notice, Over } from "../passage.ts";
 import { unseenSinceMs } from "../rules-consumer.ts";
 import { passFrom } from "../stages.ts";
 import {
@@ -63,6 +63,7 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
     const again: Again[] = [];
     const timers: ReturnType<typeof flushJob>[] = [];
     const notices: Notice[] = [];
+    const over: Over[] = [];
     const byRule = [...Map.groupBy(jobs, ({ payload }) => (payload as GroupPayload).ruleId)].sort(([a], [b]) =>
       a < b ? -1 : 1,
     );
@@ -77,6 +78,7 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
       const look: Look = { tx, tenantId, rule, rules, nowMs, pace };
       const done = await lookAtRule(look, keys, own);
       notices.push(...done.notices);
+      over.push(...done.over.map((key) => ({ rule, key, heldOnly: true })));
       const [first] = own as [Job, ...Job[]];
       const { jobs: moves } = groupJobs(done.moved.map((subject) => ({ ruleId, subject })));
       timers.push(...moves.map((job) => ({ ...job, dueMs: nowMs })));
@@ -87,8 +89,8 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
         again.push({ id: first.id, payload, dueMs: nowMs + (done.isLate ? laterMs : 0) });
       }
     }
-    if (notices.length > 0) {
-      await passFrom("enqueue", { tx, tenantId, nowMs, wake, notices });
+    if (notices.length > 0 || over.length > 0) {
+      await passFrom("enqueue", { tx, tenantId, nowMs, wake, notices, over });
       failpoint("groups:flushed");
     }
     await enqueue(tx, { tenantId, kind: groupsKind }, timers, nowMs);
@@ -110,6 +112,8 @@ interface Look {
 /** What a look comes to. */
 interface Looked {
   readonly notices: readonly Notice[];
+  /** The groups of which something has ended while silences may hold their messages. */
+  readonly over: readonly Buffer[];
   /** When the next flush is due; undefined: none is. */
   readonly nextMs: number | undefined;
   /** Whether changes that were stored before a flush is due wait to be matched. */
@@ -120,32 +124,34 @@ interface Looked {
   readonly moved: readonly { key: Buffer }[];
 }
 
+const nothing: Looked = { notices: [], over: [], nextMs: undefined, isLate: false, moved: [] };
+
 async function lookAtRule(look: Look, keys: readonly Buffer[], own: readonly Job[]): Promise<Looked> {
   const { tx, tenantId, rule, nowMs } = look;
   const { grouping } = rule;
   const stored = await lockGroups(tx, tenantId, rule.id, grouping);
-  if (stored === undefined) return { notices: [], nextMs: undefined, isLate: false, moved: [] };
+  if (stored === undefined) return nothing;
   if (grouping === null || !sameGroups(stored, grouping)) {
-    const { notices, isWhole, moved } = await flushDue(look, stored, undefined);
+    const { isWhole, moved, ...flushed } = await flushDue(look, stored, undefined);
     if (isWhole) await keepGrouping(tx, tenantId, rule.id, grouping);
     // What began meanwhile joins with what is regrouped.
     const joining = grouping === null ? [] : [...moved, ...keys.map((key) => ({ key }))];
-    return { notices, nextMs: isWhole ? undefined : nowMs, isLate: false, moved: joining };
+    return { ...nothing, ...flushed, nextMs: isWhole ? undefined : nowMs, moved: joining };
   }
   if (stored.waitSec !== grouping.waitSec || stored.intervalSec !== grouping.intervalSec)
     await keepGrouping(tx, tenantId, rule.id, grouping);
   if (keys.length > 0) await take(look, grouping, keys);
   const dueMs = await nextDueMs(tx, tenantId, rule.id);
-  if (dueMs === undefined || dueMs > nowMs) return { notices: [], nextMs: dueMs, isLate: false, moved: [] };
-  const late = { notices: [], nextMs: dueMs, isLate: true, moved: [] };
+  if (dueMs === undefined || dueMs > nowMs) return { ...nothing, nextMs: dueMs };
+  const late = { ...nothing, nextMs: dueMs, isLate: true };
   if ((await unseenSinceMs(tx, tenantId)) <= dueMs) return late;
   // What is matched may be in a job that came after this run's, or that another server has, or had when it died.
   const known = own.flatMap(({ payload }) => (payload as GroupPayload).untilMs ?? []);
   const ids = own.map(({ id }) => id);
   const untilMs = await takingSinceMs(tx, tenantId, rule.id, ids, known.length > 0 ? Math.max(...known) : undefined);
   if (untilMs !== undefined) return { ...late, untilMs };
-  const { notices, moved } = await flushDue(look, grouping, nowMs);
-  return { notices, nextMs: await nextDueMs(tx, tenantId, rule.id), isLate: false, moved };
+  const { isWhole: _, ...flushed } = await flushDue(look, grouping, nowMs);
+  return { ...nothing, ...flushed, nextMs: await nextDueMs(tx, tenantId, rule.id) };
 }
 
 /** Names a member: an alert by its event, which its labels name; anything else by its event or series. */
@@ -305,6 +311,7 @@ async function flushDue(look: Look, grouping: Grouping, untilMs: number | undefi
   const messages: GroupMessage[] = [];
   const kept: StoredGroup[] = [];
   const over: Buffer[] = [];
+  const settled: Buffer[] = [];
   const changed: StoredMember[] = [];
   const gone: StoredMember[] = [];
   const moved: { key: Buffer }[] = [];
@@ -317,13 +324,16 @@ async function flushDue(look: Look, grouping: Grouping, untilMs: number | undefi
     moved.push(...flushed.moved);
     if (flushed.group === undefined) over.push(group.key);
     else kept.push(flushed.group);
+    if (flushed.group === undefined || flushed.gone.length > 0) settled.push(group.key);
   }
   await keepMessages(tx, tenantId, messages);
   await writeMembers(tx, tenantId, rule.id, changed);
   await removeMembers(tx, tenantId, rule.id, gone);
   await writeGroups(tx, tenantId, rule.id, kept);
   await removeGroups(tx, tenantId, rule.id, over);
-  return { notices, moved, isWhole: due.length === all.length && all.length < groupsAtOnce };
+  // Nothing is held where there is no silence.
+  const ended = rules.silences.any(nowMs) ? settled : [];
+  return { notices, over: ended, moved, isWhole: due.length === all.length && all.length < groupsAtOnce };
 }
 
 /** What the flush of one group comes to. */

@@ -1,13 +1,13 @@
 import { byteaArray, uuidArray } from "../../../db/batch.ts";
 import type { Db, Sql } from "../../../db/connect.ts";
 import { home } from "../../../db/home-row.ts";
-import { newestMs } from "../../../jobs/queue.ts";
+import { enqueue, newestMs } from "../../../jobs/queue.ts";
 import { firstId } from "../../delivery-id.ts";
 import type { GroupSnapshot } from "../../delivery-snapshot.ts";
 import type { Subject } from "../../matched-subject.ts";
 import type { Grouping } from "../grouping.ts";
 import type { GroupState } from "./flush.ts";
-import { groupsKind } from "./group-jobs.ts";
+import { flushJob, groupsKind } from "./group-jobs.ts";
 
 /** What has failed as often keeps no group waiting. */
 const failuresMax = 3;
@@ -125,12 +125,13 @@ export async function dueGroups(
   return rows.map((row) => ({ ...toGroup(row), count: row.count }));
 }
 
-/** Has groups in which something is held back, and of which nobody has heard, flushed now; returns their rules. */
-export async function hastenHeld(tx: Db, tenantId: string, nowMs: number): Promise<string[]> {
+/** Has groups in which something is held back, and of which nobody has heard, flushed now: a silence or a window has ended. */
+export async function hastenHeld(tx: Db, tenantId: string, nowMs: number): Promise<void> {
   const rows = await tx<{ ruleId: string }[]>`
     update alert_groups set due_ms = ${BigInt(nowMs)}
     where tenant_id = ${tenantId} and held and flushed_ms is null and due_ms > ${BigInt(nowMs)} returning rule_id as "ruleId"`;
-  return [...new Set(rows.map(({ ruleId }) => ruleId))];
+  const jobs = [...new Set(rows.map(({ ruleId }) => ruleId))].map((ruleId) => flushJob(ruleId, nowMs));
+  await enqueue(tx, { tenantId, kind: groupsKind }, jobs, nowMs);
 }
 
 /** Tells when the first group of a rule is due; undefined: none is. */
@@ -278,12 +279,37 @@ export async function keepMessages(tx: Db, tenantId: string, messages: readonly 
 }
 
 /**
- * Forgets messages that were decided before `beforeMs`, a portion of them with their members; returns
- * whether there may be more. May be repeated.
+ * Reads those that a message reports as firing and whose end no flush of its group has seen, after a place: an alert that fires anew is its
+ * newest occurrence. Both by their keys.
+ */
+export async function stillFiring(
+  db: Db,
+  tenantId: string,
+  { id, ruleId, groupKey }: { id: string; ruleId: string; groupKey: Buffer },
+  after: number,
+  limit: number,
+): Promise<{ place: number; subject: Buffer }[]> {
+  return await db<{ place: number; subject: Buffer }[]>`
+    select t.place, m.subject from group_message_members t
+      cross join lateral (
+        select subject from group_members
+        where tenant_id = ${tenantId} and rule_id = ${ruleId} and group_key = ${groupKey}
+          and member = coalesce(t.event_id, t.subject)
+        limit 1) as m
+    where t.tenant_id = ${tenantId} and t.message_id = ${id} and t.place > ${after} and not t.resolved
+    order by t.place limit ${limit}`;
+}
+
+/**
+ * Forgets messages that were decided before `beforeMs`, a portion of them with their members, but what a delivery names that waits: a
+ * silence may hold it for longer. Returns whether there may be more. May be repeated.
  */
 export async function forgetOldMessages(sql: Sql, tenantId: string, beforeMs: number): Promise<boolean> {
   const old = await sql<{ id: string }[]>`
-    select id from group_messages where tenant_id = ${tenantId} and id < ${firstId(beforeMs)}::uuid order by id limit ${oldMax}`;
+    select id from group_messages
+    where tenant_id = ${tenantId} and id < ${firstId(beforeMs)}::uuid and id <> all(array(
+      select (told -> 'group' ->> 'message')::uuid from due_deliveries where tenant_id = ${tenantId} and told ? 'group'))
+    order by id limit ${oldMax}`;
   if (old.length === 0) return false;
   const ids = uuidArray(old.map(({ id }) => id));
   await sql`delete from group_message_members where tenant_id = ${tenantId} and message_id = any(${ids}::uuid[])`;

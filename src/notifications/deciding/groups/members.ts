@@ -10,6 +10,7 @@ import type { Silences } from "../../silences/silences-in-force.ts";
 import { keyText, nilRule, readMatches, type StoredMatch } from "../match-store.ts";
 import type { LoadedRule } from "../matcher/tenant-rules.ts";
 import { holdsOf, inMaintenance } from "../mute.ts";
+import type { Holds } from "../passage.ts";
 import { viewOf } from "../subject-labels.ts";
 
 /** What stands of a subject for a rule that groups. */
@@ -25,6 +26,8 @@ export interface Standing {
   readonly startMs: number;
   /** The rules that made it. */
   readonly chain: readonly string[];
+  /** By destination: the silence that holds it. */
+  readonly silenced: Holds;
   /** By destination: until when something holds it back. */
   readonly holds: ReadonlyMap<string, number>;
 }
@@ -63,8 +66,8 @@ export async function readStanding(
       const labelled = { subject, triggerName: triggerNames[0] ?? "", isSeries: value !== undefined };
       const labels = viewOf(labelled, dimensions, found);
       if (labels === undefined) continue;
-      const silenced = silences.any(nowMs) ? await silences.matching(labels, nowMs, pace) : [];
-      const holds = new Map([...holdsOf(silenced, rule)].map(([name, { untilMs }]) => [name, untilMs]));
+      const silenced = holdsOf(silences.any(nowMs) ? await silences.matching(labels, nowMs, pace) : [], rule);
+      const holds = new Map([...silenced].map(([name, { untilMs }]) => [name, untilMs]));
       if (rule.muteDuringMaintenance && inMaintenance(entity))
         for (const name of rule.destinationNames) holds.set(name, Infinity);
       all.set(keyText(subject.key), {
@@ -75,6 +78,7 @@ export async function readStanding(
         fires: match.standing && match.grouped === true && found?.occurrence.status !== CLOSED,
         startMs: found === undefined ? match.matchedMs : Math.min(Number(found.occurrence.startMs), match.matchedMs),
         chain: noted.get(keyText(subject.key))?.get(nilRule)?.chain ?? [],
+        silenced,
         holds,
       });
     }
