@@ -265,9 +265,11 @@ function silenceSteps(silence: StoredSilence | undefined, { match, deliveries }:
   const waits = deliveries.some(({ status, occasion }) => status === "PENDING" && occasion !== "clear");
   const more = { silenceId, author, comment, untilMs };
   if (!waits) return [step("silence", "stopped", "a silence holds it", more)];
-  const which = match?.grouped ? ", if silences hold all that it reports as firing" : "";
-  const reason = `a silence holds it: what waits becomes HELD when it would be tried next${which}`;
-  return [step("silence", "stopped", reason, more)];
+  if (match?.grouped)
+    return [
+      step("silence", "stopped", "a silence holds it, and a message that waits if all that it reports is held", more),
+    ];
+  return [step("silence", "stopped", "a silence holds it: what waits becomes HELD when it would be tried next", more)];
 }
 
 function delaySteps({ match, rule }: Case, nowMs: number): ExplanationStep[] {

@@ -99,8 +99,8 @@ export function messagePreviews(
 async function webhookOf(body: string, tenantId: string): Promise<PreviewedDestination> {
   const value = create(WebhookDestinationSchema, { url: exampleUrl, format: WebhookFormat.TEMPLATE, body });
   const type = create(DestinationTypeSchema, { type: { case: "webhook", value } });
-  const [broken] = await checkDestination(type, tenantId);
-  if (broken !== undefined) throw invalidField("webhookBody", broken.rule, FieldRule.TEMPLATE);
+  const [{ rule: broken } = { rule: undefined }] = await checkDestination(type, tenantId);
+  if (broken !== undefined) throw invalidField("webhookBody", broken, FieldRule.TEMPLATE);
   return { name: "", type };
 }
 

@@ -3,6 +3,7 @@ import { afterAll, expect, test } from "vitest";
 import { consumed } from "../support/consumed.ts";
 import { testDatabase } from "../support/database.ts";
 import { httpReceiver } from "../support/receivers.ts";
+import { ownClock } from "../support/stretch.ts";
 import { testTenant } from "../support/tenant.ts";
 import { post } from "./notifications.ts";
 import { clear, place } from "./place.ts";
@@ -143,7 +144,7 @@ test("500 alerts that any of three processes takes are one message", async () =>
   expect(await unnamed(all)).toEqual([]);
 }, 100_000);
 
-test("1,000 groups of 10,000 members that are flushed in one second keep no loop longer than 250 ms, and are decided in a few runs", async () => {
+test("1,000 groups of 10,000 members that are flushed in one second keep no loop longer than 250 ms, and are decided within 10 s in a few runs", async () => {
   const server = await started({ BELFRY_PROCESSES: "1" });
   const { tenant, put, arrived, unnamed } = await grouping(server, 3600);
   const hosts = Array.from({ length: 1000 }, (_, i) => `h${i}`);
@@ -154,15 +155,23 @@ test("1,000 groups of 10,000 members that are flushed in one second keep no loop
   await taken(tenant.id);
   const dueMs = Date.now() + 1000;
   await endWait(tenant.id, dueMs);
+  await sleep(dueMs - Date.now());
+  const clock = ownClock();
+  const decided = async () =>
+    (await sql`select from alert_groups where tenant_id = ${tenant.id} and flushed_ms is not null`).count;
+  await expect.poll(decided, { timeout: 120_000, interval: 100 }).toBe(1000);
+  const decidedMs = clock();
   await expect.poll(() => arrived().length, { timeout: 120_000 }).toBe(1000);
   const { ms } = await server.longestTurn();
-  const [row] = await sql<{ lastMs: number; runs: number }[]>`
-    select max(created_ms)::float8 as "lastMs", count(distinct created_ms)::int4 as runs from (
+  const [row] = await sql<{ runs: number }[]>`
+    select count(distinct created_ms)::int4 as runs from (
       select created_ms from delivery_history where tenant_id = ${tenant.id}
       union all select created_ms from due_deliveries where tenant_id = ${tenant.id}) as decided`;
-  console.info(`decided within ${(row?.lastMs ?? 0) - dueMs} ms in ${row?.runs} runs, longest turn ${ms} ms`);
-  // Each takes 200 groups: a second or two on a machine of its own, whose time no neighbour takes.
+  console.info(`decided within ${decidedMs} ms of its own in ${row?.runs} runs, longest turn ${ms} ms`);
+  // Each takes 200 groups.
   expect(row?.runs).toBeLessThanOrEqual(6);
+  // By a clock from which neighbours take no time.
+  expect(decidedMs).toBeLessThan(10_000);
   expect(ms).toBeLessThan(250);
   expect(await unnamed(hosts.flatMap((host) => names(host, 10)))).toEqual([]);
 }, 400_000);
