@@ -74,6 +74,12 @@ describe("what can never work says why, at once and later", () => {
     expect(trigger.trouble).toBe(meant === "" ? "" : doubt);
   });
 
+  test("a trigger of matchers alone has none", async () => {
+    const type = { event: { query: { matchers: ["severity=critical"] } } };
+    const { trigger } = await made("/v1/notification/triggers", { name: "matchers alone", type });
+    expect(trigger.trouble).toBe("");
+  });
+
   test("a window that covers nothing now, while it has a run to come", async () => {
     await made("/v1/data-receiver/models", { models: [{ timestamp: Date.now(), dimensions: { source: "web-1" } }] });
     const filter = (value: string) => ({ clause: { filter: { field: "source", operation: "OP_EQUALS", value } } });

@@ -36,7 +36,7 @@ export const event: TriggerSource<EventSource> = {
   },
 
   doubt({ query }) {
-    const names = compileTrigger(query?.clause, path, events).fields;
+    const names = compileTrigger(clauseOf(query), path, events).fields;
     for (const name of names) {
       const meant = name.startsWith(ofEntity) ? undefined : nearlyNamed(name);
       if (meant !== undefined)
