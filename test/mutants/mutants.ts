@@ -317,10 +317,10 @@ export const mutants: readonly Mutant[] = [
     tests: ["test/notifications/groups/groups.test.ts"],
   },
   {
-    name: "an end is sent of what was never sent",
+    name: "the end of a group is sent although its rule sends none",
     file: "src/notifications/deciding/groups/flush.ts",
-    text: "sendUpdates && ended.some(({ sentTo }) => sentTo.includes(name))",
-    replacement: "sendUpdates && ended.length > 0",
+    text: "if (!goesOn) return sendUpdates && ended.length > 0",
+    replacement: "if (!goesOn) return ended.length > 0",
     tests: ["test/notifications/groups/timelines.test.ts"],
   },
   {
@@ -333,8 +333,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "an end is held by a silence",
     file: "src/notifications/deciding/recheck.ts",
-    text: `!ofGroup(each) && each.occasion !== "clear" &&`,
-    replacement: "!ofGroup(each) &&",
+    text: `!ofWindow(each) && each.occasion !== "clear" &&`,
+    replacement: "!ofWindow(each) &&",
     tests: ["test/notifications/silences/held.test.ts"],
   },
   {

@@ -12,7 +12,7 @@ const citedDesign = /\bdesign\/([a-z][a-z-]*)\b/g;
 const formerDecision = /\bdecisions\/(\d{4})\b/g;
 
 /** Packages whose files documents may name. */
-const elsewhere = /(?:prometheus|belfry-rules)\.yml|^(?:google|buf|node_modules)\//;
+const elsewhere = /(?:prometheus|alertmanager|belfry-rules)\.yml|^(?:google|buf|node_modules)\//;
 
 const documents = (tree: Tree) => [...tree].filter(([path]) => path.endsWith(".md"));
 

@@ -112,7 +112,7 @@ function occasionAt(
   if (firing.some(({ sentTo }) => !sentTo.includes(name))) return "members";
   const ended = members.filter((each) => isResolved(each, name));
   const goesOn = members.some((each) => each.state === "firing" && isHeard(each, name));
-  if (!goesOn) return sendUpdates && ended.some(({ sentTo }) => sentTo.includes(name)) ? "clear" : undefined;
+  if (!goesOn) return sendUpdates && ended.length > 0 ? "clear" : undefined;
   if (sendUpdates && ended.length > 0) return "members";
   return repeats && firing.length > 0 ? "repeat" : undefined;
 }
