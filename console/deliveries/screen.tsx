@@ -16,6 +16,7 @@ import { ChoiceFilter, TextFilters } from "../ui/text-filters.tsx";
 import { Time } from "../ui/time.tsx";
 import { DeliveryCard, DeliveryState, statusWords } from "./card.tsx";
 import { Explanation } from "./explanation.tsx";
+import { groupText } from "./members.tsx";
 import { Troubles } from "./troubles.tsx";
 
 const deliveries = clientOf(DeliveryService);
@@ -32,6 +33,7 @@ const columns: readonly Column<Delivery>[] = [
   { key: "status", label: "State", width: "120px", line: 1, cell: ({ status }) => <DeliveryState status={status} /> },
   nameColumn("Destination", "minmax(110px, 1fr)", ({ destination }) => destination),
   textColumn("rule", "Rule", "minmax(110px, 1fr)", ({ rule }) => rule),
+  textColumn("group", "Group", "minmax(110px, 2fr)", groupText),
   { key: "occasion", label: "Occasion", width: "110px", cell: ({ occasion }) => occasion },
   textColumn("error", "Last answer", "minmax(160px, 2fr)", ({ error, tries }) => error || (tries.at(-1)?.answer ?? "")),
   { key: "attempts", label: "Attempts", width: "72px", end: true, cell: ({ attempts }) => attempts },
