@@ -7,16 +7,22 @@ import ui from "../ui/ui.module.css";
 
 const deliveries = clientOf(DeliveryService);
 
+/** Returns the labels of a delivery's group, as in `rack=r1, cluster=c1`; empty without any. */
+export const groupText = ({ groupLabels }: Pick<Delivery, "groupLabels">) =>
+  Object.entries(groupLabels)
+    .map(([name, text]) => `${name}=${text}`)
+    .join(", ");
+
 /** What a message of a group reports: how many alerts, what they share, and the first of them. */
 export function GroupMembers({ delivery }: { delivery: Delivery }) {
-  const { id, memberCount, resolvedCount, groupLabels } = delivery;
+  const { id, memberCount, resolvedCount } = delivery;
   const { value, failure, again } = useAnswer((signal) => deliveries.listDeliveryMembers({ id }, { signal }), id).value;
-  const labels = Object.entries(groupLabels).map(([name, text]) => `${name}=${text}`);
+  const labels = groupText(delivery);
   const more = memberCount - (value?.members.length ?? memberCount);
   return (
     <details>
       <summary>
-        {memberCount - resolvedCount} firing, {resolvedCount} resolved{labels.length > 0 && `: ${labels.join(", ")}`}
+        {memberCount - resolvedCount} firing, {resolvedCount} resolved{labels !== "" && `: ${labels}`}
       </summary>
       <ul>
         {value?.members.map(({ occurrenceId, subject, resolved }) => (

@@ -7,6 +7,7 @@ import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { Delivery } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { clientOf } from "../data/calls.ts";
 import { plainName } from "../events/entity-names.ts";
+import { groupText } from "./members.tsx";
 
 const events = clientOf(EventQueryService);
 const entities = clientOf(EntityService);
@@ -52,10 +53,10 @@ export function useNames(rows: readonly Delivery[], eventIds: readonly string[],
 
 /** What a delivery is about, by its name where that is known. */
 export function subjectText(delivery: Delivery, names: Names): string {
-  const { eventId, entityId, metricName, memberCount, groupLabels, subject } = delivery;
+  const { eventId, entityId, metricName, memberCount, subject } = delivery;
   if (memberCount > 0) {
-    const labels = Object.entries(groupLabels).map(([name, value]) => `${name}: ${value}`);
-    return `Group of ${memberCount}${labels.length > 0 ? `: ${labels.join(", ")}` : ""}`;
+    const labels = groupText(delivery);
+    return `Group of ${memberCount}${labels === "" ? "" : `: ${labels}`}`;
   }
   if (eventId !== "") return names.get(eventId) || (names.has(eventId) ? `Event ${eventId}` : "");
   const entity = names.get(entityId) || entityId;

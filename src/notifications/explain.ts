@@ -104,7 +104,7 @@ export function explanations(
         ...windowSteps(known, rule.muteDuringMaintenance ? windows : []),
         ...silenceSteps(silence, known),
         ...(match?.grouped
-          ? groupSteps(known, nowMs())
+          ? groupSteps(known, silence !== undefined, nowMs())
           : [...delaySteps(known, nowMs()), ...repeatSteps(known, nowMs())]),
         ...destinationSteps(known, destinations),
         ...deliverySteps(known),
@@ -283,8 +283,8 @@ function delaySteps({ match, rule }: Case, nowMs: number): ExplanationStep[] {
   ];
 }
 
-/** Says in which message it was, and which flush it waits for. */
-function groupSteps({ match, memberships, deliveries }: Case, nowMs: number): ExplanationStep[] {
+/** Says in which message it was, and which flush it waits for; what is silenced waits for none. */
+function groupSteps({ match, memberships, deliveries }: Case, silenced: boolean, nowMs: number): ExplanationStep[] {
   const steps: ExplanationStep[] = [];
   const newest = deliveries.find(({ group }) => group !== null);
   if (newest?.group) {
@@ -299,7 +299,7 @@ function groupSteps({ match, memberships, deliveries }: Case, nowMs: number): Ex
     if (sentTo.length > 0) continue;
     if (joinsMs > nowMs)
       steps.push(step("delay", "waiting", "it joins its group at the end of the delay", { untilMs: joinsMs }));
-    else if (dueMs !== null)
+    else if (dueMs !== null && !silenced)
       steps.push(step("group", "waiting", "it waits for the next message of its group", { untilMs: dueMs }));
   }
   return steps;
@@ -346,7 +346,9 @@ function outcomeOf(known: Case, matches: boolean, silenced: boolean): Outcome {
   if (some("PENDING")) return Outcome.WAITING;
   if (some("SENT", "SUMMARISED")) return Outcome.NOTIFIED;
   if (some("CANCELLED", "FAILED")) return Outcome.CANCELLED;
-  if (match?.standing && memberships.some(({ sentTo }) => sentTo.length === 0)) return Outcome.WAITING;
+  // A match becomes a member a moment after it was decided.
+  const isAbout = match?.grouped && memberships.length === 0;
+  if (match?.standing && (isAbout || memberships.some(({ sentTo }) => sentTo.length === 0))) return Outcome.WAITING;
   if (!matches && !match?.standing) return Outcome.NOT_MATCHED;
   return match?.standing || chain.includes(rule.name) ? Outcome.SUPPRESSED : Outcome.WAITING;
 }

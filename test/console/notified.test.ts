@@ -150,6 +150,24 @@ describe("the health of notifying", () => {
   });
 });
 
+describe("a message of a group", () => {
+  onPage("is known by the labels of its group in the list", async (page) => {
+    const tenant = await withRules();
+    await v1(server, tenant)("/v1/notification/rules", {
+      name: "by name",
+      enabled: true,
+      matchers: ["severity=critical"],
+      destinationNames: ["pager"],
+      grouping: { by: ["alertname", "source"], waitSec: 0 },
+    });
+    await sendEvents(server, tenant, critical("disk full"));
+    await eventually(() => receiver.received.length).toBe(2);
+    await page.logIn(tenant, "#/deliveries?rule=by%20name");
+    const grid = page.getByRole("grid", { name: "Deliveries" });
+    await grid.getByText(/alertname=disk full, source=web-1/).waitFor();
+  });
+});
+
 describe("a delivery that failed", () => {
   onPage("is sent again, says what came back, and stays open beyond the filter that found it", async (page) => {
     const tenant = await withRules();

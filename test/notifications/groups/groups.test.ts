@@ -207,6 +207,39 @@ test("an explanation of a member says which message it waits for, and which it w
   await expect.poll(async () => (await explained()).outcome).toBe("NOTIFIED");
 });
 
+test("an explanation of what has not joined its group yet says that it waits", async () => {
+  const { rule, report, made, ok } = await groupPlace();
+  await rule("r", { grouping: { by: [], waitSec: "1", intervalSec: "3600" } });
+  await report("a");
+  const { results } = (await ok("POST", "/v1/events:search", { query: {} })) as { results: { occurrences: Json[] }[] };
+  const occurrenceId = results[0]?.occurrences[0]?.id as string;
+  const outcomes = new Set<string>();
+  while (!outcomes.has("NOTIFIED")) {
+    const { outcome } = (await made("rules/r:explain", { occurrenceId })) as { outcome: string };
+    outcomes.add(outcome);
+  }
+  expect([...outcomes]).toEqual(["WAITING", "NOTIFIED"]);
+});
+
+test("a silenced member waits for its silence alone", async () => {
+  const { rule, report, made, ok } = await groupPlace();
+  await rule("r", { grouping: { by: [], waitSec: "1", intervalSec: "1" } });
+  await made("silences", { matchers: ["alertname=a"], comment: "works", endsAt: String(Date.now() + 60_000) });
+  await report("a");
+  const { results } = (await ok("POST", "/v1/events:search", { query: {} })) as { results: { occurrences: Json[] }[] };
+  const occurrenceId = results[0]?.occurrences[0]?.id as string;
+  const explained = () => made("rules/r:explain", { occurrenceId }) as Promise<{ outcome: string; steps: Json[] }>;
+  await expect.poll(async () => (await explained()).outcome).toBe("SILENCED");
+  await sleep(1500);
+  const { steps } = await explained();
+  expect(steps.map(({ step, result }) => `${step} ${result}`)).toEqual([
+    "rule passed",
+    "trigger passed",
+    "match passed",
+    "silence stopped",
+  ]);
+});
+
 test("a group repeats at the exact time while a member is not acknowledged, and says all that fires", async () => {
   const { rule, reportAll, arrive, receiver } = await groupPlace();
   const repeats = { repeat: true, repeatInterval: "1", repeatWhile: "REPEAT_WHILE_UNACKNOWLEDGED" };
