@@ -22,6 +22,7 @@ const benches = [
   "scaling",
   "processes",
   "citus",
+  "console",
 ];
 /** Compares with another commit, so it is run by its name alone. */
 const guard = "guard";

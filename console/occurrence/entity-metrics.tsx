@@ -1,27 +1,78 @@
+import { create } from "@bufbuild/protobuf";
 import { useMemo } from "preact/hooks";
+import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
+import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { linkTo } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
-import { periodOf, readSeries } from "../data/series.ts";
+import { clientOf } from "../data/calls.ts";
+import { oneOrNull } from "../data/one-or-null.ts";
+import { periodOf, type ReadSeries, readSeries } from "../data/series.ts";
+import { may } from "../data/session.ts";
+import { allOf } from "../events/query.ts";
 import { Plot } from "../ui/plot.tsx";
 import { Problem } from "../ui/problem.tsx";
 import { quantityText } from "../ui/quantity.ts";
 import ui from "../ui/ui.module.css";
+import { tellingFirst } from "./telling-metrics.ts";
 
+const triggers = clientOf(TriggerService);
 const shownMax = 6;
+/** As many as a page of the API holds. */
+const comparedMax = 1000;
 
-/** The metrics of an entity, an hour before and after a moment. */
-export function EntityMetrics({ entityId, aroundMs }: { entityId: string; aroundMs: number }) {
+/** Reads the name of the metric of the trigger that made an occurrence; undefined: no trigger of a metric did, or it is gone. */
+async function metricOfTrigger(labels: Readonly<Record<string, unknown>>, signal: AbortSignal) {
+  // As a rule's destination `event` makes it.
+  const { rule, trigger, cause } = labels;
+  const made = [rule, trigger, cause].every((each) => typeof each === "string");
+  if (!made || !may(TriggerService.method.getTrigger)) return undefined;
+  const found = await oneOrNull(triggers.getTrigger({ name: String(trigger) }, { signal }));
+  const source = found?.trigger?.type?.source;
+  return source?.case === "metricThreshold" || source?.case === "staleData" ? source.value.metricName : undefined;
+}
+
+/** The clause that only this series meets, and those of its metric that have more labels. */
+function clauseOfSeries({ metric, labels }: ReadSeries) {
+  const equal = (field: string, value: string) =>
+    create(ClauseSchema, {
+      filter: { field, operation: Operation.OP_EQUALS, value: { kind: { case: "stringValue", value } } },
+    });
+  return allOf([equal("name", metric), ...Object.entries(labels).map(([key, value]) => equal(`labels.${key}`, value))]);
+}
+
+interface EntityMetricsProps {
+  readonly event: Event;
+  readonly occurrence: Occurrence;
+}
+
+/** The metrics of the entity an hour before and after an occurrence began, those that tell most about it. */
+export function EntityMetrics({ event, occurrence }: EntityMetricsProps) {
+  const entityId = event.entity ?? "";
+  const aroundMs = Number(occurrence.startTime ?? 0n);
   const [start, end] = [aroundMs - 3_600_000, aroundMs + 3_600_000];
   const marks = useMemo(() => [{ at: aroundMs, text: "its start", tone: "critical" }], [aroundMs]);
-  const answer = useAnswer((signal) =>
-    readSeries(
-      { entityId, start, end, aggregator: Aggregator.MEAN, period: periodOf(start, end, 120), pageSize: shownMax },
-      signal,
-    ),
-  );
+  const answer = useAnswer(async (signal) => {
+    const how = { entityId, start, end };
+    const labels = { ...occurrence.dimensions, ...occurrence.metadataFields };
+    const counting = { ...how, aggregator: Aggregator.COUNT, period: periodOf(start, end, 1), pageSize: comparedMax };
+    const [all, metric] = await Promise.all([readSeries(counting, signal), metricOfTrigger(labels, signal)]);
+    const sent = all.series.filter(({ values }) => values.length > 0);
+    const telltale = { name: event.name ?? "", summary: occurrence.summary ?? "", labels, metric };
+    const chosen = tellingFirst(sent, telltale).slice(0, shownMax);
+    if (chosen.length === 0) return { series: [], more: all.more };
+    const metricClause = create(ClauseSchema, { anyOf: { clauses: chosen.map(clauseOfSeries) } });
+    const drawing = { ...how, aggregator: Aggregator.MEAN, period: periodOf(start, end, 120), metricClause };
+    const { series } = await readSeries({ ...drawing, pageSize: comparedMax }, signal);
+    const read = new Map(series.map((each) => [each.key, each]));
+    return {
+      series: chosen.flatMap(({ key }) => read.get(key) ?? []),
+      more: all.more || sent.length > chosen.length,
+    };
+  });
   const { value, failure, again } = answer.value;
-  const series = value?.series.filter(({ values }) => values.length > 0) ?? [];
+  const series = value?.series ?? [];
   const range = `${start}-${end}`;
   return (
     <section class={ui.card} aria-labelledby="around">

@@ -87,7 +87,7 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
             <Labels occurrence={occurrence} />
             <OccurrenceSilences occurrenceId={occurrence.id} />
           </div>
-          {event.entity && <EntityMetrics entityId={event.entity} aroundMs={Number(occurrence.startTime ?? 0n)} />}
+          {event.entity && <EntityMetrics event={event} occurrence={occurrence} />}
         </div>
       </div>
       {/* At the thumb. */}

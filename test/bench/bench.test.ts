@@ -24,6 +24,7 @@ const benches: Readonly<Record<string, string>> = {
   hostile: "--seconds 1 --entities 500 --streams 50 --only idle",
   scaling: "--rounds 1 --seconds 0.2",
   processes: "--rounds 1 --seconds 0.2",
+  console: "--events 200 --rounds 1 --slower 1",
   guard: "HEAD --rounds 1 --seconds 0.1",
 };
 /** Those that need what a machine may lack, and what that is. */

@@ -56,6 +56,48 @@ describe("addresses that an occurrence names", () => {
   });
 });
 
+describe("metrics around the start of an occurrence", () => {
+  onPage("are those that share its words, the one of the trigger that made it first", async (page) => {
+    const tenant = await testTenant(sql);
+    const call = v1(server, tenant);
+    const names = [
+      "a_b",
+      "a_c",
+      "a_d",
+      "a_e",
+      "a_f",
+      "a_g",
+      "node_disk_reads",
+      "node_filesystem_free",
+      "z_temperature",
+    ];
+    const metrics = names.map((metric) => ({ metric, timestamp: Date.now(), dimensions: { source: "a" }, value: 1 }));
+    await call("/v1/data-receiver/metrics", { metrics });
+    const metricThreshold = { metricName: "z_temperature", max: 90 };
+    await call("/v1/notification/triggers", { name: "hot", type: { metricThreshold } });
+    const made = { rule: "tell", trigger: "hot", cause: "z_temperature" };
+    await sendEvents(server, tenant, [
+      { name: "disk full", source: "a" },
+      { name: "disk hot", source: "a", metadataFields: made },
+    ]);
+    const { results } = await call("/v1/events:search", { query: {} });
+    const around = page.getByRole("region", { name: "Metrics of the entity around its start" });
+    const shown = async (name: string) => {
+      const { occurrences } = results.find((event: { name: string }) => event.name === name);
+      const hash = `#/occurrences/${occurrences[0].id}`;
+      if (page.hash() === "") await page.logIn(tenant, hash);
+      else await page.goto(hash);
+      await page.getByRole("heading", { level: 1, name }).waitFor();
+      await around.locator("figcaption").first().waitFor();
+      await page.settled();
+      return around.locator("figcaption a").allTextContents();
+    };
+    expect(await shown("disk full")).toEqual(["node_disk_reads", "node_filesystem_free", "a_b", "a_c", "a_d", "a_e"]);
+    expect((await shown("disk hot")).slice(0, 3)).toEqual(["z_temperature", "node_disk_reads", "node_filesystem_free"]);
+    await around.getByRole("link", { name: "All its series" }).waitFor();
+  });
+});
+
 describe("entities", () => {
   const model = (source: string, metadataFields: object) => ({
     timestamp: Date.now(),
