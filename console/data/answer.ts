@@ -1,6 +1,10 @@
 import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { type Failure, failureOfReading, isCancelled, serverAway } from "./calls.ts";
+import { answerHere, lastAnswer, rememberAnswer } from "./last-answers.ts";
+
+/** How long after a failure a question is asked again while the server seems to be there. */
+const askAgainMs = 2000;
 
 /** The answer to a question that a screen asks, as it stands. The last answer stays in sight while the next is awaited. */
 export interface Answer<T> {
@@ -14,37 +18,56 @@ export interface Answer<T> {
  * Asks whenever the signals change that `ask` reads before its first `await`, and once more when the server is back. A question
  * that is out of date is cancelled.
  * @param of what it asks about, when that is no signal: another one asks again
+ * @param kept the answer's name, unique at an address: a server that is away leaves the last answer of that address in sight
  */
-export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, of?: unknown): ReadonlySignal<Answer<T>> {
+export function useAnswer<T>(
+  ask: (signal: AbortSignal) => Promise<T>,
+  of?: unknown,
+  kept?: string,
+): ReadonlySignal<Answer<T>> {
   const round = useSignal(0);
+  const again = () => {
+    round.value = round.peek() + 1;
+  };
   const last = useRef(of);
   useEffect(() => {
-    if (last.current !== of) round.value = round.peek() + 1;
+    if (last.current !== of) again();
     last.current = of;
   }, [of]);
   const state = useSignal<{ value?: T; loading: boolean; failure?: Failure }>({ loading: true });
   const wasAway = useSignal(false);
   useSignalEffect(() => {
     const away = serverAway.value;
-    if (!away && wasAway.peek() && state.peek().failure !== undefined) round.value = round.peek() + 1;
+    if (!away && wasAway.peek() && state.peek().failure !== undefined) again();
     wasAway.value = away;
   });
   useSignalEffect(() => {
     round.value;
     const ended = new AbortController();
+    let waiting: ReturnType<typeof setTimeout> | undefined;
+    const key = kept && answerHere(kept);
     const { value } = state.peek();
     const asked = ask(ended.signal);
     state.value = { ...(value !== undefined && { value }), loading: true };
     asked.then(
       (answer) => {
-        if (!ended.signal.aborted) state.value = { value: answer, loading: false };
+        if (ended.signal.aborted) return;
+        if (key) rememberAnswer(key, answer);
+        state.value = { value: answer, loading: false };
       },
       (error) => {
         if (ended.signal.aborted || isCancelled(error)) return;
-        state.value = { ...(value !== undefined && { value }), loading: false, failure: failureOfReading(error) };
+        const failure = failureOfReading(error);
+        const before = (key && failure.away ? lastAnswer<T>(key) : undefined) ?? value;
+        state.value = { ...(before !== undefined && { value: before }), loading: false, failure };
+        // Another call may have found the server meanwhile, so that no return will be seen.
+        if (failure.away && !serverAway.peek()) waiting = setTimeout(again, askAgainMs);
       },
     );
-    return () => ended.abort();
+    return () => {
+      clearTimeout(waiting);
+      ended.abort();
+    };
   });
   return useComputed(() => {
     const { value, loading, failure } = state.value;
@@ -52,9 +75,7 @@ export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, of?: unkn
       value,
       loading,
       failure,
-      again() {
-        round.value = round.peek() + 1;
-      },
+      again,
     };
   });
 }

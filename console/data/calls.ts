@@ -8,6 +8,9 @@ import { proofHeader, sessionProof } from "./session-proof.ts";
 /** Whether the last call found no server. The calls of the page, and a question every few seconds, find it again. */
 export const serverAway = signal(false);
 
+/** When the server answered last. What is shown while it is away is not younger. */
+export const answeredAtMs = signal(0);
+
 /** How many calls are under way; a watch counts until it begins. */
 export const callsUnderWay = signal(0);
 
@@ -24,6 +27,7 @@ const observe: Interceptor = (next) => async (request) => {
   try {
     const answer = await next(request);
     serverAway.value = false;
+    answeredAtMs.value = Date.now();
     return answer;
   } catch (error) {
     const { code } = ConnectError.from(error);
@@ -96,11 +100,14 @@ export interface Failure {
   readonly message: string;
   /** The fields it names, by their paths, each with what is wrong. */
   readonly fields: readonly { field: string; description: string }[];
+  /** It says no more than that the server is away, as the frame does meanwhile. */
+  readonly away?: boolean;
 }
 
 /** What a failed question says: it is asked again by itself when the server is back. */
 export function failureOfReading(error: unknown): Failure {
-  if (isAway(error)) return { message: "The server does not answer. The page tries again by itself.", fields: [] };
+  const message = "The server does not answer. The page tries again by itself.";
+  if (isAway(error)) return { message, fields: [], away: true };
   return failureOf(error);
 }
 

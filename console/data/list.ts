@@ -37,10 +37,14 @@ export function useList<T, Q>(
   ask: () => Q,
   read: (asked: Q, pageToken: string, options: { signal?: AbortSignal }) => Promise<Page<T>>,
 ): List<T, Q> {
-  const answer = useAnswer(async (signal) => {
-    const asked = ask();
-    return { asked, page: await read(asked, "", { signal }) };
-  });
+  const answer = useAnswer(
+    async (signal) => {
+      const asked = ask();
+      return { asked, page: await read(asked, "", { signal }) };
+    },
+    undefined,
+    "list",
+  );
   const { value, loading, failure, again } = answer.value;
   const later = useLaterPages(value, value?.page.next ?? "", ({ asked }, next) => read(asked, next, {}));
   const first = value?.page.rows ?? [];

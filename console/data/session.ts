@@ -4,6 +4,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { Permission, permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import { type Session, SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { clientOf, type Failure, failureOf, isAway, refusals } from "./calls.ts";
+import { forgetAnswers } from "./last-answers.ts";
 import { say, unsay } from "./notice.ts";
 import { keepSessionProof } from "./session-proof.ts";
 
@@ -36,6 +37,7 @@ export function startSession(): void {
   effect(() => {
     sessionId.value;
     unsay();
+    forgetAnswers();
   });
   // A call that was refused: the key was revoked or has expired, or the session came to its end.
   effect(() => {

@@ -26,10 +26,14 @@ const events = clientOf(EventQueryService);
 
 /** One entity: what it is, what it belongs to, how it does. */
 export function OneEntity({ id }: { id: string }) {
-  const answer = useAnswer(async (signal) => {
-    const searchInput = { query: { clause: { withIds: { ids: [id] } } } };
-    return (await entities.searchEntities({ searchInput }, { signal })).entities?.entities[0] ?? null;
-  });
+  const answer = useAnswer(
+    async (signal) => {
+      const searchInput = { query: { clause: { withIds: { ids: [id] } } } };
+      return (await entities.searchEntities({ searchInput }, { signal })).entities?.entities[0] ?? null;
+    },
+    undefined,
+    "entity",
+  );
   const { value, failure, again } = answer.value;
   return (
     <div class={ui.screen}>
@@ -104,24 +108,28 @@ function Family({ entity }: { entity: Entity }) {
     () => [...textsOf(entity.coreProperties?.[parentIds]), ...textsOf(entity.dimensions[parentIds])],
     [entity],
   );
-  const answer = useAnswer(async (signal) => {
-    const anyOf = (field: string, texts: readonly string[]) =>
-      create(ClauseSchema, {
-        oneOf: { field, values: texts.map((value) => ({ kind: { case: "stringValue" as const, value } })) },
-      });
-    const search = async (clause: ReturnType<typeof anyOf>) =>
-      (
-        await entities.searchEntities(
-          { searchInput: { query: { clause }, pageInput: { limit: familyMax } } },
-          { signal },
-        )
-      ).entities?.entities ?? [];
-    const [above, below] = await Promise.all([
-      parents.length === 0 ? [] : search(anyOf("id", parents)),
-      search(anyOf(`coreProperties.${parentIds}`, [entity.id])),
-    ]);
-    return { above, below };
-  });
+  const answer = useAnswer(
+    async (signal) => {
+      const anyOf = (field: string, texts: readonly string[]) =>
+        create(ClauseSchema, {
+          oneOf: { field, values: texts.map((value) => ({ kind: { case: "stringValue" as const, value } })) },
+        });
+      const search = async (clause: ReturnType<typeof anyOf>) =>
+        (
+          await entities.searchEntities(
+            { searchInput: { query: { clause }, pageInput: { limit: familyMax } } },
+            { signal },
+          )
+        ).entities?.entities ?? [];
+      const [above, below] = await Promise.all([
+        parents.length === 0 ? [] : search(anyOf("id", parents)),
+        search(anyOf(`coreProperties.${parentIds}`, [entity.id])),
+      ]);
+      return { above, below };
+    },
+    undefined,
+    "family",
+  );
   const { value, failure, again } = answer.value;
   const list = (title: string, found: readonly Entity[]) =>
     found.length > 0 && (
@@ -154,16 +162,24 @@ function textsOf(value: unknown): string[] {
 }
 
 function OpenEvents({ id }: { id: string }) {
-  const answer = useAnswer((signal) => {
-    const clause = create(ClauseSchema, {
-      filter: { field: "entity", operation: Operation.OP_EQUALS, value: { kind: { case: "stringValue", value: id } } },
-    });
-    const sortBy = [
-      { byField: { field: "status", order: SortOrder.ASC } },
-      { byField: { field: "lastSeen", order: SortOrder.DESC } },
-    ];
-    return events.searchEvents({ query: { clause, sortBy, pageInput: { limit: 20 } } }, { signal });
-  });
+  const answer = useAnswer(
+    (signal) => {
+      const clause = create(ClauseSchema, {
+        filter: {
+          field: "entity",
+          operation: Operation.OP_EQUALS,
+          value: { kind: { case: "stringValue", value: id } },
+        },
+      });
+      const sortBy = [
+        { byField: { field: "status", order: SortOrder.ASC } },
+        { byField: { field: "lastSeen", order: SortOrder.DESC } },
+      ];
+      return events.searchEvents({ query: { clause, sortBy, pageInput: { limit: 20 } } }, { signal });
+    },
+    undefined,
+    "occurrences",
+  );
   const { value, failure, again } = answer.value;
   const rows = value?.results.flatMap((event) => event.occurrences.map((occurrence) => ({ event, occurrence }))) ?? [];
   return (
@@ -189,7 +205,7 @@ function OpenEvents({ id }: { id: string }) {
 
 /** The windows in progress that hold it. */
 function Windows({ id }: { id: string }) {
-  const answer = useAnswer((signal) => windowsHolding(id, signal));
+  const answer = useAnswer((signal) => windowsHolding(id, signal), undefined, "windows");
   const { value, failure, again } = answer.value;
   return (
     <section class={ui.card} aria-labelledby="windows">

@@ -52,7 +52,11 @@ function own({ parts, labels, withStatus }: Shown): readonly Column<EventRow>[] 
     },
     textColumn("summary", "Summary", "minmax(120px, 1.4fr)", ({ occurrence }) => occurrence.summary ?? ""),
     ...(withStatus
-      ? [{ ...textColumn<EventRow>("status", "Status", "92px", ({ occurrence }) => statusWord(occurrence.status)) }]
+      ? [
+          textColumn<EventRow>("status", "Status", "92px", ({ occurrence }) => statusWord(occurrence.status), {
+            line: 0,
+          }),
+        ]
       : []),
     {
       key: "startTime",

@@ -77,11 +77,15 @@ export function Groups({ label }: { label: string }) {
   const news = useNews(askAgainMs);
   const size = usePlace("groups", pageSize);
   const open = usePlace<ReadonlySet<string>>("open groups", new Set());
-  const answer = useAnswer((signal) => {
-    news.value;
-    const asked = { query: queryOf(), labels: [label], sort: Sort.SEVERITY, pageSize: size.value };
-    return events.groupEvents(asked, { signal });
-  }, label);
+  const answer = useAnswer(
+    (signal) => {
+      news.value;
+      const asked = { query: queryOf(), labels: [label], sort: Sort.SEVERITY, pageSize: size.value };
+      return events.groupEvents(asked, { signal });
+    },
+    label,
+    "groups",
+  );
   const { value, failure, again } = answer.value;
   const groups = value?.groups ?? [];
   const total = Number(value?.totalCount ?? 0n);

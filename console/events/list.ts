@@ -4,6 +4,7 @@ import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { clientOf, type Failure, failureOfReading, isCancelled } from "../data/calls.ts";
+import { answerHere, lastAnswer, rememberAnswer } from "../data/last-answers.ts";
 import { allOf, type QueryInit, type Sort, sortBy } from "./query.ts";
 
 /** A row of the list: an occurrence, with the event it is of. */
@@ -15,6 +16,8 @@ export interface EventRow {
 const events = clientOf(EventQueryService);
 const firstPage = 100;
 const laterPages = 200;
+/** How many rows are kept of an address that was left. */
+const keptMax = 500;
 /** The shortest time between two counts of what the query finds. */
 const countAgainMs = 1000;
 /** Of how many events the list reads again what changed; of more it reads the first page. */
@@ -56,6 +59,12 @@ const rowsOf = (results: readonly Event[]): EventRow[] =>
 
 export const rowKey = ({ occurrence }: EventRow) => occurrence.id;
 
+/** The list of an address as it was left. */
+interface Left {
+  readonly rows: readonly EventRow[];
+  readonly total: number;
+}
+
 /** The occurrences that a query finds, page by page as they come into sight, and kept current as they change. */
 export function eventList() {
   const rows = signal<readonly EventRow[]>([]);
@@ -70,6 +79,29 @@ export function eventList() {
   let next: string | undefined;
   let ended = new AbortController();
   let loadingMore = false;
+  /** The addresses of the list that is asked for, and of the one that is shown. */
+  let wanted = "";
+  let shown: string | undefined;
+
+  /** Keeps what is shown for a person who comes back while the server is away. */
+  function keep(): void {
+    if (shown === undefined) return;
+    const all = [...rows.peek(), ...waiting.peek()].sort(compare(sort));
+    rememberAnswer(shown, { rows: all.slice(0, keptMax), total: total.peek() } satisfies Left);
+  }
+
+  /** Shows what was kept of the address that could not be read. */
+  function showLeft(): void {
+    const left = shown === wanted ? undefined : lastAnswer<Left>(wanted);
+    if (left === undefined) return;
+    next = undefined;
+    shown = wanted;
+    batch(() => {
+      rows.value = left.rows;
+      total.value = left.total;
+      waiting.value = [];
+    });
+  }
 
   /** Reads the page at `cursor` and adds it; the first one replaces what is there. Returns whether that was done. */
   async function load(cursor: string): Promise<boolean> {
@@ -90,12 +122,17 @@ export function eventList() {
       const order = compare(sort);
       rows.value = cursor === "" ? added.sort(order) : merge(rows.value, added.sort(order), order);
       next = pageInfo?.hasNext ? pageInfo.endCursor : undefined;
+      if (cursor === "") shown = wanted;
       if (cursor === "") waiting.value = [];
       if (cursor === "") total.value = Number(pageInfo?.totalCount ?? 0n);
       failure.value = undefined;
       if (lacking.length > 0) await refresh(lacking, true);
     } catch (error) {
-      if (!until.aborted && !isCancelled(error)) failure.value = failureOfReading(error);
+      if (!until.aborted && !isCancelled(error)) {
+        const failed = failureOfReading(error);
+        if (failed.away && cursor === "") showLeft();
+        failure.value = failed;
+      }
     }
     if (!until.aborted) loading.value = false;
     return until.aborted || failure.peek() === undefined;
@@ -112,8 +149,8 @@ export function eventList() {
       async () => {
         counting = undefined;
         countedAtMs = performance.now();
-        const asked = { ...query, fields: [{ field: "id" }], pageInput: { limit: 1 } };
-        const answer = await events.searchEvents({ query: asked }, { signal: until }).catch(() => undefined);
+        const one = { ...query, fields: [{ field: "id" }], pageInput: { limit: 1 } };
+        const answer = await events.searchEvents({ query: one }, { signal: until }).catch(() => undefined);
         if (answer !== undefined && !until.aborted) total.value = Number(answer.pageInfo?.totalCount ?? 0n);
       },
       Math.max(0, countedAtMs + countAgainMs - performance.now()),
@@ -178,12 +215,15 @@ export function eventList() {
     /** Finds what this query finds, from the first page. Where it throws, nothing is searched until the next query. */
     async find(newQuery: () => QueryInit, newSort: Sort, moreFields: readonly string[]): Promise<void> {
       ended.abort();
+      keep();
+      wanted = answerHere("events");
       sort = newSort;
       shownFields = undefined;
       try {
         query = { ...newQuery(), fields: [...always, ...moreFields].map((field) => ({ field })) };
       } catch (error) {
         next = undefined;
+        shown = undefined;
         batch(() => {
           rows.value = [];
           total.value = 0;
@@ -221,6 +261,7 @@ export function eventList() {
     },
 
     refresh,
+    keep,
   };
 }
 

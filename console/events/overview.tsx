@@ -23,13 +23,17 @@ async function countUnacknowledged(signal: AbortSignal): Promise<ReadonlyMap<str
 
 /** How many there are of each severity, on how many entities, and when. */
 export function Overview({ counts, news }: { counts: Counts | undefined; news: ReadonlySignal<number> }) {
-  const answer = useAnswer(async (signal) => {
-    news.value;
-    // On a narrow page there is no room for bars.
-    const reading = narrow.value ? undefined : readFrequencies(signal);
-    const [frequencies, unacknowledged] = await Promise.all([reading, countUnacknowledged(signal)]);
-    return { frequencies, unacknowledged };
-  });
+  const answer = useAnswer(
+    async (signal) => {
+      news.value;
+      // On a narrow page there is no room for bars.
+      const reading = narrow.value ? undefined : readFrequencies(signal);
+      const [frequencies, unacknowledged] = await Promise.all([reading, countUnacknowledged(signal)]);
+      return { frequencies, unacknowledged };
+    },
+    undefined,
+    "overview",
+  );
   const { frequencies, unacknowledged } = answer.value.value ?? {};
   const told = counts?.severity.some(({ count }) => count > 0) ?? false;
   if (!told) return null;

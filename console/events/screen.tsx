@@ -39,7 +39,7 @@ import { tellingKeys, tellingLabels } from "./telling-labels.ts";
 /** How long what changed is gathered, after the first change, before the list asks for it. */
 const gatherMs = 500;
 const countAgainMs = 5000;
-/** How long after a failure the list asks again for what changed. */
+/** How long after a failure the list asks again. */
 const askAgainMs = 5000;
 
 /** Those without a status are open, too. */
@@ -107,11 +107,19 @@ function useList(reading: Signal<boolean>) {
     let wasAway = false;
     const endReturns = effect(() => {
       const away = serverAway.value;
-      if (wasAway && !away && list.failure.peek() !== undefined) untracked(find);
+      const back = wasAway && !away;
       wasAway = away;
+      if (list.failure.value === undefined || away) return;
+      if (back) untracked(find);
+      else if (list.failure.value.away) {
+        // Another call may have found the server meanwhile, so that no return will be seen.
+        const asking = setTimeout(find, askAgainMs);
+        return () => clearTimeout(asking);
+      }
     });
     return () => {
       ended = true;
+      list.keep();
       endFinding();
       endNaming();
       endReading();
@@ -131,10 +139,14 @@ export function EventsScreen() {
   const reading = useSignal(false);
   const grid = useRef<HTMLElement>(null);
   const { list, news } = useList(reading);
-  const counts = useAnswer((until) => {
-    news.value;
-    return countFilters(until);
-  });
+  const counts = useAnswer(
+    (until) => {
+      news.value;
+      return countFilters(until);
+    },
+    undefined,
+    "counts",
+  );
   const selected = usePlace<ReadonlySet<string>>("selected events", new Set());
   const active = usePlace("current event", "");
   // Until a person opens or closes it, the editor is open where there are conditions.

@@ -1,12 +1,12 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, ComponentType } from "preact";
 import { linkTo, screenName } from "../data/address.ts";
-import { callsUnderWay, serverAway } from "../data/calls.ts";
+import { answeredAtMs, callsUnderWay, serverAway } from "../data/calls.ts";
 import { destinationsDown } from "../data/health.ts";
 import { liveState } from "../data/live.ts";
 import { theme, zone } from "../data/preferences.ts";
 import { logOut, session } from "../data/session.ts";
-import { zoneName } from "../ui/time.tsx";
+import { timeText, zoneName } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import frameLook from "./frame.module.css";
 import { Brand, ScreenIcon } from "./icon.tsx";
@@ -73,40 +73,61 @@ function NoScreen() {
 
 /** A page that is younger is not loaded again by itself, so that it never is all the time. */
 const reloadAfterMs = 5000;
+const askAgainMs = 2000;
 
 /** Loads the screen's code and shows it. */
 function Opened({ screen }: { screen: Screen }) {
   const loaded = useSignal<ComponentType | undefined>(undefined);
-  const failed = useSignal(false);
+  // Whether the server was there after the code could not be loaded. Undefined: nothing failed.
+  const there = useSignal<boolean | undefined>(undefined);
+  const look = async () => {
+    there.value = await fetch("./").then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    return there.value;
+  };
+  /** Never without a server: from a browser's error page nothing comes back. */
+  const reload = async () => {
+    if (await look()) location.reload();
+  };
   useSignalEffect(() => {
     let waiting: ReturnType<typeof setTimeout> | undefined;
+    let ended = false;
+    // Browsers remember that a script could not be had, and another version has other scripts: only a new page helps.
     const again = async () => {
-      const there = await fetch("./").then(
-        ({ ok }) => ok,
-        () => false,
-      );
-      // Browsers remember that a script could not be had, and another version has other scripts: only a new page helps.
-      if (there && performance.now() > reloadAfterMs) location.reload();
-      waiting = setTimeout(again, 2000);
+      const found = await look();
+      if (ended) return;
+      if (found && performance.now() > reloadAfterMs) location.reload();
+      waiting = setTimeout(again, askAgainMs);
     };
-    const load = () =>
-      screen.load().then(
-        (component) => {
-          loaded.value = component;
-        },
-        () => {
-          failed.value = true;
-          waiting = setTimeout(again, 2000);
-        },
-      );
-    void load();
-    return () => clearTimeout(waiting);
+    screen.load().then(
+      (component) => {
+        loaded.value = component;
+      },
+      () => {
+        there.value = false;
+        if (!ended) void again();
+      },
+    );
+    return () => {
+      ended = true;
+      clearTimeout(waiting);
+    };
   });
-  if (failed.value) {
+  if (there.value === false) {
+    return (
+      <div class={ui.empty}>
+        <h1>This screen is not loaded yet</h1>
+        <p role="status">The server does not answer. The screen opens as soon as it does.</p>
+      </div>
+    );
+  }
+  if (there.value) {
     return (
       <div class={ui.problem} role="alert">
-        <p>This part of the console could not be loaded: the server is away, or was replaced by another version.</p>
-        <button type="button" onClick={() => location.reload()}>
+        <p>This part of the console could not be loaded: the server was away, or was replaced by another version.</p>
+        <button type="button" onClick={() => void reload()}>
           Load the page again
         </button>
       </div>
@@ -120,7 +141,8 @@ function Offline() {
   if (!serverAway.value) return null;
   return (
     <p class={frameLook.banner} role="status">
-      The server does not answer. What is shown may be out of date; the page comes back by itself.
+      The server does not answer. What is shown is from {timeText(answeredAtMs.value)} or before; the page comes back by
+      itself.
     </p>
   );
 }

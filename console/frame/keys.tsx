@@ -93,7 +93,7 @@ export function Keys({ screens, loadFinder }: KeysProps) {
       },
       () => {
         closeFinder();
-        say("This part of the console could not be loaded. Load the page again.");
+        say("This part of the console could not be loaded. Load the page again once the server answers.");
       },
     );
   });

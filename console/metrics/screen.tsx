@@ -22,10 +22,10 @@ import { parameters, type Read, readAll, readEntities } from "./reading.ts";
 
 /** The series of an entity, or of those that meet a clause, over time: which, how and when are kept in the address. */
 export function MetricsScreen() {
-  const matching = useAnswer(readEntities);
+  const matching = useAnswer(readEntities, undefined, "entities");
   const matched = useComputed(() => matching.value.value);
-  const answer = useAnswer((signal) => readAll(matched.value, signal));
-  const happened = useAnswer(readHappened);
+  const answer = useAnswer((signal) => readAll(matched.value, signal), undefined, "metrics");
+  const happened = useAnswer(readHappened, undefined, "happened");
   const tables = useSignal(false);
   const { value } = answer.value;
   const loading = matching.value.loading || answer.value.loading;

@@ -62,14 +62,18 @@ export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occ
 /** Who set its status, of the newest entries of the audit log; only keys that may read it see that. */
 function useChanges(event: Event, occurrence: Occurrence) {
   const { startTime = 0n, endTime } = occurrence;
-  const answer = useAnswer(async (signal) => {
-    if (!may(AuditLogService.method.listAuditEntries)) return [];
-    const { entries } = await audit.listAuditEntries({ rpc: "SetEventStatus", pageSize: 200 }, { signal });
-    return entries
-      .filter(({ resource, outcome }) => outcome === "OK" && resource.includes(event.id))
-      .map(({ client, time }) => ({ by: client?.name ?? "", at: BigInt(time ? timestampMs(time) : 0) }))
-      .filter(({ at }) => at >= startTime - 60_000n && (endTime === undefined || at <= endTime + 60_000n));
-  }, occurrence);
+  const answer = useAnswer(
+    async (signal) => {
+      if (!may(AuditLogService.method.listAuditEntries)) return [];
+      const { entries } = await audit.listAuditEntries({ rpc: "SetEventStatus", pageSize: 200 }, { signal });
+      return entries
+        .filter(({ resource, outcome }) => outcome === "OK" && resource.includes(event.id))
+        .map(({ client, time }) => ({ by: client?.name ?? "", at: BigInt(time ? timestampMs(time) : 0) }))
+        .filter(({ at }) => at >= startTime - 60_000n && (endTime === undefined || at <= endTime + 60_000n));
+    },
+    occurrence,
+    "acknowledgements",
+  );
   return useComputed(() => answer.value.value ?? []);
 }
 
@@ -78,17 +82,21 @@ const bars = 60;
 /** When it was reported, as bars over the time from the first report to the last. */
 function Repeats({ occurrence }: { occurrence: Occurrence }) {
   const { id, startTime = 0n, lastSeen = 0n, instanceCount = 1n } = occurrence;
-  const answer = useAnswer(async (signal) => {
-    if (instanceCount < 2n || lastSeen <= startTime) return [];
-    const clause = { withIds: { ids: [id] } };
-    const timeRange = { start: startTime, end: lastSeen + 1n };
-    const downsample = BigInt(Math.max(1000, Math.ceil(Number(lastSeen - startTime) / bars)));
-    const { results } = await events.countEventFrequency(
-      { query: { clause, timeRange }, downsample, countInstances: true },
-      { signal },
-    );
-    return results.total?.values[0]?.counts.map(Number) ?? [];
-  }, lastSeen);
+  const answer = useAnswer(
+    async (signal) => {
+      if (instanceCount < 2n || lastSeen <= startTime) return [];
+      const clause = { withIds: { ids: [id] } };
+      const timeRange = { start: startTime, end: lastSeen + 1n };
+      const downsample = BigInt(Math.max(1000, Math.ceil(Number(lastSeen - startTime) / bars)));
+      const { results } = await events.countEventFrequency(
+        { query: { clause, timeRange }, downsample, countInstances: true },
+        { signal },
+      );
+      return results.total?.values[0]?.counts.map(Number) ?? [];
+    },
+    lastSeen,
+    "frequency",
+  );
   const counts = answer.value.value ?? [];
   if (counts.length < 2) return null;
   const most = Math.max(...counts);

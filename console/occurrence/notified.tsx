@@ -33,10 +33,14 @@ const signs: Readonly<Partial<Record<Outcome, readonly [sign: string, tone: stri
 /** Shows who was notified of an occurrence and what came back, rule by rule, and why others were not. */
 export function WhoWasNotified({ occurrenceId, eventId }: { occurrenceId: string; eventId: string }) {
   const news = useNews(askAgainMs, eventId);
-  const answer = useAnswer((signal) => {
-    news.value;
-    return deliveries.explainOccurrence({ id: occurrenceId, limit: rulesMax }, { signal });
-  }, occurrenceId);
+  const answer = useAnswer(
+    (signal) => {
+      news.value;
+      return deliveries.explainOccurrence({ id: occurrenceId, limit: rulesMax }, { signal });
+    },
+    occurrenceId,
+    "notified",
+  );
   const { value, loading, failure, again } = answer.value;
   const waits = value?.rules.some(isWaiting) ?? false;
   // What waits goes out, or is held back, without news of the occurrence.

@@ -28,12 +28,16 @@ const events = clientOf(EventQueryService);
 /** One occurrence: its life, what it caused, and what surrounds it. */
 export function OccurrenceScreen() {
   const id = useComputed(() => address.value.path[1] ?? "");
-  const answer = useAnswer(async (signal) => {
-    const occurrenceId = id.value;
-    const eventId = occurrenceId.replace(/:\d+$/, "");
-    const { result } = await events.getEvent({ id: eventId, occurrenceIds: [occurrenceId] }, { signal });
-    return { event: result, occurrence: result?.occurrences[0] };
-  });
+  const answer = useAnswer(
+    async (signal) => {
+      const occurrenceId = id.value;
+      const eventId = occurrenceId.replace(/:\d+$/, "");
+      const { result } = await events.getEvent({ id: eventId, occurrenceIds: [occurrenceId] }, { signal });
+      return { event: result, occurrence: result?.occurrences[0] };
+    },
+    undefined,
+    "occurrence",
+  );
   const { value, loading, failure, again } = answer.value;
   const eventId = value?.event?.id;
   useEffect(

@@ -11,7 +11,7 @@ const silences = clientOf(SilenceService);
 
 /** What silences an occurrence now, and until when; the way to a silence of its labels. */
 export function OccurrenceSilences({ occurrenceId }: { occurrenceId: string }) {
-  const answer = useAnswer((signal) => silences.listSilences({ occurrenceId }, { signal }), occurrenceId);
+  const answer = useAnswer((signal) => silences.listSilences({ occurrenceId }, { signal }), occurrenceId, "silences");
   const { value, failure, again } = answer.value;
   const found = value?.silences ?? [];
   return (

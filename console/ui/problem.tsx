@@ -1,9 +1,9 @@
-import type { Failure } from "../data/calls.ts";
+import { type Failure, serverAway } from "../data/calls.ts";
 import ui from "./ui.module.css";
 
-/** What went wrong, where it went wrong, and the way to try again. */
+/** What went wrong, where it went wrong, and the way to try again. That the server is away the frame says, once. */
 export function Problem({ failure, again }: { failure: Failure | undefined; again?: () => void }) {
-  if (failure === undefined) return null;
+  if (failure === undefined || (failure.away && serverAway.value)) return null;
   return (
     <div class={ui.problem} role="alert">
       <p>{failure.message}</p>

@@ -48,6 +48,45 @@ describe("the list of events comes up to date by itself", () => {
   });
 });
 
+describe("a list that finds no server", () => {
+  const entities = (page: DomPage) => page.getByRole("grid", { name: "Entities" });
+  /** Opens the entities, whose first call finds no server, and the second one waits. */
+  async function refusedAt(page: DomPage) {
+    const refused = page.fail("SearchEntities");
+    const second = page.hold("SearchEntities");
+    await page.getByRole("link", { name: "Entities", exact: true }).click();
+    await refused;
+    return await second;
+  }
+
+  onPage("shows what it showed before, until the server says what is so now", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [{ name: "any", source: "host before" }]);
+    await page.logIn(tenant, "#/entities");
+    await entities(page).getByText("host before").first().waitFor();
+    await page.goto("#/rules");
+    await sendEvents(server, tenant, [{ name: "any", source: "host after" }]);
+    const { release } = await refusedAt(page);
+    await entities(page).getByText("host before").first().waitFor();
+    expect(await entities(page).getByText("host after").count()).toBe(0);
+    release();
+    await entities(page).getByText("host after").first().waitFor();
+  });
+
+  onPage("shows nothing of the session before", async (page) => {
+    const [before, after] = [await testTenant(sql), await testTenant(sql)];
+    await sendEvents(server, before, [{ name: "any", source: "theirs" }]);
+    await page.logIn(before, "#/entities");
+    await entities(page).getByText("theirs").first().waitFor();
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.logIn(after, "#/rules");
+    const { release } = await refusedAt(page);
+    expect(await page.getByText("theirs").count()).toBe(0);
+    release();
+    await page.getByText("There are no entities yet.").waitFor();
+  });
+});
+
 describe("conditions of an address that cannot be read", () => {
   onPage("are said, and nothing is listed as if there were none", async (page) => {
     const tenant = await testTenant(sql);

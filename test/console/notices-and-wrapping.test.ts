@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
+import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { testBrowser } from "../support/browser.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -68,6 +69,48 @@ describe("a notice", () => {
 /** What is wider than its place within an element, by its text. */
 const runsOut = (within: string) =>
   `[...document.querySelectorAll(${JSON.stringify(`${within}, ${within} *`)})].filter((each) => each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 0 && getComputedStyle(each).display !== 'inline').map((each) => each.textContent.slice(0, 40))`;
+
+describe("rows on a phone", () => {
+  /** Per row: how many lines its cells stand in, and how far the last line stays from the row's end. */
+  const lines = `[...document.querySelectorAll('[role=grid] [role=row]')].flatMap((row) => {
+    const cells = [...row.querySelectorAll('[role=gridcell]:not([data-pick])')].map((cell) => cell.getBoundingClientRect()).filter(({ height }) => height > 0);
+    if (cells.length === 0) return [];
+    let [count, under] = [0, -1];
+    for (const { top, bottom } of cells.sort((a, b) => a.top - b.top)) {
+      if (top >= under - 2) count += 1;
+      under = Math.max(under, bottom);
+    }
+    const { right, bottom } = row.getBoundingClientRect();
+    return [{ count, whole: under <= bottom, left: Math.round(Math.min(...cells.map((cell) => cell.left))), free: Math.round(right - cells.at(-1).right) }];
+  })`;
+  const first = async (page: Page, hash: string) => {
+    await page.goto(`${server.url}/console/${hash}`);
+    await page.getByRole("gridcell").first().waitFor();
+    const [row] = (await page.evaluate(lines)) as { count: number; whole: boolean; left: number; free: number }[];
+    return row;
+  };
+
+  onPage(
+    "have two lines, which end where the row does; without a box they begin at its edge",
+    async (page) => {
+      const tenant = await testTenant(sql);
+      const host = "k8s-worker-12.ams.example.com";
+      const summary = "The persistent volume claimed by data-postgres-0 in namespace shop is only 2.1 % free.";
+      const name = "KubePersistentVolumeFillingUpInFourDays of the main cluster";
+      await sendEvents(server, tenant, [
+        { name, source: host, summary },
+        { name, source: "db", summary },
+        { name: "over", source: "db", summary, status: Status.CLOSED },
+      ]);
+      await openConsole(page, server, tenant);
+      for (const row of [await first(page, "#/events?status=any"), await first(page, "#/events?sort=entityName")])
+        expect(row).toEqual({ count: 2, whole: true, left: 48, free: 14 });
+      expect(await first(page, "#/entities")).toMatchObject({ count: 2, whole: true, left: 14 });
+      expect(await first(page, "#/settings/audit")).toMatchObject({ count: 2, whole: true, left: 14 });
+    },
+    { viewport: { width: 390, height: 844 } },
+  );
+});
 
 for (const width of [1280, 390])
   describe(`${width} px wide`, () => {

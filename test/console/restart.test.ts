@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
+import { afterAll, expect } from "vitest";
 import { readConfig } from "../../src/config/settings.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
@@ -45,3 +45,43 @@ onPage("a server that is started again finds the session, and the list goes on b
     await second.stop();
   }
 });
+
+onPage(
+  "a server that is away leaves what was shown where a person comes back to it, and one bar says it",
+  async (page) => {
+    const first = await start(0);
+    const port = Number(new URL(first.url).port);
+    const tenant = await testTenant(database.sql);
+    await openConsole(page, first, tenant);
+    await sendEvents(first, tenant, [{ name: "before it went", source: "a" }]);
+    const row = page.getByRole("row").filter({ hasText: "before it went" });
+    const go = (name: string) => page.getByRole("link", { name, exact: true }).click();
+    const entity = page.getByRole("grid", { name: "Entities" }).getByRole("row").nth(1);
+    await row.waitFor();
+    await go("Entities");
+    await entity.waitFor();
+    await first.stop();
+    await go("Events");
+    await page.getByText(/^The server does not answer\. What is shown is from \S+ \S+ or before/).waitFor();
+    await row.waitFor();
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    await go("Entities");
+    await entity.waitFor();
+    // Its code was not loaded before.
+    await go("Rules");
+    await page.getByText("The screen opens as soon as it does.").waitFor();
+    expect(await page.getByRole("button", { name: "Load the page again" }).count()).toBe(0);
+    await go("Events");
+    await row.waitFor();
+    expect(await page.getByRole("alert").count()).toBe(0);
+    const second = await start(port);
+    try {
+      await sendEvents(second, tenant, [{ name: "after it came", source: "a" }]);
+      await page.getByRole("row").filter({ hasText: "after it came" }).waitFor();
+      await go("Rules");
+      await page.getByRole("heading", { name: "Rules", exact: true }).waitFor();
+    } finally {
+      await second.stop();
+    }
+  },
+);

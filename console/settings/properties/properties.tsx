@@ -25,7 +25,7 @@ const columns: readonly Column<CustomPropertyUpdater>[] = [
   nameColumn("Name", "minmax(140px, 1fr)", ({ name }) => name),
   { key: "enabled", label: "Runs", width: "70px", line: 1, end: true, cell: ({ enabled }) => (enabled ? "yes" : "no") },
   textColumn("sets", "Sets", "minmax(180px, 2fr)", setsText),
-  { key: "sequence", label: "Order", width: "70px", end: true, cell: ({ sequence }) => sequence },
+  { key: "sequence", label: "Order", width: "70px", line: 0, end: true, cell: ({ sequence }) => sequence },
   { key: "tags", label: "Tags", width: "minmax(100px, 1fr)", cell: ({ tags }) => tags.join(", ") },
 ];
 
