@@ -18,7 +18,7 @@ const screens = [
   ["#/rules/triggers", "Triggers", "critical"],
   ["#/rules/destinations", "Destinations", "on call"],
   ["#/settings/keys", "Keys", "USER manager"],
-  ["#/settings/audit", "Audit log", "CreateRule"],
+  ["#/settings/audit", "Audit log", "Create rule"],
   ["#/events", "Events", "disk full"],
 ] as const;
 const rounds = 5;
