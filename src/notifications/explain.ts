@@ -59,6 +59,7 @@ export function explanations(
   async function explain(
     about: About,
     rules: readonly RuleRow[],
+    memberships: Awaited<ReturnType<typeof readMemberships>>,
     deliveries: readonly DeliveryRow[],
     context: HandlerContext,
   ) {
@@ -69,11 +70,10 @@ export function explanations(
     const byRule = Map.groupBy(deliveries, ({ ruleName }) => ruleName);
     const entityId = about.row?.entity_id ?? [...about.noted.values()][0]?.subject.entityId;
     const muting = entityId !== undefined && rules.some(({ muteDuringMaintenance }) => muteDuringMaintenance);
-    const [windows, silences, destinations, memberships] = await Promise.all([
+    const [windows, silences, destinations] = await Promise.all([
       muting ? openWindows(db, tenantId, entityId) : [],
       silencesOver(db, tenantId, about, rules, nowMs(), pace),
       heldDestinations(db, tenantId, deliveries, nowMs()),
-      readMemberships(db, tenantId, about, rules),
     ]);
     const explained: Explained[] = [];
     for (const rule of rules) {
@@ -126,6 +126,8 @@ export function explanations(
       const about = await readAbout(db, tenantId, text);
       if (about === undefined) throw unknown();
       const told = isTold(db, tenantId, about, [rule]);
+      // Before deliveries: what no longer waits in its group by then is in one of them.
+      const memberships = await readMemberships(db, tenantId, about, [rule]);
       const deliveries = await readDeliveries(db, {
         waiting: db`tenant_id = ${tenantId} and destination_name = any(${textArray(rule.destinationNames)}::text[])
           and ${told} and created_ms >= 0 and rule_id = ${rule.id}`,
@@ -137,6 +139,7 @@ export function explanations(
       const [{ outcome, steps } = { outcome: Outcome.OUTCOME_UNSPECIFIED, steps: [] }] = await explain(
         about,
         [rule],
+        memberships,
         deliveries,
         context,
       );
@@ -164,9 +167,10 @@ export function explanations(
         readSeen(db, tenantId, about.row),
       ]);
       const own = rules.filter((rule) => about.noted.has(rule.id));
+      const memberships = await readMemberships(db, tenantId, about, rules);
       const deliveries = await readOwn(db, tenantId, about, own);
       const labels = await readGroupLabels(db, tenantId, deliveries);
-      const explained = await explain(about, rules, deliveries, context);
+      const explained = await explain(about, rules, memberships, deliveries, context);
       const counts = Map.groupBy(explained, ({ outcome }) => outcome);
       return create(ExplainOccurrenceResponseSchema, {
         rules: explained

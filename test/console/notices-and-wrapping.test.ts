@@ -57,6 +57,7 @@ describe("a notice", () => {
     await notice(page)
       .getByText(/could not be taken back/)
       .waitFor();
+    await afterFrame(page);
     await page.clock.fastForward(6 * standsMs);
     await notice(page)
       .getByText(/could not be taken back/)
