@@ -127,7 +127,7 @@ const citusProjects = [
       ...shared,
       name: "citus faults",
       maxWorkers: 1,
-      include: ["test/faults/{failover,lost-worker*,moved-tenant}.test.ts"],
+      include: ["test/faults/{failover,groups,lost-worker*,moved-tenant}.test.ts"],
       testTimeout: 240_000,
       sequence: { groupOrder: 1 },
     },
