@@ -281,7 +281,7 @@ function Weekdays({ form, recurrence, change }: ChangeProps) {
           </label>
         ))}
       </span>
-      <FieldErrors form={form} path="schedule.recurrence.dayOfWeek" />
+      <FieldErrors form={form} path="schedule.recurrence.dayOfWeek" label="Days of the week" />
     </div>
   );
 }

@@ -62,7 +62,8 @@ describe("a trigger on events", () => {
     );
     await page.getByLabel("Name", { exact: true }).fill("wrong one");
     await form(page).getByRole("button", { name: "Create the trigger" }).click();
-    await page.getByText("It was refused: see the messages at the fields.").waitFor();
+    await page.getByText("Refused: see “An event matches when”.").waitFor();
+    await conditions(page).locator("[data-condition]", { has: wrong }).locator(":focus").waitFor();
     await conditions(page).getByLabel("Value", { exact: true }).nth(1).fill("SEVERITY_ERROR, SEVERITY_CRITICAL");
     await wrong.waitFor({ state: "detached" });
     await preview(page).getByText("1 event of this time:").waitFor();
@@ -153,6 +154,7 @@ describe("a trigger on a metric", () => {
     await form(page).getByRole("button", { name: "Create the trigger" }).click();
     const bounds = page.getByRole("group", { name: "Good values" });
     await bounds.getByText("must have min, max or both, and min not above max").waitFor();
+    await bounds.getByLabel("Highest good value").and(page.locator(":focus")).waitFor();
     await bounds.getByLabel("Highest good value").fill("1000");
     await values.getByText("0 of 1 series of the entities were out of bounds in this time.").waitFor();
     await bounds.getByLabel("Highest good value").fill("0.4");
