@@ -27,7 +27,7 @@ interface ClauseFieldProps<F extends DescMessage, S extends DescMessage> {
 export function ClauseField<F extends DescMessage, S extends DescMessage>(props: ClauseFieldProps<F, S>) {
   const { form, path, label, help, language, of, clause, set } = props;
   const id = useId();
-  useEffect(() => form.claim(path), [path]);
+  useEffect(() => form.claim(path, label), [path, label]);
   const { draft, made } = useDraft(language, clause);
   const refused = form
     .errorsAt(path)

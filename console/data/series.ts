@@ -14,8 +14,6 @@ export interface PlotSeries {
   /** The metric's name. */
   readonly metric: string;
   readonly units: string;
-  /** What values are multiplied by to have these units. */
-  readonly factor: number;
   readonly description: string;
   readonly timestamps: number[];
   readonly values: number[];
@@ -39,11 +37,13 @@ interface Asked {
   readonly period: string;
   readonly metricClause?: Clause;
   readonly pageSize: number;
+  /** Leaves values in the unit in which agents send them. */
+  readonly asSent?: boolean;
 }
 
 /** Series of an entity, as they are drawn. */
 export async function readSeries(asked: Asked, signal: AbortSignal): Promise<{ series: ReadSeries[]; more: boolean }> {
-  const { entityId, start, end, aggregator, period, metricClause, pageSize } = asked;
+  const { entityId, start, end, aggregator, period, metricClause, pageSize, asSent = false } = asked;
   const answer = await metrics.searchMetrics(
     {
       entityClause: { withIds: { ids: [entityId] } },
@@ -54,21 +54,23 @@ export async function readSeries(asked: Asked, signal: AbortSignal): Promise<{ s
     },
     { signal },
   );
-  return { series: answer.metrics.map(drawn), more: answer.nextPageToken !== "" };
+  return { series: answer.metrics.map((each) => drawn(each, asSent)), more: answer.nextPageToken !== "" };
 }
 
-function drawn({ id, name, dictionary, labels, timestamps, values }: MetricSeries): ReadSeries {
+function drawn({ id, name, dictionary, labels, timestamps, values }: MetricSeries, asSent: boolean): ReadSeries {
   const marks = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
-  const factor = dictionary?.scaleFactor ?? 1;
-  const shownUnits = dictionary?.scaleFactorUnits?.split("->").at(-1)?.trim();
+  const factor = asSent ? 1 : (dictionary?.scaleFactor ?? 1);
+  const scaledUnits = dictionary?.scaleFactorUnits
+    ?.split("->")
+    .at(asSent ? 0 : -1)
+    ?.trim();
   return {
     key: id,
     name: marks.length === 0 ? name : `${name} {${marks.sort().join(", ")}}`,
     title: name,
     labels,
     metric: dictionary?.name ?? name,
-    units: shownUnits ?? dictionary?.units ?? "",
-    factor,
+    units: scaledUnits ?? dictionary?.units ?? "",
     description: dictionary?.description ?? "",
     timestamps: timestamps.map(Number),
     values: factor === 1 ? values : values.map((value) => value * factor),

@@ -30,7 +30,7 @@ interface FrameProps<S extends DescMessage> extends FieldProps<S> {
 /** A label, an input, its help, and what the server found wrong with it. */
 export function Field<S extends DescMessage>({ form, path, label, help, children }: FrameProps<S>) {
   const id = useId();
-  useEffect(() => form.claim(path), [path]);
+  useEffect(() => form.claim(path, label), [path, label]);
   const errors = form.errorsAt(path);
   const described = [help !== undefined && `${id}-help`, errors.length > 0 && `${id}-error`].filter(Boolean).join(" ");
   return (
@@ -64,9 +64,11 @@ function ErrorText({ id, texts }: { id?: string; texts: readonly string[] }) {
   );
 }
 
+type FieldErrorsProps<S extends DescMessage> = Omit<FieldProps<S>, "help">;
+
 /** What the server found wrong at a path, where a set of inputs stands that is no single field. */
-export function FieldErrors<S extends DescMessage>({ form, path }: { form: Form<S>; path: string }) {
-  useEffect(() => form.claim(path), [path]);
+export function FieldErrors<S extends DescMessage>({ form, path, label }: FieldErrorsProps<S>) {
+  useEffect(() => form.claim(path, label), [path, label]);
   return <ErrorText texts={form.errorsAt(path).map(({ field, description }) => within(field, path, description))} />;
 }
 
@@ -209,7 +211,7 @@ interface CheckProps<S extends DescMessage> extends FieldProps<S> {
 
 export function CheckField<S extends DescMessage>({ form, path, label, help, value, set }: CheckProps<S>) {
   const id = useId();
-  useEffect(() => form.claim(path), [path]);
+  useEffect(() => form.claim(path, label), [path, label]);
   return (
     <div class={`${formLook.field} ${formLook.check}`}>
       <label>

@@ -38,8 +38,12 @@ export interface Form<S extends DescMessage> {
   refused(error?: unknown): void;
   /** What is wrong with the field at this path below the message, as in `type.webhook.url`, or with one within it. */
   errorsAt(path: string): readonly { readonly field: string; readonly description: string }[];
-  /** Says that errors at this path stand beside their field. Returns the end of that. */
-  claim(path: string): () => void;
+  /** Registers a field that shows its own errors. Returns the end of that. */
+  claim(path: string, label: string): () => void;
+  /** Names the field at this path as the form labels it; undefined: no field shows it. */
+  labelOf(path: string): string | undefined;
+  /** The labels of the fields that show an error, each once. */
+  readonly wrongLabels: readonly string[];
   /** What is wrong where no field of the form stands. */
   readonly elsewhere: readonly string[];
 }
@@ -71,7 +75,7 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
     value: draftOver(schema, key, options.stored),
     sending: false,
   });
-  const claimed = useSignal<readonly string[]>([]);
+  const claimed = useSignal<readonly Claim[]>([]);
   const read = useRef(options.stored);
   const latest = useRef(options.stored);
   if (read.current !== options.stored) {
@@ -112,6 +116,13 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
     field: field.startsWith(`${prefix}.`) ? field.slice(prefix.length + 1) : field,
     description,
   }));
+  const labelOf = (path: string) =>
+    claimed.value
+      .filter((claim) => isWithin(path, claim.path))
+      .reduce<Claim | undefined>(
+        (nearest, claim) => (claim.path.length > (nearest?.path.length ?? -1) ? claim : nearest),
+        undefined,
+      )?.label;
   return {
     stored,
     value,
@@ -144,17 +155,25 @@ export function useForm<S extends DescMessage>(schema: S, options: FormOptions<S
       state.value = error === undefined ? now : { ...now, failure: failureOf(error) };
     },
     errorsAt: (path) => errors.filter(({ field }) => isWithin(field, path)),
-    claim(path) {
-      claimed.value = [...claimed.peek(), path];
+    claim(path, label) {
+      const claim = { path, label };
+      claimed.value = [...claimed.peek(), claim];
       return () => {
-        const at = claimed.peek().indexOf(path);
-        claimed.value = claimed.peek().toSpliced(at, 1);
+        claimed.value = claimed.peek().filter((each) => each !== claim);
       };
     },
+    labelOf,
+    wrongLabels: [...new Set(errors.flatMap(({ field }) => labelOf(field) ?? []))],
     elsewhere: errors
-      .filter(({ field }) => !claimed.value.some((path) => isWithin(field, path)))
+      .filter(({ field }) => labelOf(field) === undefined)
       .map(({ field, description }) => (field === "" ? description : `${field} ${description}`)),
   };
+}
+
+/** A field that shows the errors at its path. */
+interface Claim {
+  readonly path: string;
+  readonly label: string;
 }
 
 const isWithin = (field: string, path: string) =>

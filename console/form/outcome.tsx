@@ -1,5 +1,6 @@
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { valueText } from "../ui/facts.tsx";
 import { Problem } from "../ui/problem.tsx";
 import ui from "../ui/ui.module.css";
@@ -17,12 +18,35 @@ interface OutcomeProps<S extends DescMessage> {
   readonly children?: ComponentChildren;
 }
 
-/** The end of a form: what was refused at no field of the form, what another person changed meanwhile, and the buttons. */
+const labelList = new Intl.ListFormat("en-GB", { type: "conjunction" });
+
+/** Brings the first error of a form's fields into sight, with the focus on its field. */
+function showFirstError(end: HTMLElement): void {
+  const form = end.closest("form");
+  const errors = [...(form?.querySelectorAll<HTMLElement>('[role="alert"]') ?? [])];
+  const first = errors.find((each) => !end.contains(each));
+  if (form === null || first === undefined) return;
+  const inputs = [...form.querySelectorAll<HTMLElement>("input, select, textarea")];
+  const before = inputs.findLast((each) => first.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_PRECEDING);
+  const field = first.parentElement?.querySelector<HTMLElement>("[aria-invalid]") ?? before;
+  field?.focus({ preventScroll: true });
+  // The end of the form lies over what is below it.
+  first.scrollIntoView({ block: "center" });
+}
+
+/**
+ * The end of a form: what was refused at no field of the form, what another person changed meanwhile, and the buttons. What was refused
+ * at fields is said there alone: the first of them gets the focus.
+ */
 export function FormEnd<S extends DescMessage>({ form, schema, send, children }: OutcomeProps<S>) {
-  const { failure, conflict, elsewhere, sending, changed } = form;
+  const { failure, conflict, elsewhere, wrongLabels, sending, changed } = form;
   const placed = failure !== undefined && failure.fields.length > 0;
+  const end = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (placed && end.current) showFirstError(end.current);
+  }, [failure]);
   return (
-    <div class={formLook.end}>
+    <div class={formLook.end} ref={end}>
       {conflict ? (
         <Conflict form={form} schema={schema} conflict={conflict} />
       ) : (
@@ -33,9 +57,9 @@ export function FormEnd<S extends DescMessage>({ form, schema, send, children }:
           {each}
         </p>
       ))}
-      {placed && elsewhere.length === 0 && (
+      {placed && wrongLabels.length > 0 && (
         <p class={ui.fieldError} role="status">
-          It was refused: see the messages at the fields.
+          Refused: see {labelList.format(wrongLabels.map((label) => `“${label}”`))}.
         </p>
       )}
       <div class={ui.buttons}>

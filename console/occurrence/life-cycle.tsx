@@ -1,6 +1,7 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { useComputed } from "@preact/signals";
-import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
+import { type Event, type Occurrence, Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
 import { useAnswer } from "../data/answer.ts";
@@ -17,10 +18,12 @@ const audit = clientOf(AuditLogService);
 export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occurrence }) {
   const changes = useChanges(event, occurrence);
   const { startTime = 0n, lastSeen = 0n, endTime, instanceCount = 1n, annotations } = occurrence;
-  const steps: { at: bigint; what: string; by?: string; text?: string }[] = [
+  const closing = closingOf(changes.value, occurrence);
+  const others = changes.value.filter((change) => change !== closing);
+  const steps: { at: bigint; what: string; by?: string | undefined; text?: string }[] = [
     { at: startTime, what: "First report" },
     ...(instanceCount > 1n ? [{ at: lastSeen, what: `Last of ${instanceCount.toLocaleString("en")} reports` }] : []),
-    ...changes.value.map(({ at, by }) => ({ at, what: "Acknowledgement or status set", by })),
+    ...others.map(({ at, by }) => ({ at, what: changeText(others.length, occurrence), by })),
     ...annotations.map(({ createTime, createdBy, annotation }) => ({
       at: createTime,
       what: "Note",
@@ -29,7 +32,7 @@ export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occ
     })),
     ...(endTime === undefined
       ? []
-      : [{ at: endTime, what: `Closed after ${durationText(Number(endTime - startTime))}` }]),
+      : [{ at: endTime, what: `Closed after ${durationText(Number(endTime - startTime))}`, by: closing?.by }]),
   ];
   steps.sort((a, b) => Number(a.at - b.at));
   return (
@@ -59,17 +62,51 @@ export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occ
   );
 }
 
-/** Who set its status, of the newest entries of the audit log; only keys that may read it see that. */
+/** When a person or program set its status, and which. */
+interface StatusChange {
+  readonly at: bigint;
+  readonly by: string;
+}
+
+/** How far the audit log's time of a closing may be from the end of the occurrence. */
+const sameMomentMs = 1000n;
+
+/** The change that closed it; undefined: a report did, or nothing. */
+function closingOf(changes: readonly StatusChange[], { status, endTime }: Occurrence): StatusChange | undefined {
+  if (status !== Status.CLOSED || endTime === undefined) return undefined;
+  const apart = ({ at }: StatusChange) => (at > endTime ? at - endTime : endTime - at);
+  return changes.find((change) => apart(change) <= sameMomentMs);
+}
+
+/** The audit log says that something was set, and not what. A single change is told by what the occurrence is like now. */
+function changeText(count: number, { acknowledged, status }: Occurrence): string {
+  if (count === 1 && acknowledged) return "Acknowledged";
+  if (count === 1 && status === Status.SUPPRESSED) return "Suppressed";
+  return "Acknowledgement or status set";
+}
+
+const settingRpcs = [EventManagementService.method.setEventStatus, EventManagementService.method.setMatchingStatus];
+const aroundMs = 60_000;
+
+/** Reads from the audit log who set its status; only keys that may read the log see that. */
 function useChanges(event: Event, occurrence: Occurrence) {
   const { startTime = 0n, endTime } = occurrence;
   const answer = useAnswer(
-    async (signal) => {
+    async (signal): Promise<StatusChange[]> => {
       if (!may(AuditLogService.method.listAuditEntries)) return [];
-      const { entries } = await audit.listAuditEntries({ rpc: "SetEventStatus", pageSize: 200 }, { signal });
-      return entries
+      // Later changes are of the event's next occurrences.
+      const within = {
+        startTime: timestampFromMs(Math.max(0, Number(startTime) - aroundMs)),
+        ...(endTime !== undefined && { endTime: timestampFromMs(Number(endTime) + aroundMs) }),
+        pageSize: 200,
+      };
+      const pages = await Promise.all(
+        settingRpcs.map(({ name: rpc }) => audit.listAuditEntries({ ...within, rpc }, { signal })),
+      );
+      return pages
+        .flatMap(({ entries }) => entries)
         .filter(({ resource, outcome }) => outcome === "OK" && resource.includes(event.id))
-        .map(({ client, time }) => ({ by: client?.name ?? "", at: BigInt(time ? timestampMs(time) : 0) }))
-        .filter(({ at }) => at >= startTime - 60_000n && (endTime === undefined || at <= endTime + 60_000n));
+        .map(({ client, time }) => ({ by: client?.name ?? "", at: BigInt(time ? timestampMs(time) : 0) }));
     },
     occurrence,
     "acknowledgements",

@@ -21,6 +21,8 @@ interface PlotProps {
   readonly marks?: readonly PlotMark[];
   /** Lengths of time that are tinted. */
   readonly bands?: readonly PlotBand[];
+  /** Values that are marked by a line across, within sight and in no colour of a series. */
+  readonly levels?: readonly number[];
   /** The key of the series that stands out; the others are dimmed. The plot sets it where the pointer is near a line. */
   readonly lifted?: Signal<string | undefined>;
 }
@@ -67,12 +69,25 @@ export const lineStyle = (at: number) => ({
   color: lineColour(at),
   borderTopStyle: legendDashes[Math.floor(at / colours) % legendDashes.length] ?? "solid",
 });
+/** How the legend draws a level. */
+export const levelStyle = { color: "var(--ink)", borderTopStyle: "dashed" };
 const dashOf = (at: number) => dashes[Math.floor(at / colours) % dashes.length];
 
 const none: readonly never[] = [];
 
 /** Series over time on a canvas. Arrow keys move the cursor, whose values are read out; a table beside it has all values. */
-export function Plot({ name, series, start, end, height, zoom, marks = none, bands = none, lifted }: PlotProps) {
+export function Plot({
+  name,
+  series,
+  start,
+  end,
+  height,
+  zoom,
+  marks = none,
+  bands = none,
+  levels = none,
+  lifted,
+}: PlotProps) {
   const frame = useRef<HTMLDivElement>(null);
   const plotter = useRef<Plotter>(undefined);
   const cursor = useSignal<Cursor | undefined>(undefined);
@@ -104,6 +119,7 @@ export function Plot({ name, series, start, end, height, zoom, marks = none, ban
           ...(zoom && { zoom }),
           marks,
           bands,
+          levels,
           ...(lifted && { lifted }),
           move: (now) => (cursor.value = now),
         }),
@@ -120,7 +136,7 @@ export function Plot({ name, series, start, end, height, zoom, marks = none, ban
       plotter.current?.destroy();
       plotter.current = undefined;
     };
-  }, [series, start, end, height, marks, bands]);
+  }, [series, start, end, height, marks, bands, levels]);
   useSignalEffect(() => lift(lifted?.value));
 
   const press = (event: KeyboardEvent) => {
@@ -241,6 +257,15 @@ function cursorOf({ cursor: { left = 0, top = 0 }, over, width, posToVal }: Plot
   return { at, left: begin + left, width, value: posToVal(top, "y"), ms, pxMs: nextMs - ms };
 }
 
+/** How wide a character of an axis is at most. */
+const tickCharPx = 7;
+
+/** The range of values that holds the levels, too. Without values both ends are null. */
+function rangeWith(levels: readonly number[], min: number | null, max: number | null): [number, number] {
+  const all = [...levels, ...(min === null || max === null ? [] : [min, max])];
+  return Plotter.rangeNum(Math.min(...all), Math.max(...all), 0.1, true) as [number, number];
+}
+
 /** The steps of an axis of bytes. */
 const powersOfTwo = Array.from({ length: 60 }, (_, at) => 2 ** at);
 
@@ -248,11 +273,12 @@ interface Drawn extends Omit<PlotProps, "name"> {
   element: HTMLElement;
   readonly marks: readonly PlotMark[];
   readonly bands: readonly PlotBand[];
+  readonly levels: readonly number[];
   move(now: Cursor | undefined): void;
 }
 
 function options(drawn: Drawn): Plotter.Options {
-  const { element, series, height, start, end, zoom, marks, bands, lifted, move } = drawn;
+  const { element, series, height, start, end, zoom, marks, bands, levels, lifted, move } = drawn;
   const colourOf = (colour: string, tone = "") => {
     const probe = document.createElement("i");
     probe.dataset.tone = tone;
@@ -267,6 +293,9 @@ function options(drawn: Drawn): Plotter.Options {
   const [ink, line] = [colourOf("var(--quiet)"), colourOf("var(--line)")];
   const bandColour = colourOf("color-mix(in srgb, var(--info-fill) 18%, transparent)");
   const markColours = marks.map(({ tone }) => colourOf("var(--tone-fill)", tone));
+  const levelColour = colourOf(levelStyle.color);
+  // The last text of the time axis may stand at the plot's very end, half of it beyond.
+  const right = Math.max(12, Math.ceil((tickText(end, end - start).length * tickCharPx) / 2));
   const axis = {
     stroke: ink,
     grid: { stroke: line, width: 1 },
@@ -284,7 +313,10 @@ function options(drawn: Drawn): Plotter.Options {
     },
     focus: { alpha: 0.2 },
     tzDate: (seconds) => Plotter.tzDate(new Date(seconds * 1000), zoneName.value),
-    scales: { x: { time: true, range: () => [start / 1000, end / 1000] } },
+    scales: {
+      x: { time: true, range: () => [start / 1000, end / 1000] },
+      ...(levels.length > 0 && { y: { range: (_, min, max) => rangeWith(levels, min, max) } }),
+    },
     axes: [
       { ...axis, space: 70, size: 30, values: (_, ticks) => ticks.map((tick) => tickText(tick * 1000, end - start)) },
       ofBytes
@@ -296,7 +328,7 @@ function options(drawn: Drawn): Plotter.Options {
           }
         : { ...axis, size: 54, values: (_, ticks) => ticks.map(shortText) },
     ],
-    padding: [8, 12, 0, 0],
+    padding: [8, right, 0, 0],
     series: [
       {},
       ...series.map((_, at) => ({
@@ -348,6 +380,14 @@ function options(drawn: Drawn): Plotter.Options {
         ({ ctx, bbox, valToPos }) => {
           ctx.save();
           ctx.setLineDash([4, 3]);
+          ctx.strokeStyle = levelColour;
+          for (const level of levels) {
+            const y = valToPos(level, "y", true);
+            ctx.beginPath();
+            ctx.moveTo(bbox.left, y);
+            ctx.lineTo(bbox.left + bbox.width, y);
+            ctx.stroke();
+          }
           for (const [n, { at }] of marks.entries()) {
             const x = valToPos(at / 1000, "x", true);
             ctx.strokeStyle = markColours[n] ?? ink;

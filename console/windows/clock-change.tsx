@@ -13,15 +13,16 @@ interface ClockChangeProps {
   readonly runs: boolean;
 }
 
-/** What the next change of the clock in the window's zone does to its runs: in a sentence, and run by run. */
+/** Tells what the next change of the clock in the window's zone does to its runs. A change that touches none is left out. */
 export function ClockChangeCard({ window, change, runs }: ClockChangeProps) {
   const zone = window.schedule?.timeZone || "UTC";
+  if (!runs || (change && !touchesRuns(change))) return null;
   const around = change ? [...(change.before ? [change.before] : []), ...change.after] : [];
   return (
     <section class={ui.card} aria-labelledby="clock">
       <h2 id="clock">When the clock is changed</h2>
       {change === undefined ? (
-        <p>{runs ? `The clock of ${zone} is not changed.` : "No run is to come."}</p>
+        <p>The clock of {zone} is not changed.</p>
       ) : (
         <>
           <p>{sentence(window, change)}</p>
@@ -67,6 +68,10 @@ export function RunTable({ label, runs, zone, change }: RunTableProps) {
   );
 }
 
+/** Whether a run goes on at the change of the clock, or begins after it. */
+const touchesRuns = ({ time, before, after }: ClockChange) =>
+  after.length > 0 || (before !== undefined && (before.end === undefined || before.end > time));
+
 const offsetMs = (local: string) => Date.parse(`${local.slice(0, 19)}Z`) - Date.parse(local);
 
 /** What it does, in words: made of what the server says about the runs around it. */
@@ -80,7 +85,7 @@ function sentence(window: MaintenanceWindow, { time, localBefore, localAfter, be
     before?.end !== undefined && before.end > time
       ? ` The run that begins before it lasts as long as every other, so it ends at ${localParts(before.localEnd).time} by the clock, ${size} ${forward ? "later" : "earlier"} than on other days.`
       : "";
-  return what + through + afterwards(window, before, after, `${size} ${forward ? "earlier" : "later"}`, through !== "");
+  return what + through + afterwards(window, before, after, `${size} ${forward ? "earlier" : "later"}`);
 }
 
 function afterwards(
@@ -88,11 +93,9 @@ function afterwards(
   before: MaintenanceRun | undefined,
   [first, second]: readonly MaintenanceRun[],
   inUtc: string,
-  through: boolean,
 ): string {
   const type = Number(schedule?.recurrence?.type ?? 0n);
-  if (first === undefined) return through ? "" : " It changes nothing: no run comes after it.";
-  if (before === undefined) return "";
+  if (first === undefined || before === undefined) return "";
   const [was, next, then] = [before, first, second].map((run) => run && localParts(run.localStart).time);
   if (type === 1 || type === 2) {
     return ` The runs are a fixed time apart, so their time of the day moves: ${was} before it, ${next} after it.`;

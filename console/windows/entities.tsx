@@ -1,5 +1,5 @@
 import type { MaintenanceEntity } from "#gen/belfry/maintenance/v1/maintenance_run_pb.ts";
-import type { MaintenanceWindow } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
+import { type MaintenanceWindow, RunState } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import type { PreviewMaintenanceWindowResponse } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { linkTo } from "../data/address.ts";
 import { clauseText } from "../events/query.ts";
@@ -11,6 +11,17 @@ interface EntitiesProps {
   readonly preview: PreviewMaintenanceWindowResponse;
 }
 
+/** How long after its start a run without entities is still expected to take them in. */
+const takingInMs = 60_000;
+
+/** Whether a run has just begun and its entities are still to enter it. */
+export function takesIn({ runState }: MaintenanceWindow, preview: PreviewMaintenanceWindowResponse): boolean {
+  const { runs, heldCount, targets } = preview;
+  const [first] = runs;
+  const begun = runState === RunState.IN_PROGRESS && first && Date.now() - Number(first.start) < takingInMs;
+  return Boolean(begun) && heldCount === 0n && (targets?.count ?? 0n) > 0n;
+}
+
 /** The entities that a window holds now, and those that a run would take in. */
 export function EntitiesCard({ window, preview }: EntitiesProps) {
   const { target } = window;
@@ -19,7 +30,11 @@ export function EntitiesCard({ window, preview }: EntitiesProps) {
   return (
     <section class={ui.card} aria-labelledby="entities">
       <h2 id="entities">Entities</h2>
-      <h3>Held now: {heldCount.toLocaleString("en")}</h3>
+      <h3>
+        {takesIn(window, preview)
+          ? "The run has just begun and is taking its entities in"
+          : `Held now: ${heldCount.toLocaleString("en")}`}
+      </h3>
       <EntityNames label="Entities that it holds now" entities={held} more={heldCount > BigInt(held.length)} />
       <h3>Would be taken in by a run that begins now: {targetsText(targets)}</h3>
       <EntityNames

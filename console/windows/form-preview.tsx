@@ -8,6 +8,7 @@ import ui from "../ui/ui.module.css";
 import { ClockChangeCard, RunTable } from "./clock-change.tsx";
 import { EntityNames, targetsText } from "./entities.tsx";
 import { recurrenceWords } from "./recurrence-words.ts";
+import type { WindowFormState } from "./schedule-fields.tsx";
 import { Timeline } from "./timeline.tsx";
 import { UnmutedRules } from "./unmuted.tsx";
 
@@ -25,7 +26,8 @@ function textOf(value: MaintenanceWindow): string {
 }
 
 /** What the server would make of the form's window, as a person types. */
-export function FormPreview({ value, id }: { value: MaintenanceWindow; id: string }) {
+export function FormPreview({ form, id }: { form: WindowFormState; id: string }) {
+  const { value, labelOf } = form;
   const settled = useSettled(textOf(value));
   const answer = useAnswer(async (signal) => {
     const start = Date.now();
@@ -40,19 +42,21 @@ export function FormPreview({ value, id }: { value: MaintenanceWindow; id: strin
   const runs = seen?.preview.runs ?? [];
   const shown = runs.filter(({ start }) => Number(start) < end);
   const more = shown.length === runs.length && seen?.preview.moreRuns === true;
+  const wrong = (failure?.fields ?? []).map(({ field, description }) => {
+    const path = field.replace(/^specification\.?/, "");
+    return { path, text: `${labelOf(path) ?? path}: ${description}` };
+  });
   return (
     <section class={ui.preview} aria-label="Preview" aria-live="polite">
       <h2>What the server would do</h2>
-      <p>Runs {recurrenceWords(value)}.</p>
+      {!wrong.some(({ path }) => path.startsWith("schedule")) && <p>Runs {recurrenceWords(value)}.</p>}
       {failure && (
         <div>
           <p class={ui.quiet}>The preview waits until this is in order:</p>
           <ul>
-            {failure.fields.length === 0 && <li>{failure.message}</li>}
-            {failure.fields.map(({ field, description }) => (
-              <li key={`${field} ${description}`}>
-                {field.replace(/^specification\.?/, "")} {description}
-              </li>
+            {wrong.length === 0 && <li>{failure.message}</li>}
+            {wrong.map(({ text }) => (
+              <li key={text}>{text}</li>
             ))}
           </ul>
         </div>

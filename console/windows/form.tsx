@@ -45,7 +45,7 @@ export function WindowForm({ stored, id, label, send, done }: WindowFormProps) {
         <Notification form={form} />
         <FormEnd form={form} schema={MaintenanceWindowSchema} send={label} />
       </form>
-      <FormPreview value={form.value} id={id} />
+      <FormPreview form={form} id={id} />
     </div>
   );
 }

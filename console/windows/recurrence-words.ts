@@ -59,8 +59,16 @@ function every(interval: bigint, unit: string): string {
   return `every ${n === 2 ? "second" : n === 3 ? "third" : ordinal(n)} ${unit}`;
 }
 
-const monthDay = (value: Value | undefined) =>
-  partText(value) === "-1" ? "the last day" : `the ${ordinal(Number(partText(value)) || 1)}`;
+function monthDay(value: Value | undefined): string {
+  const text = partText(value);
+  if (text === "") return "a day to be chosen";
+  return text === "-1" ? "the last day" : `the ${ordinal(Number(text))}`;
+}
+
+function monthName(value: Value | undefined): string {
+  const text = partText(value);
+  return text === "" ? "a month to be chosen" : (monthNames[Number(text) - 1] ?? text);
+}
 
 function cronWords(recurrence: Recurrence): string {
   const fields = [
@@ -86,13 +94,13 @@ function howOften(recurrence: Recurrence): string {
       return every(interval, "day");
     case 4: {
       const days = daysOf(dayOfWeek)?.map((short) => dayNames.find(([each]) => each === short)?.[1] ?? short);
-      const named = days ? list.format(days) : dayOfWeek;
+      const named = days?.length === 0 ? "days to be chosen" : days ? list.format(days) : dayOfWeek;
       return interval === 1n ? `every ${named}` : `${every(interval, "week")} on ${named}`;
     }
     case 5:
       return `on ${monthDay(dayOfMonth)} of ${every(interval, "month")}`;
     case 6:
-      return `on ${monthDay(dayOfMonth)} of ${monthNames[Number(partText(month)) - 1] ?? partText(month)}, ${every(interval, "year")}`;
+      return `on ${monthDay(dayOfMonth)} of ${monthName(month)}, ${every(interval, "year")}`;
     default:
       return cronWords(recurrence);
   }

@@ -50,10 +50,7 @@ export function ScheduleFields({ form }: { form: WindowFormState }) {
   const { recurrence, timeZone, duration } = schedule;
   const type = String(recurrence?.type ?? 0n);
   const setType = (next: string) => {
-    if (next === "0") return put({ recurrence: undefined });
-    const interval = next === "7" ? 0n : (recurrence?.interval ?? 0n) || 1n;
-    const begun = Object.assign(create(RecurrenceSchema, { type: BigInt(next), interval }), kept(recurrence, next));
-    put({ recurrence: begun });
+    put({ recurrence: next === "0" ? undefined : recurrenceOf(schedule, next) });
   };
   return (
     <fieldset>
@@ -105,14 +102,49 @@ function movedStart({ start, timeZone }: Schedule, zone: string): bigint {
   return moment === undefined ? start : BigInt(moment);
 }
 
-/** What another type of recurrence has in common with this one. */
-function kept(recurrence: Recurrence | undefined, type: string): Partial<Recurrence> {
-  if (recurrence === undefined) return {};
-  const { dayOfWeek, dayOfMonth, month } = recurrence;
-  if (type === "4") return { dayOfWeek };
-  if (type === "5") return { dayOfMonth };
-  return type === "6" || type === "7" ? { dayOfMonth, month, ...(type === "7" && { dayOfWeek }) } : {};
+/**
+ * A recurrence of this type. It keeps what the one before has in common with it; what that lacks is as the start is, so that the first
+ * run is at the start.
+ */
+function recurrenceOf({ recurrence, start, timeZone }: Schedule, type: string): Recurrence {
+  const before = recurrence ?? create(RecurrenceSchema);
+  const [date = "", time = ""] = clockText(Number(start) || Date.now(), timeZone).split("T");
+  const [, month = "", day = ""] = date.split("-");
+  const [hour = "", minute = ""] = time.split(":");
+  const next = create(RecurrenceSchema, {
+    type: BigInt(type),
+    interval: type === "7" ? 0n : before.interval || 1n,
+  });
+  const kept = (value: Value | undefined, known: RegExp, otherwise: string) =>
+    known.test(partText(value)) ? value : valueOf(String(Number(otherwise)));
+  switch (type) {
+    case "4":
+      return Object.assign(next, { dayOfWeek: before.dayOfWeek || weekdayOf(date) });
+    case "5":
+      return Object.assign(next, { dayOfMonth: kept(before.dayOfMonth, dayPattern, day) });
+    case "6": {
+      const dayOfMonth = kept(before.dayOfMonth, dayPattern, day);
+      return Object.assign(next, { dayOfMonth, month: kept(before.month, monthPattern, month) });
+    }
+    case "7": {
+      const { dayOfWeek, dayOfMonth, month: months } = before;
+      return Object.assign(next, {
+        dayOfWeek,
+        dayOfMonth,
+        month: months,
+        cronMinutes: valueOf(String(Number(minute))),
+        cronHours: valueOf(String(Number(hour))),
+      });
+    }
+    default:
+      return next;
+  }
 }
+
+const dayPattern = /^(?:-1|[1-9]|[12]\d|3[01])$/;
+const monthPattern = /^(?:[1-9]|1[0-2])$/;
+
+const weekdayOf = (date: string) => dayNames[(new Date(`${date}T00:00Z`).getUTCDay() + 6) % 7]?.[0] ?? "";
 
 interface PartProps {
   readonly form: WindowFormState;
@@ -128,6 +160,7 @@ function StartField({ form, schedule, put }: PartProps & { schedule: Schedule })
     put({ start: BigInt(momentOf(text, timeZone) ?? 0) });
   };
   const own = typed.value !== undefined && BigInt(momentOf(typed.value, timeZone) ?? 0) === start;
+  const missing = own && typed.value && start !== 0n && typed.value.slice(0, 16) !== shown;
   return (
     <Field
       form={form}
@@ -136,13 +169,21 @@ function StartField({ form, schedule, put }: PartProps & { schedule: Schedule })
       help={`By the clock of ${timeZone || "UTC"}. No run begins before it.`}
     >
       {(tied) => (
-        <input
-          {...tied}
-          type="datetime-local"
-          required
-          value={own ? typed.value : shown}
-          onInput={({ currentTarget }) => set(currentTarget.value)}
-        />
+        <>
+          <input
+            {...tied}
+            type="datetime-local"
+            required
+            value={own ? typed.value : shown}
+            onInput={({ currentTarget }) => set(currentTarget.value)}
+          />
+          {missing && (
+            <p class={ui.state} data-tone="warning" role="status">
+              ▲ {typed.value?.slice(11, 16)} does not exist on that day: the clock is put forward. The first run begins
+              at {shown.slice(11)}, and later runs keep that time.
+            </p>
+          )}
+        </>
       )}
     </Field>
   );
@@ -189,7 +230,10 @@ function RecurrenceFields({ form, recurrence, put }: PartProps & { recurrence: R
           path="schedule.recurrence.month"
           label="Month"
           value={partText(recurrence.month)}
-          choices={[["", "Choose"], ...monthNames.map((name, at) => [String(at + 1), name] as const)]}
+          choices={withChoose(
+            partText(recurrence.month),
+            monthNames.map((name, at) => [String(at + 1), name] as const),
+          )}
           set={(month) => change({ month: valueOf(month) })}
         />
       )}
@@ -200,17 +244,22 @@ function RecurrenceFields({ form, recurrence, put }: PartProps & { recurrence: R
           label="Day of the month"
           help="A month without this day has no run."
           value={partText(recurrence.dayOfMonth)}
-          choices={[
-            ["", "Choose"],
+          choices={withChoose(partText(recurrence.dayOfMonth), [
             ...Array.from({ length: 31 }, (_, at) => [String(at + 1), String(at + 1)] as const),
             ["-1", "the last"],
-          ]}
+          ])}
           set={(day) => change({ dayOfMonth: valueOf(day) })}
         />
       )}
     </>
   );
 }
+
+type Choices = readonly (readonly [value: string, word: string])[];
+
+/** Choices, and an empty one first while nothing is chosen. */
+const withChoose = (value: string, choices: Choices): Choices =>
+  value === "" ? [["", "Choose"], ...choices] : choices;
 
 interface ChangeProps {
   readonly form: WindowFormState;
@@ -281,7 +330,7 @@ function Weekdays({ form, recurrence, change }: ChangeProps) {
           </label>
         ))}
       </span>
-      <FieldErrors form={form} path="schedule.recurrence.dayOfWeek" />
+      <FieldErrors form={form} path="schedule.recurrence.dayOfWeek" label="Days of the week" />
     </div>
   );
 }

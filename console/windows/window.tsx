@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import {
   type MaintenanceWindow,
   RunMode,
@@ -23,7 +24,7 @@ import { Time } from "../ui/time.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import ui from "../ui/ui.module.css";
 import { ClockChangeCard, RunTable } from "./clock-change.tsx";
-import { EntitiesCard } from "./entities.tsx";
+import { EntitiesCard, takesIn } from "./entities.tsx";
 import { deleteWindow, endNow, readWindow, startNow } from "./one.ts";
 import { recurrenceWords } from "./recurrence-words.ts";
 import { SilentCard } from "./silent.tsx";
@@ -32,6 +33,8 @@ import { WindowState } from "./words.tsx";
 
 const windows = clientOf(MaintenanceWindowService);
 const weekMs = 604_800_000;
+/** How soon the page looks again for what the server is about to do. */
+const rereadMs = 1000;
 
 /** One window: when it runs, what it holds, what it keeps silent. */
 export function OneWindow({ id }: { id: string }) {
@@ -45,6 +48,13 @@ export function OneWindow({ id }: { id: string }) {
     return { window, preview, start, end };
   });
   const { value, failure, again } = answer.value;
+  useEffect(() => {
+    const outdatedMs = value ? outdatedAtMs(value) : undefined;
+    if (outdatedMs === undefined) return;
+    const waitMs = Math.min(Math.max(outdatedMs - Date.now(), rereadMs), weekMs);
+    const waiting = setTimeout(again, waitMs);
+    return () => clearTimeout(waiting);
+  }, [value]);
   return (
     <div class={ui.screen}>
       <ScreenHead
@@ -73,6 +83,20 @@ export function OneWindow({ id }: { id: string }) {
       )}
     </div>
   );
+}
+
+interface Read {
+  readonly window: MaintenanceWindow;
+  readonly preview: PreviewMaintenanceWindowResponse;
+}
+
+/** When what was read is out of date by itself: at the next start or end, and soon while entities enter a run or leave it. */
+function outdatedAtMs({ window, preview }: Read): number | undefined {
+  const running = window.runState === RunState.IN_PROGRESS;
+  if (takesIn(window, preview) || (!running && preview.heldCount > 0n)) return Date.now();
+  const [first] = preview.runs;
+  const next = running ? first?.end : first?.start;
+  return next === undefined ? undefined : Number(next);
 }
 
 interface ToolsProps {
@@ -133,7 +157,7 @@ function Tools({ window, held, changed }: ToolsProps) {
   );
 }
 
-function Now({ window, preview }: { window: MaintenanceWindow; preview: PreviewMaintenanceWindowResponse }) {
+function Now({ window, preview }: Read) {
   const running = window.runState === RunState.IN_PROGRESS;
   const [first] = preview.runs;
   const skipped = Number(window.schedule?.skipNext ?? 0n);
@@ -156,7 +180,9 @@ function Now({ window, preview }: { window: MaintenanceWindow; preview: PreviewM
           </>
         )}
         <dt>Next start</dt>
-        <dd>{window.nextStart === undefined ? nextWords(window) : <Time at={window.nextStart} />}</dd>
+        <dd>
+          <NextStart window={window} preview={preview} />
+        </dd>
         {skipped > 0 && (
           <>
             <dt>Skipped</dt>
@@ -168,22 +194,28 @@ function Now({ window, preview }: { window: MaintenanceWindow; preview: PreviewM
   );
 }
 
+/** The start of the next run. One that falls into the run that goes on only makes that longer. */
+function NextStart({ window, preview }: Read) {
+  const { nextStart } = window;
+  const [first, second] = preview.runs;
+  const running = window.runState === RunState.IN_PROGRESS ? first : undefined;
+  if (nextStart === undefined) return nextWords(window);
+  if (running === undefined || (running.end !== undefined && nextStart >= running.end)) return <Time at={nextStart} />;
+  if (second !== undefined) return <Time at={second.start} />;
+  const isKnown = running.end === undefined || Number(window.schedule?.recurrence?.type ?? 0n) === 0;
+  return (
+    <>
+      {isKnown ? "none" : "not in the weeks shown"}: that at <Time at={nextStart} /> makes this run longer
+    </>
+  );
+}
+
 function nextWords({ status, runMode }: MaintenanceWindow): string {
   if (status === WindowStatus.DISABLED) return "none: it is disabled";
   return runMode === RunMode.MANUAL ? "when it is started" : "none";
 }
 
-function Runs({
-  window,
-  preview,
-  start,
-  end,
-}: {
-  window: MaintenanceWindow;
-  preview: PreviewMaintenanceWindowResponse;
-  start: number;
-  end: number;
-}) {
+function Runs({ window, preview, start, end }: Read & { readonly start: number; readonly end: number }) {
   const { runs, moreRuns } = preview;
   return (
     <section class={ui.card} aria-labelledby="runs">

@@ -85,13 +85,14 @@ function readRecurrence(message: RecurrenceMessage, path: string, broken: Broken
   const refuse = (name: string, rule: string) =>
     void broken.push({ path: `${path}.${name}`, rule, id: FieldRule.SCHEDULE });
   const interval = Number(message.interval);
-  if (interval < 1 || interval > INTERVAL_MAX) refuse("interval", `must be 1 to ${INTERVAL_MAX} for type ${type}`);
   const unit = UNITS[type - 1] as (typeof UNITS)[number];
+  const where = `where runs come by ${unit} (type ${type})`;
+  if (interval < 1 || interval > INTERVAL_MAX) refuse("interval", `must be 1 to ${INTERVAL_MAX} ${where}`);
   const whole = (name: "dayOfMonth" | "month", max: number, lastToo: boolean) => {
     const text = numberText(message[name]);
     const value = /^-?\d{1,2}$/.test(text) ? Number(text) : 0;
     if ((value >= 1 && value <= max) || (lastToo && value === -1)) return value;
-    refuse(name, `must be 1 to ${max}${lastToo ? ", or -1 for the last," : ""} for type ${type}`);
+    refuse(name, `must be 1 to ${max}${lastToo ? ", or -1 for the last," : ""} ${where}`);
     return 1;
   };
   switch (unit) {
@@ -100,7 +101,7 @@ function readRecurrence(message: RecurrenceMessage, path: string, broken: Broken
       if (message.dayOfWeek.trim() !== "" && days !== "broken") {
         return { unit, interval, weekdays: days ?? new Uint8Array(8).fill(1) };
       }
-      refuse("dayOfWeek", "must be days of the week for type 4, as in MON,WED");
+      refuse("dayOfWeek", "must be days of the week, as in MON,WED, where runs come by weeks (type 4)");
       return undefined;
     }
     case "months":
@@ -150,7 +151,11 @@ function readCron(message: RecurrenceMessage, path: string, broken: Broken[]): C
   const read = (name: CronName) => {
     const text = textIn(message, name);
     if (text === "" && name === "cronMinutes") {
-      broken.push({ path: `${path}.cronMinutes`, rule: "is required for type 7", id: FieldRule.REQUIRED });
+      broken.push({
+        path: `${path}.cronMinutes`,
+        rule: "is required where runs come by cron (type 7)",
+        id: FieldRule.REQUIRED,
+      });
     }
     const field: CronField = cronFields[name];
     const values = text === "" ? undefined : readCronField(text, field);

@@ -200,9 +200,14 @@ describe("a webhook", () => {
     await form.getByLabel("Name of header 1").fill("host");
     await form.getByLabel("Value of header 1").fill("example.com");
     for (const press of ["Send a test", "Create"]) {
+      await form.getByLabel("Limit per minute").focus();
       await form.getByRole("button", { name: press }).click();
       await form.getByText("must be an address that begins with http:// or https://").waitFor();
       await form.getByText('["host"] is set by the service').waitFor();
+      await form.getByText("Refused: see “Address” and “Headers”.").waitFor();
+      // The first of them has the focus, and nothing else says so once more.
+      await form.getByLabel("Address").and(page.locator(":focus")).waitFor();
+      expect(await form.getByText(/the form says why|see the messages/).count()).toBe(0);
     }
     const described = await form.getByLabel("Address").getAttribute("aria-describedby");
     expect(await page.locator(`[id="${described?.split(" ").at(-1)}"]`).textContent()).toContain("must be an address");

@@ -1,9 +1,10 @@
-import { beforeAll, describe } from "vitest";
+import { beforeAll, describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { ordinaryDay, sendEvents } from "./console-page.ts";
+import { v1 } from "./json-call.ts";
 
 const server = await testServer();
 const { sql } = server.database;
@@ -26,12 +27,30 @@ describe("one occurrence", () => {
     const quiet = notified.getByRole("article", { name: "Rule quiet" });
     await quiet.getByText("The rule is disabled, or names no destination.").waitFor();
     await page.getByRole("button", { name: "Acknowledge" }).click();
-    await page
-      .getByRole("region", { name: "Life cycle" })
-      .getByText(/Acknowledgement or status set by/)
-      .waitFor();
+    const lifeCycle = page.getByRole("region", { name: "Life cycle" });
+    await lifeCycle.getByText(/^Acknowledged by/).waitFor();
     await page.getByRole("button", { name: "Unacknowledge" }).click();
     await page.getByText("acknowledged", { exact: true }).waitFor({ state: "detached" });
+    // Two changes that leave no trace in the occurrence are not guessed at.
+    await lifeCycle
+      .getByText(/Acknowledgement or status set by/)
+      .first()
+      .waitFor();
+  });
+
+  onPage("says who closed it, in one step with its end, and who acknowledged it with all that match", async (page) => {
+    await page.logIn(tenant);
+    await sendEvents(server, tenant, [{ name: "closed by hand", source: "db-2", severity: Severity.WARNING }]);
+    await page.getByRole("row").filter({ hasText: "closed by hand" }).getByText("closed by hand").click();
+    await page.getByRole("heading", { level: 1, name: "closed by hand" }).waitFor();
+    const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "closed by hand" } };
+    await v1(server, tenant)("/v1/event-management/status:matching", { query: { clause }, acknowledged: true });
+    const lifeCycle = page.getByRole("region", { name: "Life cycle" });
+    await lifeCycle.getByText(/^Acknowledged by/).waitFor();
+    await page.getByRole("button", { name: "Close", exact: true }).click();
+    await lifeCycle.getByText(/^Closed after .* by /).waitFor();
+    expect(lifeCycle.getByText(/^Acknowledged by/).count()).toBe(1);
+    expect(lifeCycle.getByText(/Acknowledgement or status set/).count()).toBe(0);
   });
 
   onPage("has no buttons for what its key may not do", async (page) => {

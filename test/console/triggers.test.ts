@@ -62,7 +62,8 @@ describe("a trigger on events", () => {
     );
     await page.getByLabel("Name", { exact: true }).fill("wrong one");
     await form(page).getByRole("button", { name: "Create the trigger" }).click();
-    await page.getByText("It was refused: see the messages at the fields.").waitFor();
+    await page.getByText("Refused: see “An event matches when”.").waitFor();
+    await conditions(page).locator("[data-condition]", { has: wrong }).locator(":focus").waitFor();
     await conditions(page).getByLabel("Value", { exact: true }).nth(1).fill("SEVERITY_ERROR, SEVERITY_CRITICAL");
     await wrong.waitFor({ state: "detached" });
     await preview(page).getByText("1 event of this time:").waitFor();
@@ -149,14 +150,15 @@ describe("a trigger on a metric", () => {
     await page.getByLabel("Metric", { exact: true }).fill("latency.p99");
     await page.locator('datalist option[value="latency.p99"]').waitFor();
     const values = page.getByRole("region", { name: "Values and bounds" });
-    await values.getByText("1 series of the entities. Set a bound to see which were outside of it.").waitFor();
+    await values.getByText("1 series. Set a bound to see which were outside of it.").waitFor();
     await form(page).getByRole("button", { name: "Create the trigger" }).click();
     const bounds = page.getByRole("group", { name: "Good values" });
     await bounds.getByText("must have min, max or both, and min not above max").waitFor();
+    await bounds.getByLabel("Highest good value").and(page.locator(":focus")).waitFor();
     await bounds.getByLabel("Highest good value").fill("1000");
-    await values.getByText("0 of 1 series of the entities were out of bounds in this time.").waitFor();
+    await values.getByText("0 of 1 series were out of bounds in this time.").waitFor();
     await bounds.getByLabel("Highest good value").fill("0.4");
-    await values.getByText("1 of 1 series of the entities was out of bounds in this time.").waitFor();
+    await values.getByText("1 of 1 series was out of bounds in this time.").waitFor();
     await values.getByRole("application", { name: /values and bounds/ }).waitFor();
     const entities = page.getByRole("group", { name: "Entities that count" });
     await entities.getByLabel("Field").fill("name");
@@ -176,6 +178,82 @@ describe("a trigger on a metric", () => {
     await page.goto("#/rules/triggers?text=slow");
     const words = "latency.p99 above 0.4, where labels.core does not exist, of entities whose name matches “web-.”";
     await page.getByRole("row").getByText(words).waitFor();
+  });
+});
+
+/** Records the texts that canvases are given from now on, with the middle of each. Returns the end of that, too. */
+function canvasTexts() {
+  const { document } = globalThis as unknown as { document: { createElement(tag: string): object } };
+  const prototype = Object.getPrototypeOf(document.createElement("canvas")) as { getContext(): unknown };
+  const texts: { text: string; x: number }[] = [];
+  const before = prototype.getContext;
+  prototype.getContext = () =>
+    new Proxy({} as Record<string | symbol, unknown>, {
+      get: (state, name) => {
+        if (name === "fillText") return (text: string, x: number) => texts.push({ text, x });
+        return name in state ? state[name] : () => undefined;
+      },
+    });
+  return { texts, end: () => Object.assign(prototype, { getContext: before }) };
+}
+
+describe("the values of a metric beside its bounds", () => {
+  const hourMs = 3_600_000;
+  const open = async (page: DomPage, metric: string, range = "6h") => {
+    await page.logIn(tenant, `#/rules/triggers?new=1&range=${range}`);
+    await page.getByLabel("Looks at").selectOption({ label: "Values of a metric" });
+    await page.getByLabel("Metric", { exact: true }).fill(metric);
+    return page.getByRole("region", { name: "Values and bounds" });
+  };
+
+  onPage("are in the unit in which bounds are typed; a bound has no series' colour", async (page) => {
+    // The dictionary shows it in percent.
+    const values = await open(page, "system.cpu.utilization");
+    await page.getByLabel("Highest good value").fill("0.95");
+    await values.getByText("Highest good value: 0.95").waitFor();
+    const plot = values.getByRole("application", { name: /values and bounds/ });
+    await plot.focus();
+    await plot.press("End");
+    await values.getByText(/^web-1 .*: 0\.\d+$/).waitFor();
+    const colours = values
+      .locator("li > span[style]")
+      .all()
+      .map(async (each) => /color: ([^;]+)/.exec((await each.getAttribute("style")) ?? "")?.[1]);
+    const [bound, ...series] = await Promise.all(colours);
+    expect(bound).toBeTruthy();
+    expect(series).toHaveLength(1);
+    expect(series).not.toContain(bound);
+  });
+
+  onPage("have room for the time at the very end of the axis", async (page) => {
+    const { texts, end } = canvasTexts();
+    try {
+      const last = (Math.floor(Date.now() / hourMs) + 1) * hourMs;
+      const values = await open(page, "latency.p99", `${last - 6 * hourMs}-${last}`);
+      await values.getByRole("application", { name: /values and bounds/ }).waitFor();
+      await eventually(() => texts.some(({ text }) => /^\d\d:00$/.test(text))).toBe(true);
+      const times = texts.filter(({ text }) => /^\d\d:00$/.test(text));
+      // Half of five digits of eleven pixels beyond the middle; the frame is 1280 wide.
+      expect(Math.max(...times.map(({ x }) => x))).toBeLessThanOrEqual(1280 - 15);
+    } finally {
+      end();
+    }
+  });
+
+  onPage("say of how many entities they are", async (page) => {
+    const own = await testTenant(sql);
+    const models = Array.from({ length: 21 }, (_, at) => ({
+      timestamp: Date.now(),
+      dimensions: { source: `host-${at}` },
+      metadataFields: { name: `host-${at}`, source_type: "host" },
+    }));
+    await v1(server, own)("/v1/data-receiver/models", { models });
+    await page.logIn(own, "#/rules/triggers?new=1");
+    await page.getByLabel("Looks at").selectOption({ label: "Values of a metric" });
+    await page.getByLabel("Metric", { exact: true }).fill("load");
+    await page
+      .getByText("No series of this metric in this time. Only the first 20 of 21 entities were looked at.")
+      .waitFor();
   });
 });
 

@@ -1,3 +1,4 @@
+import type { Interceptor } from "@connectrpc/connect";
 import { beforeAll, describe, expect } from "vitest";
 import { raw } from "../support/clients.ts";
 import { type DomPage, domPage } from "../support/dom-page.ts";
@@ -232,5 +233,50 @@ describe("the form", () => {
     await page.logIn(await testTenant(sql));
     await page.getByText("Nothing is open.").waitFor();
     expect(await done.getByRole("button", { name: "Undo" }).count()).toBe(0);
+  });
+});
+
+describe("a window that runs", () => {
+  onPage("takes its entities in before one's eyes, and names no start within its run as the next", async (page) => {
+    const soon = { start: Date.now() + hourMs / 2, duration: hourMs, timeZone: berlin };
+    const { id } = await call(path, specification("begun early", soon));
+    // What a server says before its job has found the entities.
+    const before: Interceptor = (next) => async (request) => {
+      const answer = await next(request);
+      if (!answer.stream) Object.assign(answer.message, { held: [], heldCount: 0n });
+      return answer;
+    };
+    await page.logIn(tenant, `#/windows/${id}`);
+    await page.getByRole("heading", { level: 1, name: "begun early" }).waitFor();
+    await page.settled();
+    // A change of the clock after its only run is not spoken of.
+    expect(page.getByRole("region", { name: "When the clock is changed" }).count()).toBe(0);
+    page.passBy("PreviewMaintenanceWindow", before);
+    await page.getByRole("button", { name: "Start now" }).click();
+    await page.getByRole("heading", { name: "The run has just begun and is taking its entities in" }).waitFor();
+    await page.getByRole("heading", { name: "Held now: 2" }).waitFor();
+    await page
+      .getByRole("region", { name: "Now and next" })
+      .getByText(/^none: that at .* makes this run longer$/)
+      .waitFor();
+    await page.getByRole("button", { name: "End now" }).click();
+    await page.getByRole("heading", { name: "Held now: 0" }).waitFor();
+  });
+
+  onPage("is followed by the next run that begins after its end", async (page) => {
+    const start = now.subtract({ days: 1 }).add({ minutes: 30 }).epochMilliseconds;
+    const daily = { start, duration: hourMs, timeZone: berlin, recurrence: { type: 3, interval: 1 } };
+    const { id } = await call(path, specification("begun before its time", daily));
+    await call(`${path}:start`, { id });
+    await page.logIn(tenant, `#/windows/${id}`);
+    const next = page.getByRole("region", { name: "Now and next" });
+    await next.getByText("Running").waitFor();
+    const { windows } = await call(`${path}:runs`, { ids: [id] });
+    const [, second] = windows[0].runs;
+    const times = next.locator("time");
+    await times.first().waitFor();
+    const shown = await times.last().getAttribute("datetime");
+    expect(shown).toBe(new Date(Number(second.start)).toISOString());
+    await call(`${path}:stop`, { id });
   });
 });

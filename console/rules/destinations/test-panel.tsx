@@ -78,7 +78,7 @@ function Result({ now }: { now: State }) {
     <div role="status" aria-label="Result of the test">
       {now.at === "sending" && <p>Sending…</p>}
       {now.at === "cancelled" && <p>Cancelled. What was sent before may have arrived.</p>}
-      {now.at === "refused" && <p>Nothing was sent: the form says why.</p>}
+      {now.at === "refused" && <p>Nothing was sent.</p>}
       {(now.at === "taken" || now.at === "failed") && (
         <>
           <p class={ui.state} data-tone={now.at === "taken" ? "good" : "critical"}>

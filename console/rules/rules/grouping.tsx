@@ -62,7 +62,7 @@ export function GroupingFields({ form }: { form: Form<typeof RuleSchema> }) {
             value={grouping.intervalSec === undefined ? undefined : Number(grouping.intervalSec)}
             set={(seconds) => change({ intervalSec: BigInt(seconds ?? 0) })}
           />
-          <FieldErrors form={form} path="repeatWhile" />
+          <FieldErrors form={form} path="repeatWhile" label="Notify again" />
         </>
       )}
     </>

@@ -39,7 +39,7 @@ export function RepetitionFields({ form }: { form: Form<typeof RuleSchema> }) {
         choices={words}
         set={(next) => form.change(ways[next])}
       />
-      <FieldErrors form={form} path="repeatWhile" />
+      <FieldErrors form={form} path="repeatWhile" label="Notify again" />
       {repeat && (
         <DurationField
           form={form}

@@ -4,7 +4,6 @@ import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { type MetricThresholdSource, MetricThresholdSourceSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { type PlotSeries, periodOf, readSeries } from "../../data/series.ts";
 import { allOf } from "../../events/query.ts";
-import { timesOf } from "../../ui/plot.tsx";
 import { endsOf } from "../../ui/time-range.tsx";
 import { clauseText, findEntities } from "./names.ts";
 
@@ -19,8 +18,8 @@ export interface Measured {
   readonly end: number;
   /** Those that were outside come first. */
   readonly series: readonly PlotSeries[];
-  /** The bounds, as lines. */
-  readonly bounds: readonly PlotSeries[];
+  readonly min: number | undefined;
+  readonly max: number | undefined;
   /** How many series there are. */
   readonly count: number;
   /** How many of them were outside of the bounds; undefined: there are none. */
@@ -29,7 +28,10 @@ export interface Measured {
   readonly total: number;
 }
 
-/** Reads the highest and lowest values of each period, so that none that was out of bounds is smoothed away. */
+/**
+ * Reads the highest and lowest values of each period, so that none that was out of bounds is smoothed away. Values are as agents send
+ * them: bounds hold for these.
+ */
 export async function readAgainstBounds(text: string, range: string, signal: AbortSignal): Promise<Measured> {
   const source = fromJsonString(MetricThresholdSourceSchema, text);
   const { metricName, min, max, metricClause, entityQuery } = source;
@@ -47,6 +49,7 @@ export async function readAgainstBounds(text: string, range: string, signal: Abo
     end,
     period: periodOf(start, end),
     pageSize: seriesMax,
+    asSent: true,
     metricClause: metricClause === undefined ? named : allOf([named, metricClause]),
   };
   const series: (PlotSeries & { id: string; outside: boolean })[] = [];
@@ -84,7 +87,8 @@ export async function readAgainstBounds(text: string, range: string, signal: Abo
     asked: found.entities.length,
     total: found.total,
     series: series.sort((a, b) => Number(b.outside) - Number(a.outside)),
-    bounds: boundLines(source, series),
+    min,
+    max,
     outside: min === undefined && max === undefined ? undefined : countOf(series.filter(({ outside }) => outside)),
   };
 }
@@ -95,17 +99,5 @@ function aggregatorsOf({ min, max }: MetricThresholdSource): Aggregator[] {
   return [...(max === undefined ? [] : [Aggregator.MAX]), ...(min === undefined ? [] : [Aggregator.MIN])];
 }
 
-/** Values are shown in the unit of the dictionary, bounds hold for what agents send. */
-const isOutside = ({ values, factor }: PlotSeries, min = -Infinity, max = Infinity) =>
-  values.some((value) => value / factor < min || value / factor > max);
-
-function boundLines({ min, max }: MetricThresholdSource, series: readonly PlotSeries[]): PlotSeries[] {
-  const [first] = series;
-  if (first === undefined) return [];
-  const timestamps = timesOf(series);
-  const line = (key: string, name: string, bound: number | undefined): PlotSeries[] =>
-    bound === undefined
-      ? []
-      : [{ ...first, key, name, timestamps, values: timestamps.map(() => bound * first.factor) }];
-  return [...line("max", "Highest good value", max), ...line("min", "Lowest good value", min)];
-}
+const isOutside = ({ values }: PlotSeries, min = -Infinity, max = Infinity) =>
+  values.some((value) => value < min || value > max);

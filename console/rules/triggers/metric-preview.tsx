@@ -1,9 +1,10 @@
 import { toJsonString } from "@bufbuild/protobuf";
+import { useMemo } from "preact/hooks";
 import { type MetricThresholdSource, MetricThresholdSourceSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { setParameters } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { useSettled } from "../../data/settled.ts";
-import { lineStyle, Plot } from "../../ui/plot.tsx";
+import { levelStyle, lineStyle, numberText, Plot } from "../../ui/plot.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { TimeRangeChoice } from "../../ui/time-range.tsx";
 import ui from "../../ui/ui.module.css";
@@ -35,20 +36,34 @@ export function MetricPreview({ source }: { source: MetricThresholdSource }) {
 }
 
 function foundText({ outside, count, asked, total }: Measured): string {
-  const entities = asked < total ? `the first ${asked} of ${total.toLocaleString("en")} entities` : "the entities";
-  if (count === 0) return `No series of this metric in this time, of ${entities}.`;
-  const all = `${count} series of ${entities}`;
-  if (outside === undefined) return `${all}. Set a bound to see which were outside of it.`;
-  return `${outside} of ${all} ${outside === 1 ? "was" : "were"} out of bounds in this time.`;
+  const entities =
+    asked < total ? ` Only the first ${asked} of ${total.toLocaleString("en")} entities were looked at.` : "";
+  if (count === 0) return `No series of this metric in this time.${entities}`;
+  if (outside === undefined) return `${count} series. Set a bound to see which were outside of it.${entities}`;
+  return `${outside} of ${count} series ${outside === 1 ? "was" : "were"} out of bounds in this time.${entities}`;
 }
 
-/** Those that were out of bounds before others, as many as have a colour of their own. */
-function DrawnBounds({ start, end, series, bounds }: Measured) {
-  const drawn = [...bounds, ...series.slice(0, drawnMax)];
+/** Draws those that were out of bounds before others, as many as have a colour of their own. */
+function DrawnBounds({ start, end, series, min, max }: Measured) {
+  const drawn = useMemo(() => series.slice(0, drawnMax), [series]);
+  const bounds = [
+    ["Highest good value", max],
+    ["Lowest good value", min],
+  ] as const;
+  const levels = useMemo(() => [max, min].filter((each) => each !== undefined), [min, max]);
   return (
     <>
-      <Plot name="values and bounds" series={drawn} start={start} end={end} height={220} />
+      <Plot name="values and bounds" series={drawn} levels={levels} start={start} end={end} height={220} />
       <ul class={ui.legend}>
+        {bounds.map(
+          ([name, value]) =>
+            value !== undefined && (
+              <li key={name}>
+                <span class={ui.legendLine} style={levelStyle} aria-hidden="true" /> {name}:{" "}
+                {numberText(value, series[0]?.units)}
+              </li>
+            ),
+        )}
         {drawn.map((each, at) => (
           <li key={each.key}>
             <span class={ui.legendLine} style={lineStyle(at)} aria-hidden="true" /> {each.name}

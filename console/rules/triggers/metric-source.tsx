@@ -70,7 +70,7 @@ export function MetricFields({ form, source, set }: MetricFieldsProps) {
             set={(value) => put({ max: value })}
           />
         </div>
-        <SourceErrors form={form} path={path} />
+        <SourceErrors form={form} path={path} label="Good values" />
       </fieldset>
       <EntityQueryField
         form={form}

@@ -3,9 +3,15 @@ import type { TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Form } from "../../form/form.ts";
 import ui from "../../ui/ui.module.css";
 
+interface SourceErrorsProps {
+  readonly form: Form<typeof TriggerSchema>;
+  readonly path: string;
+  readonly label: string;
+}
+
 /** What is wrong with a source as a whole; what is wrong within it is shown at its fields. */
-export function SourceErrors({ form, path }: { form: Form<typeof TriggerSchema>; path: string }) {
-  useEffect(() => form.claim(path), [path]);
+export function SourceErrors({ form, path, label }: SourceErrorsProps) {
+  useEffect(() => form.claim(path, label), [path, label]);
   const texts = form
     .errorsAt(path)
     .filter(({ field }) => field === path)

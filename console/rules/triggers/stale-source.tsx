@@ -50,7 +50,7 @@ export function StaleFields({ form, source, set }: StaleFieldsProps) {
           value={eventName}
           set={(text) => put({ eventName: text })}
         />
-        <SourceErrors form={form} path={path} />
+        <SourceErrors form={form} path={path} label="What is missed" />
       </fieldset>
       <DurationField
         form={form}

@@ -105,7 +105,7 @@ function GroupForm({ stored, isNew = false, again }: GroupFormProps) {
             {roleWord(role)}
           </label>
         ))}
-        <FieldErrors form={form} path="cloudRoles" />
+        <FieldErrors form={form} path="cloudRoles" label="Roles" />
       </fieldset>
       <NamesField
         form={form}

@@ -80,7 +80,7 @@ export function ValuesField<S extends DescMessage>({ form, path, values, set }: 
         </button>
       </div>
       <p class={formLook.help}>A number, true, false or [a list] is what it looks like; in quotes it is text.</p>
-      <FieldErrors form={form} path={path} />
+      <FieldErrors form={form} path={path} label="Properties" />
     </fieldset>
   );
 }

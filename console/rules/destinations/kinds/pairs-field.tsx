@@ -60,7 +60,7 @@ export function PairsField({ form, path, label, help, item, pairs, set, secret =
           </button>
         </div>
       ))}
-      <FieldErrors form={form} path={path} />
+      <FieldErrors form={form} path={path} label={label} />
       <div class={ui.buttons}>
         <button type="button" disabled={pairs.length >= itemsMax} onClick={() => set([...pairs, ["", ""]])}>
           Add a {item}
