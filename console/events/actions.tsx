@@ -58,6 +58,7 @@ const settings = [
   setting("Acknowledge", "acknowledged", { acknowledged: true }),
   setting("Unacknowledge", "no longer acknowledged", { acknowledged: false }),
   setting("Close", "closed", { status: Status.CLOSED }),
+  setting("Suppress", "suppressed", { status: Status.SUPPRESSED }),
   setting("Reopen", "open again", { status: Status.OPEN }),
 ];
 
@@ -142,7 +143,10 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
     if (name === "Acknowledge") return rows.some(({ occurrence }) => !occurrence.acknowledged);
     if (name === "Unacknowledge") return rows.some(({ occurrence }) => occurrence.acknowledged);
     if (name === "Close") return rows.some(({ occurrence }) => occurrence.status !== Status.CLOSED);
-    return rows.some(({ occurrence }) => occurrence.status === Status.CLOSED);
+    const ended = rows.filter(({ occurrence: { status } }) => status === Status.CLOSED || status === Status.SUPPRESSED);
+    if (name === "Reopen") return ended.length > 0;
+    // What is closed is opened again first.
+    return ended.length < rows.length && ended.every(({ occurrence }) => occurrence.status === Status.SUPPRESSED);
   });
   const now = outcome.value;
   const meant = rows.length > 0 || current === undefined ? rows : [current];
