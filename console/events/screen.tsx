@@ -10,6 +10,7 @@ import { serverAway } from "../data/calls.ts";
 import { onNews } from "../data/live.ts";
 import { usePlace } from "../data/place.ts";
 import { preference } from "../data/preferences.ts";
+import { useWayBack } from "../data/way-back.ts";
 import { HealthStrip } from "../deliveries/health.tsx";
 import { More } from "../ui/more.tsx";
 import { narrow, wide } from "../ui/narrow.ts";
@@ -136,6 +137,7 @@ function useList(reading: Signal<boolean>) {
 const filtersOpen = preference<"" | "open" | "closed">("filters", "");
 
 export function EventsScreen() {
+  useWayBack("Events");
   const reading = useSignal(false);
   const grid = useRef<HTMLElement>(null);
   const { list, news } = useList(reading);

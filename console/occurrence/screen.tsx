@@ -7,6 +7,7 @@ import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { onNews } from "../data/live.ts";
 import { Actions } from "../events/actions.tsx";
+import { plainName } from "../events/entity-names.ts";
 import eventsLook from "../events/events.module.css";
 import { SeverityMark, statusWord } from "../events/words.tsx";
 import { Facts } from "../ui/facts.tsx";
@@ -73,6 +74,7 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
     <>
       <ScreenHead
         title={event.name ?? ""}
+        pageTitle={`${event.name} on ${plainName(event.entityName ?? "")}`}
         above={[
           "Events",
           linkTo(["events"]),

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { address } from "../data/address.ts";
 import type { Failure } from "../data/calls.ts";
 import type { List } from "../data/list.ts";
+import { useWayBack } from "../data/way-back.ts";
 import type { Column } from "./column.ts";
 import { More } from "./more.tsx";
 import { narrow } from "./narrow.ts";
@@ -61,6 +62,7 @@ type ListScreenProps<T> = Shared<T> & (Tabled<T> | Drawn<T>);
 export function ListScreen<T>(props: ListScreenProps<T>) {
   const { title, list, filter, passes, tools, refresh, make, failure, above, children } = props;
   const { rows: all, total, again, later } = list;
+  useWayBack(title);
   const rows = passes === undefined ? all : all.filter(passes);
   const filters = (filter || tools) && (
     <>
