@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -70,6 +70,28 @@ describe("the title of the page", () => {
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByLabel("API key").waitFor();
     await eventually(page.title).toBe("Belfry");
+  });
+
+  onPage("counts what is open and nobody has acknowledged, on every screen, and follows what happens", async (page) => {
+    const tenant = await withEvents();
+    const ended = [Status.CLOSED, Status.SUPPRESSED].map((status) => ({
+      name: `ended ${status}`,
+      source: "a",
+      status,
+    }));
+    await sendEvents(server, tenant, ended);
+    await page.logIn(tenant, "#/events?severity=5");
+    await eventually(page.title).toBe("(2) Events · Belfry");
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.goto("#/rules");
+    await eventually(page.title).toBe("(2) Rules · Belfry");
+    await sendEvents(server, tenant, [{ name: "new", source: "b" }]);
+    await eventually(page.title).toBe("(3) Rules · Belfry");
+    await v1(server, tenant)("/v1/event-management/status:matching", {
+      query: { statuses: ["STATUS_OPEN"] },
+      acknowledged: true,
+    });
+    await eventually(page.title).toBe("Rules · Belfry");
   });
 
   onPage("shows characters that change the direction of reading", async (page) => {
