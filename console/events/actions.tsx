@@ -6,6 +6,7 @@ import { say } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import { useShortcuts } from "../data/shortcuts.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import { countText } from "../ui/quantity.ts";
 import ui from "../ui/ui.module.css";
 import eventsLook from "./events.module.css";
 import type { EventRow } from "./list.ts";
@@ -109,9 +110,10 @@ function sayDone(action: Action, rows: readonly EventRow[], reread: Reread): voi
     });
     await reread(rows);
     const [first] = failed;
-    if (first !== undefined) throw new Error(`${failed.length} of ${rows.length} stay: ${first.error}`);
+    if (first !== undefined)
+      throw new Error(`${countText(failed.length)} of ${countText(rows.length)} stay: ${first.error}`);
   };
-  say(`${rows.length} ${done}`, back && undo);
+  say(`${countText(rows.length)} ${done}`, back && undo);
 }
 
 /** Reads rows again that were changed: an action that follows at once has to know from what it changes them. */
@@ -205,7 +207,9 @@ function Result({ outcome, again }: { outcome: Outcome; again(rows: readonly Eve
   return (
     <div class={eventsLook.result} role="status">
       <span>
-        {finished < of ? `${finished} of ${of}…` : `${of - failed.length} ${action.done}, ${failed.length} not`}
+        {finished < of
+          ? `${countText(finished)} of ${countText(of)}…`
+          : `${countText(of - failed.length)} ${action.done}, ${countText(failed.length)} not`}
       </span>
       {finished === of && failed.length > 0 && (
         <details open={failed.length <= 5}>
@@ -241,7 +245,7 @@ function Annotate({ count, close, write }: AnnotateProps) {
     close();
   };
   return (
-    <Dialog title={count === 1 ? "Annotate this occurrence" : `Annotate ${count} occurrences`} close={close}>
+    <Dialog title={count === 1 ? "Annotate this occurrence" : `Annotate ${countText(count)} occurrences`} close={close}>
       <form onSubmit={submit}>
         <label for="note">Note</label>
         <textarea

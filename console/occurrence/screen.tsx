@@ -13,6 +13,7 @@ import { SeverityMark, statusWord } from "../events/words.tsx";
 import { Facts } from "../ui/facts.tsx";
 import { narrow } from "../ui/narrow.ts";
 import { Problem } from "../ui/problem.tsx";
+import { countText } from "../ui/quantity.ts";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
@@ -78,7 +79,7 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
         above={[
           "Events",
           linkTo(["events"]),
-          `/ occurrence ${occurrence.id.split(":").at(-1)} of ${event.count ?? 1n}`,
+          `/ occurrence ${countText(Number(occurrence.id.split(":").at(-1)))} of ${countText(event.count ?? 1n)}`,
         ]}
         tools={!narrow.value && actions}
       />

@@ -9,6 +9,7 @@ import { may } from "../../data/session.ts";
 import type { Column } from "../../ui/column.ts";
 import { ListScreen } from "../../ui/list-screen.tsx";
 import { nameColumn } from "../../ui/name-column.tsx";
+import { countText } from "../../ui/quantity.ts";
 import { ChoiceFilter, TextFilters } from "../../ui/text-filters.tsx";
 import { TroubleMark } from "../../ui/trouble.tsx";
 import ui from "../../ui/ui.module.css";
@@ -72,7 +73,7 @@ function columnsOf(changed: () => void, failed: (failure: Failure | undefined) =
         count === 0n ? (
           <span class={ui.quiet}>0</span>
         ) : (
-          <a href={linkTo(["deliveries"], { rule: name })} aria-label={`${count} sent in 24 h by ${name}`}>
+          <a href={linkTo(["deliveries"], { rule: name })} aria-label={`${countText(count)} sent in 24 h by ${name}`}>
             {count.toLocaleString("en")}
           </a>
         ),
