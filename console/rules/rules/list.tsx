@@ -45,6 +45,7 @@ function columnsOf(changed: () => void, failed: (failure: Failure | undefined) =
       label: "On",
       width: "64px",
       line: 1,
+      sort: ({ enabled }) => (enabled ? 0 : 1),
       cell: ({ name, enabled }) => <Switch name={name} enabled={enabled} changed={changed} failed={failed} />,
     },
     nameColumn("Name", "minmax(130px, 1.2fr)", ({ name }) => name),
@@ -69,6 +70,7 @@ function columnsOf(changed: () => void, failed: (failure: Failure | undefined) =
       width: "96px",
       line: 1,
       end: true,
+      sort: ({ recentNotificationCount }) => recentNotificationCount,
       cell: ({ name, recentNotificationCount: count }) =>
         count === 0n ? (
           <span class={ui.quiet}>0</span>
