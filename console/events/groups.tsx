@@ -78,10 +78,10 @@ export function Groups({ label }: { label: string }) {
   const size = usePlace("groups", pageSize);
   const open = usePlace<ReadonlySet<string>>("open groups", new Set());
   const answer = useAnswer(
-    (signal) => {
+    async (signal) => {
       news.value;
       const asked = { query: queryOf(), labels: [label], sort: Sort.SEVERITY, pageSize: size.value };
-      return events.groupEvents(asked, { signal });
+      return await events.groupEvents(asked, { signal });
     },
     label,
     "groups",

@@ -48,6 +48,7 @@ describe("the way back from a thing to its list", () => {
     const back = page.locator("main p").getByRole("link", { name: "Triggers", exact: true });
     await back.click();
     await page.waitForHash(/^#\/rules\/triggers\?text=crit$/);
+    await page.getByRole("row").getByText("critical").waitFor();
     await page.getByRole("grid", { name: "Triggers" }).press("Enter");
     await back.waitFor();
     await page.getByRole("button", { name: "Log out" }).click();
