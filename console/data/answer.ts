@@ -14,6 +14,9 @@ export interface Answer<T> {
   again(): void;
 }
 
+/** The answer to the question as it is asked now: to one that is wrong there is none, whatever the one before was answered. */
+export const answered = <T>({ value, failure }: Answer<T>) => (failure?.invalid ? undefined : value);
+
 /**
  * Asks whenever the signals change that `ask` reads before its first `await`, and once more when the server is back. A question
  * that is out of date is cancelled.

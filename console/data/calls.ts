@@ -102,6 +102,8 @@ export interface Failure {
   readonly fields: readonly { field: string; description: string }[];
   /** It says no more than that the server is away, as the frame does meanwhile. */
   readonly away?: boolean;
+  /** The call itself is wrong: an answer to the one before is no answer to it. */
+  readonly invalid?: boolean;
 }
 
 /** What a failed question says: it is asked again by itself when the server is back. */
@@ -122,7 +124,11 @@ export function failureOf(error: unknown): Failure {
     return { message: "Your key does not allow this. Ask somebody who manages keys for one that does.", fields: [] };
   }
   const fields = failure.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
-  return { message: failure.rawMessage, fields: fields.map(({ field, description }) => ({ field, description })) };
+  return {
+    message: failure.rawMessage,
+    fields: fields.map(({ field, description }) => ({ field, description })),
+    ...(failure.code === Code.InvalidArgument && { invalid: true }),
+  };
 }
 
 export const isCancelled = (error: unknown) => ConnectError.from(error).code === Code.Canceled;

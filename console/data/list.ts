@@ -1,4 +1,4 @@
-import { useAnswer } from "./answer.ts";
+import { answered, useAnswer } from "./answer.ts";
 import type { Failure } from "./calls.ts";
 import { useLaterPages } from "./later-pages.ts";
 
@@ -45,7 +45,8 @@ export function useList<T, Q>(
     undefined,
     "list",
   );
-  const { value, loading, failure, again } = answer.value;
+  const { loading, failure, again } = answer.value;
+  const value = answered(answer.value);
   const later = useLaterPages(value, value?.page.next ?? "", ({ asked }, next) => read(asked, next, {}));
   const first = value?.page.rows ?? [];
   const rows = later.rows.length === 0 ? first : [...first, ...later.rows];

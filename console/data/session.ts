@@ -7,6 +7,7 @@ import { clientOf, type Failure, failureOf, isAway, refusals } from "./calls.ts"
 import { forgetAnswers } from "./last-answers.ts";
 import { say, unsay } from "./notice.ts";
 import { keepSessionProof } from "./session-proof.ts";
+import { forgetWaysBack } from "./way-back.ts";
 
 const sessions = clientOf(SessionService);
 
@@ -38,6 +39,7 @@ export function startSession(): void {
     sessionId.value;
     unsay();
     forgetAnswers();
+    forgetWaysBack();
   });
   // A call that was refused: the key was revoked or has expired, or the session came to its end.
   effect(() => {

@@ -38,13 +38,22 @@ const columnsOf = (names: Names): readonly Column<Delivery>[] => [
   textColumn("rule", "Rule", "minmax(100px, 1fr)", ({ rule }) => rule, { line: 0 }),
   { key: "occasion", label: "Occasion", width: "104px", line: 0, cell: ({ occasion }) => occasion },
   textColumn("error", "Last answer", "minmax(140px, 2fr)", ({ error, tries }) => error || (tries.at(-1)?.answer ?? "")),
-  { key: "attempts", label: "Attempts", width: "72px", line: 0, end: true, cell: ({ attempts }) => attempts },
+  {
+    key: "attempts",
+    label: "Attempts",
+    width: "72px",
+    line: 0,
+    end: true,
+    sort: ({ attempts }) => attempts,
+    cell: ({ attempts }) => attempts,
+  },
   {
     key: "time",
     label: "Decided",
     width: "92px",
     line: 1,
     end: true,
+    sort: ({ createTime }) => createTime,
     cell: ({ createTime }) => <Time at={createTime} short />,
   },
 ];

@@ -56,14 +56,21 @@ const searchInput = () => ({
 const columns: readonly Column<Entity>[] = [
   nameColumn("Name", "minmax(160px, 1.5fr)", ({ name }) => name),
   textColumn("dimensions", "Dimensions", "minmax(160px, 2fr)", ({ dimensions }) => dimensionsText(dimensions)),
-  { key: "type", label: "Type", width: "minmax(90px, 1fr)", cell: ({ schemaIds }) => schemaIds.at(-1) },
-  { key: "state", label: "State", width: "130px", cell: ({ productionState }) => stateText(productionState) },
+  textColumn("type", "Type", "minmax(90px, 1fr)", ({ schemaIds }) => schemaIds.at(-1) ?? ""),
+  {
+    key: "state",
+    label: "State",
+    width: "130px",
+    cell: ({ productionState }) => stateText(productionState),
+    sort: ({ productionState }) => stateText(productionState),
+  },
   {
     key: "liveness",
     label: "Last data",
     width: "92px",
     line: 1,
     end: true,
+    sort: ({ livenessTime }) => livenessTime,
     cell: ({ livenessTime }) => (livenessTime === 0n ? "–" : <Time at={livenessTime} short />),
   },
 ];

@@ -6,6 +6,7 @@ import { say } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import { useShortcuts } from "../data/shortcuts.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import { countText } from "../ui/quantity.ts";
 import ui from "../ui/ui.module.css";
 import eventsLook from "./events.module.css";
 import type { EventRow } from "./list.ts";
@@ -58,6 +59,7 @@ const settings = [
   setting("Acknowledge", "acknowledged", { acknowledged: true }),
   setting("Unacknowledge", "no longer acknowledged", { acknowledged: false }),
   setting("Close", "closed", { status: Status.CLOSED }),
+  setting("Suppress", "suppressed", { status: Status.SUPPRESSED }),
   setting("Reopen", "open again", { status: Status.OPEN }),
 ];
 
@@ -108,9 +110,10 @@ function sayDone(action: Action, rows: readonly EventRow[], reread: Reread): voi
     });
     await reread(rows);
     const [first] = failed;
-    if (first !== undefined) throw new Error(`${failed.length} of ${rows.length} stay: ${first.error}`);
+    if (first !== undefined)
+      throw new Error(`${countText(failed.length)} of ${countText(rows.length)} stay: ${first.error}`);
   };
-  say(`${rows.length} ${done}`, back && undo);
+  say(`${countText(rows.length)} ${done}`, back && undo);
 }
 
 /** Reads rows again that were changed: an action that follows at once has to know from what it changes them. */
@@ -142,7 +145,10 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
     if (name === "Acknowledge") return rows.some(({ occurrence }) => !occurrence.acknowledged);
     if (name === "Unacknowledge") return rows.some(({ occurrence }) => occurrence.acknowledged);
     if (name === "Close") return rows.some(({ occurrence }) => occurrence.status !== Status.CLOSED);
-    return rows.some(({ occurrence }) => occurrence.status === Status.CLOSED);
+    const ended = rows.filter(({ occurrence: { status } }) => status === Status.CLOSED || status === Status.SUPPRESSED);
+    if (name === "Reopen") return ended.length > 0;
+    // What is closed is opened again first.
+    return ended.length < rows.length && ended.every(({ occurrence }) => occurrence.status === Status.SUPPRESSED);
   });
   const now = outcome.value;
   const meant = rows.length > 0 || current === undefined ? rows : [current];
@@ -201,7 +207,9 @@ function Result({ outcome, again }: { outcome: Outcome; again(rows: readonly Eve
   return (
     <div class={eventsLook.result} role="status">
       <span>
-        {finished < of ? `${finished} of ${of}…` : `${of - failed.length} ${action.done}, ${failed.length} not`}
+        {finished < of
+          ? `${countText(finished)} of ${countText(of)}…`
+          : `${countText(of - failed.length)} ${action.done}, ${countText(failed.length)} not`}
       </span>
       {finished === of && failed.length > 0 && (
         <details open={failed.length <= 5}>
@@ -237,7 +245,7 @@ function Annotate({ count, close, write }: AnnotateProps) {
     close();
   };
   return (
-    <Dialog title={count === 1 ? "Annotate this occurrence" : `Annotate ${count} occurrences`} close={close}>
+    <Dialog title={count === 1 ? "Annotate this occurrence" : `Annotate ${countText(count)} occurrences`} close={close}>
       <form onSubmit={submit}>
         <label for="note">Note</label>
         <textarea

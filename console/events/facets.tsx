@@ -2,6 +2,7 @@ import type { Value } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { clientOf } from "../data/calls.ts";
+import { countText } from "../ui/quantity.ts";
 import { Sign } from "../ui/sign.tsx";
 import ui from "../ui/ui.module.css";
 import { entityText, sharedParts } from "./entity-names.ts";
@@ -147,8 +148,8 @@ function Facet({ label, counts, selected, choose, values, wordOf = (value) => va
       {values === undefined && counted.length > shownMax && (
         <input
           type="search"
-          aria-label={`Find among ${counted.length} values of ${label}`}
-          placeholder={`Find among ${counted.length}`}
+          aria-label={`Find among ${countText(counted.length)} values of ${label}`}
+          placeholder={`Find among ${countText(counted.length)}`}
           value={part.value}
           onInput={({ currentTarget }) => {
             part.value = currentTarget.value;

@@ -7,7 +7,7 @@ import {
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
 import { address, hereWith, linkTo, setParameters } from "../data/address.ts";
-import { useAnswer } from "../data/answer.ts";
+import { answered, useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { useNews } from "../data/news.ts";
 import { usePlace } from "../data/place.ts";
@@ -78,15 +78,16 @@ export function Groups({ label }: { label: string }) {
   const size = usePlace("groups", pageSize);
   const open = usePlace<ReadonlySet<string>>("open groups", new Set());
   const answer = useAnswer(
-    (signal) => {
+    async (signal) => {
       news.value;
       const asked = { query: queryOf(), labels: [label], sort: Sort.SEVERITY, pageSize: size.value };
-      return events.groupEvents(asked, { signal });
+      return await events.groupEvents(asked, { signal });
     },
     label,
     "groups",
   );
-  const { value, failure, again } = answer.value;
+  const { failure, again } = answer.value;
+  const value = answered(answer.value);
   const groups = value?.groups ?? [];
   const total = Number(value?.totalCount ?? 0n);
   return (

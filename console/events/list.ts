@@ -103,6 +103,17 @@ export function eventList() {
     });
   }
 
+  /** Shows nothing: what was found is no answer to a query that cannot be asked. */
+  function empty(): void {
+    next = undefined;
+    shown = undefined;
+    batch(() => {
+      rows.value = [];
+      waiting.value = [];
+      total.value = 0;
+    });
+  }
+
   /** Reads the page at `cursor` and adds it; the first one replaces what is there. Returns whether that was done. */
   async function load(cursor: string): Promise<boolean> {
     const { signal: until } = ended;
@@ -131,6 +142,7 @@ export function eventList() {
       if (!until.aborted && !isCancelled(error)) {
         const failed = failureOfReading(error);
         if (failed.away && cursor === "") showLeft();
+        if (failed.invalid && cursor === "") empty();
         failure.value = failed;
       }
     }
@@ -222,11 +234,8 @@ export function eventList() {
       try {
         query = { ...newQuery(), fields: [...always, ...moreFields].map((field) => ({ field })) };
       } catch (error) {
-        next = undefined;
-        shown = undefined;
         batch(() => {
-          rows.value = [];
-          total.value = 0;
+          empty();
           loading.value = false;
           failure.value = failureOfReading(error);
         });

@@ -2,6 +2,7 @@ import type { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { Status as Statuses } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { clientOf, failureOf } from "../data/calls.ts";
+import { countText } from "../ui/quantity.ts";
 import type { QueryInit } from "./query.ts";
 
 const management = clientOf(EventManagementService);
@@ -71,6 +72,7 @@ async function undo(changed: readonly Changed[]): Promise<void> {
     }));
     const { statusResponses } = await management.setEventStatus({ statuses });
     const failed = statusResponses.filter(({ success }) => !success);
-    if (failed[0] !== undefined) throw new Error(`${failed.length} of ${changed.length} stay: ${failed[0].error}`);
+    if (failed[0] !== undefined)
+      throw new Error(`${countText(failed.length)} of ${countText(changed.length)} stay: ${failed[0].error}`);
   }
 }

@@ -1,6 +1,6 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { useAnswer } from "../data/answer.ts";
+import { answered, useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { narrow } from "../ui/narrow.ts";
 import eventsLook from "./events.module.css";
@@ -34,7 +34,7 @@ export function Overview({ counts, news }: { counts: Counts | undefined; news: R
     undefined,
     "overview",
   );
-  const { frequencies, unacknowledged } = answer.value.value ?? {};
+  const { frequencies, unacknowledged } = answered(answer.value) ?? {};
   const told = counts?.severity.some(({ count }) => count > 0) ?? false;
   if (!told) return null;
   return (

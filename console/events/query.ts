@@ -6,6 +6,7 @@ import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clau
 import { type Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { ActiveCriteria, type EventQuerySchema, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { address, listOf, listText, setParameters } from "../data/address.ts";
+import { type SortBy, sortHere } from "../ui/sort.ts";
 import { timeRangeOf } from "../ui/time-range.tsx";
 import { clausesOfTerms, terms } from "./terms.ts";
 
@@ -53,19 +54,13 @@ export function readClause(text: string | null): Clause | undefined {
 
 export const clauseText = (clause: Clause) => toJsonString(ClauseSchema, clause);
 
-export interface Sort {
-  readonly key: string;
-  readonly descending: boolean;
+export interface Sort extends SortBy {
   /** Acknowledged occurrences follow all others. */
   readonly acknowledgedLast?: boolean;
 }
 
 /** What the list is sorted by: what nobody has taken on, the worst first, unless the address says otherwise; then the newest. */
-export const sort = computed((): Sort => {
-  const text = address.value.parameters.get("sort");
-  if (text === null) return { key: "severity", descending: true, acknowledgedLast: true };
-  return { key: text.replace(/^-/, ""), descending: text.startsWith("-") };
-});
+export const sort = computed((): Sort => sortHere() ?? { key: "severity", descending: true, acknowledgedLast: true });
 
 const equalsOneOf = (field: string, values: readonly string[]) =>
   create(ClauseSchema, {

@@ -5,11 +5,12 @@ import { conditionCount } from "../clause/draft.ts";
 import { ClauseEditor } from "../clause/editor.tsx";
 import { searchClauses } from "../clause/search-clause.ts";
 import { address, linkTo, listOf, listText, setParameters } from "../data/address.ts";
-import { useAnswer } from "../data/answer.ts";
+import { answered, useAnswer } from "../data/answer.ts";
 import { serverAway } from "../data/calls.ts";
 import { onNews } from "../data/live.ts";
 import { usePlace } from "../data/place.ts";
 import { preference } from "../data/preferences.ts";
+import { useWayBack } from "../data/way-back.ts";
 import { HealthStrip } from "../deliveries/health.tsx";
 import { More } from "../ui/more.tsx";
 import { narrow, wide } from "../ui/narrow.ts";
@@ -136,6 +137,7 @@ function useList(reading: Signal<boolean>) {
 const filtersOpen = preference<"" | "open" | "closed">("filters", "");
 
 export function EventsScreen() {
+  useWayBack("Events");
   const reading = useSignal(false);
   const grid = useRef<HTMLElement>(null);
   const { list, news } = useList(reading);
@@ -147,6 +149,7 @@ export function EventsScreen() {
     undefined,
     "counts",
   );
+  const counted = answered(counts.value);
   const selected = usePlace<ReadonlySet<string>>("selected events", new Set());
   const active = usePlace("current event", "");
   // Until a person opens or closes it, the editor is open where there are conditions.
@@ -239,7 +242,7 @@ export function EventsScreen() {
         />
       )}
       <HealthStrip />
-      <Overview counts={counts.value.value} news={news} />
+      <Overview counts={counted} news={news} />
       <div class={withFilters ? `${ui.columns} ${eventsLook.withFilters}` : ui.columns}>
         <section aria-label="List of events" class={eventsLook.list}>
           <Problem
@@ -333,7 +336,7 @@ export function EventsScreen() {
         </section>
         {withFilters && (
           <section aria-label="Filters" class={`${ui.filters} ${eventsLook.filters}`} data-filters>
-            <Facets counts={counts.value.value} />
+            <Facets counts={counted} />
           </section>
         )}
       </div>

@@ -13,6 +13,7 @@ import { Brand, ScreenIcon } from "./icon.tsx";
 import { type FinderOf, Keys, openFinder, openKeys } from "./keys.tsx";
 import { LogIn } from "./log-in.tsx";
 import { NoticePlace } from "./notice.tsx";
+import { PageTitle } from "./page-title.tsx";
 import { ReplaceSession } from "./replace-session.tsx";
 import type { Screen } from "./screen.ts";
 
@@ -26,12 +27,12 @@ export function Frame({ screens, loadFinder }: FrameProps) {
   if (session.value === null) return <LogIn />;
   const screen = screens.find(({ name }) => name === screenName.value);
   const label = screens.find(({ name }) => name === (screen?.below ?? screen?.name))?.label;
-  document.title = label === undefined ? "Belfry" : `${label} · Belfry`;
   return (
     <div class={frameLook.frame}>
       <button type="button" class={frameLook.skip} onClick={toMain}>
         Skip to content
       </button>
+      <PageTitle screen={label} />
       <Navigation screens={screens} open={screen?.below ?? screen?.name} />
       <Main>{screen ? <Opened key={screen.name} screen={screen} /> : <NoScreen />}</Main>
       <NoticePlace />

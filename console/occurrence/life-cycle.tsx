@@ -7,6 +7,7 @@ import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts"
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { may } from "../data/session.ts";
+import { countText } from "../ui/quantity.ts";
 import { durationText, Time, timeText } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import occurrenceLook from "./occurrence.module.css";
@@ -150,7 +151,7 @@ function Repeats({ occurrence }: { occurrence: Occurrence }) {
         ))}
       </svg>
       <figcaption class={ui.hint}>
-        {timeText(Number(startTime))} to {timeText(Number(lastSeen))}, at most {most} in a bar
+        {timeText(Number(startTime))} to {timeText(Number(lastSeen))}, at most {countText(most)} in a bar
       </figcaption>
     </figure>
   );

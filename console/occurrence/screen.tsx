@@ -7,11 +7,13 @@ import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { onNews } from "../data/live.ts";
 import { Actions } from "../events/actions.tsx";
+import { plainName } from "../events/entity-names.ts";
 import eventsLook from "../events/events.module.css";
 import { SeverityMark, statusWord } from "../events/words.tsx";
 import { Facts } from "../ui/facts.tsx";
 import { narrow } from "../ui/narrow.ts";
 import { Problem } from "../ui/problem.tsx";
+import { countText } from "../ui/quantity.ts";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
@@ -73,10 +75,11 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
     <>
       <ScreenHead
         title={event.name ?? ""}
+        pageTitle={`${event.name} on ${plainName(event.entityName ?? "")}`}
         above={[
           "Events",
           linkTo(["events"]),
-          `/ occurrence ${occurrence.id.split(":").at(-1)} of ${event.count ?? 1n}`,
+          `/ occurrence ${countText(Number(occurrence.id.split(":").at(-1)))} of ${countText(event.count ?? 1n)}`,
         ]}
         tools={!narrow.value && actions}
       />

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import type { Moment } from "./time.tsx";
 
 /** A column: `width` is a track of CSS grid. On a narrow page a row has two lines, and `line` says in which the cell is; 0: in none. */
 export interface Column<T> {
@@ -16,6 +17,8 @@ export interface Column<T> {
   beside?(row: T): ComponentChildren;
   /** The text that hides when the cell is too narrow. */
   title?(row: T): string;
+  /** What rows are ordered by, a text, a count or a moment, where the page has all of them. Absent: not by this column. */
+  sort?(row: T): string | Moment | undefined;
 }
 
 /** A column of a text. */
@@ -26,5 +29,5 @@ export function textColumn<T>(
   text: (row: T) => string,
   more: { line?: 0 | 1 | 2; end?: boolean } = {},
 ): Column<T> {
-  return { key, label, width, cell: text, title: text, ...more };
+  return { key, label, width, cell: text, title: text, sort: text, ...more };
 }

@@ -1,13 +1,15 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { address } from "../data/address.ts";
+import { address, setParameters } from "../data/address.ts";
 import type { Failure } from "../data/calls.ts";
 import type { List } from "../data/list.ts";
+import { useWayBack } from "../data/way-back.ts";
 import type { Column } from "./column.ts";
 import { More } from "./more.tsx";
 import { narrow } from "./narrow.ts";
 import { Empty, Problem } from "./problem.tsx";
 import { ScreenHead } from "./screen-head.tsx";
+import { sorted, sortHere } from "./sort.ts";
 import { Table } from "./table.tsx";
 import { TextFilter } from "./text-filters.tsx";
 import ui from "./ui.module.css";
@@ -61,6 +63,7 @@ type ListScreenProps<T> = Shared<T> & (Tabled<T> | Drawn<T>);
 export function ListScreen<T>(props: ListScreenProps<T>) {
   const { title, list, filter, passes, tools, refresh, make, failure, above, children } = props;
   const { rows: all, total, again, later } = list;
+  useWayBack(title);
   const rows = passes === undefined ? all : all.filter(passes);
   const filters = (filter || tools) && (
     <>
@@ -68,7 +71,8 @@ export function ListScreen<T>(props: ListScreenProps<T>) {
       {tools}
     </>
   );
-  const filtered = all.length > rows.length || (passes === undefined && address.value.parameters.size > 0);
+  const given = [...address.value.parameters.keys()].filter((name) => name !== "sort");
+  const filtered = all.length > rows.length || (passes === undefined && given.length > 0);
   return (
     <div class={ui.screen}>
       <ScreenHead
@@ -109,11 +113,19 @@ function Rows<T>(props: RowsProps<T>) {
   const { rows, total, list } = props;
   if (props.draw) return props.draw(rows);
   const { label = props.title, columns, rowKey, hrefOf, tone, reading } = props;
+  const sort = sortHere();
+  // Of a part of the rows the first ones are not the first of all.
+  const whole = list.total !== undefined && list.later.next === "";
   return (
     <Table
       label={label}
-      rows={rows}
+      rows={whole ? sorted(rows, columns, sort) : rows}
       columns={columns}
+      {...(whole && {
+        ...(sort && { sort }),
+        sortable: columns.filter(({ sort: by }) => by !== undefined).map(({ key }) => key),
+        sortBy: (key: string) => setParameters({ sort: sort?.key === key && !sort.descending ? `-${key}` : key }),
+      })}
       rowKey={rowKey}
       hrefOf={hrefOf}
       total={total ?? rows.length}

@@ -26,3 +26,6 @@ const words: Readonly<Record<string, string>> = {
 
 /** A unit in words; one that is not known as it is written. */
 export const unitWords = (units: string) => words[units] ?? units;
+
+/** A count as people read it: `2,661`. */
+export const countText = (count: number | bigint) => count.toLocaleString("en");

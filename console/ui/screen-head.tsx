@@ -1,9 +1,14 @@
 import type { ComponentChildren } from "preact";
+import { useLayoutEffect } from "preact/hooks";
+import { subject } from "../data/subject.ts";
+import { wayBack } from "../data/way-back.ts";
 import ui from "./ui.module.css";
 
 interface ScreenHeadProps {
   readonly title: string;
-  /** The way back, above the title: the list that the thing is of, with its address, and what else there is to say. */
+  /** What the title of the page says instead, which has to tell pages apart. */
+  readonly pageTitle?: string;
+  /** The way back, above the title: the title of the list that the thing is of, with its address, and what else there is to say. */
   readonly above?: readonly [label: string, href: string, more?: string];
   /** Beside the title, read out as it changes. */
   readonly count?: ComponentChildren;
@@ -11,13 +16,19 @@ interface ScreenHeadProps {
 }
 
 /** The head of a screen. */
-export function ScreenHead({ title, above, count, tools }: ScreenHeadProps) {
+export function ScreenHead({ title, pageTitle = title, above, count, tools }: ScreenHeadProps) {
+  useLayoutEffect(() => {
+    subject.value = pageTitle;
+    return () => {
+      subject.value = "";
+    };
+  }, [pageTitle]);
   return (
     <div class={ui.screenHead}>
       <div>
         {above && (
           <p class={ui.hint}>
-            <a href={above[1]}>{above[0]}</a> {above[2]}
+            <a href={wayBack(above[0], above[1])}>{above[0]}</a> {above[2]}
           </p>
         )}
         <h1>{title}</h1>

@@ -1,5 +1,6 @@
 import type { Column } from "./column.ts";
 import { memo } from "./memo.ts";
+import type { SortBy } from "./sort.ts";
 import tableLook from "./table.module.css";
 import ui from "./ui.module.css";
 
@@ -80,7 +81,7 @@ interface HeadProps<T> {
 }
 
 interface Sorting {
-  readonly sort: { readonly key: string; readonly descending: boolean } | undefined;
+  readonly sort: SortBy | undefined;
   readonly sortable: readonly string[];
   sortBy(key: string): void;
 }

@@ -5,6 +5,7 @@ import { usePlace } from "../data/place.ts";
 import { useShortcuts } from "../data/shortcuts.ts";
 import type { Column } from "./column.ts";
 import { narrow } from "./narrow.ts";
+import type { SortBy } from "./sort.ts";
 import tableLook from "./table.module.css";
 import { TableHead, TableRow } from "./table-rows.tsx";
 
@@ -18,7 +19,7 @@ interface TableProps<T> {
   /** Keys of the rows that are selected. Absent: rows cannot be. */
   readonly selected?: Signal<ReadonlySet<string>>;
   /** What sorts the list, and how to sort it by a column. */
-  readonly sort?: { readonly key: string; readonly descending: boolean };
+  readonly sort?: SortBy;
   sortBy?: (key: string) => void;
   /** Columns that can be sorted by. */
   readonly sortable?: readonly string[];

@@ -77,7 +77,7 @@ export function durationText(ms: number): string {
 }
 
 interface TimeProps {
-  readonly at: bigint | number | Timestamp | undefined;
+  readonly at: Moment | undefined;
   /** Shows how long ago it was alone, and keeps the moment for the pointer. */
   readonly short?: boolean;
   /** Shows for how long alone, as in `3h`. */
@@ -86,10 +86,15 @@ interface TimeProps {
   readonly due?: boolean;
 }
 
+/** A moment as messages of the API hold it: ms since the epoch, or a timestamp. */
+export type Moment = bigint | number | Timestamp;
+
+export const msOf = (at: Moment) => (typeof at === "object" ? timestampMs(at) : Number(at));
+
 /** A moment: absolute, with how far it is from the present. */
 export function Time({ at, short, age, due }: TimeProps) {
   if (at === undefined) return <span class={ui.quiet}>–</span>;
-  const ms = typeof at === "object" ? timestampMs(at) : Number(at);
+  const ms = msOf(at);
   if (Number.isNaN(new Date(ms).getTime())) return <span>{String(ms)}</span>;
   const iso = new Date(ms).toISOString();
   const apart = due ? dueText(ms) : age ? agoText(ms).replace(/ ago$/, "") : agoText(ms);

@@ -65,6 +65,7 @@ const columns: readonly Column<Row>[] = [
     key: "start",
     label: "Start",
     width: "180px",
+    sort: ({ runs }) => runs?.runs[0]?.start,
     cell: ({ runs }) => <Time at={runs?.runs[0]?.start} short={narrow.value} />,
   },
   {

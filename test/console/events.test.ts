@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
@@ -324,5 +324,36 @@ describe("many occurrences at once", () => {
       await done.getByText("Taken back.").waitFor();
       expect(await states()).toEqual(before);
     }
+  });
+});
+
+describe("a suppressed occurrence", () => {
+  onPage("is opened again and suppressed again, by buttons and by Undo", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [{ name: "known", source: "a", status: Status.SUPPRESSED }]);
+    await page.logIn(tenant, `#/events?status=${Status.SUPPRESSED}`);
+    await rowOf(page, "known").getByText("known").click();
+    const done = page.getByRole("status", { name: "Done" });
+    const button = (name: string) => page.getByRole("button", { name, exact: true });
+    const about = page.getByRole("region", { name: /Error · / });
+    const became = async (word: string, said: string) => {
+      await done.getByText(said).waitFor();
+      await about.getByText(`· ${word}`).waitFor();
+    };
+    await button("Reopen").click();
+    await became("Open", "1 open again");
+    expect(await button("Reopen").count()).toBe(0);
+    await button("Undo").click();
+    await became("Suppressed", "Taken back.");
+    await button("Reopen").click();
+    await became("Open", "1 open again");
+    await button("Suppress").click();
+    await became("Suppressed", "1 suppressed");
+    expect(await button("Suppress").count()).toBe(0);
+    await button("Close").click();
+    await became("Closed", "1 closed");
+    expect(await button("Suppress").count()).toBe(0);
+    await button("Reopen").click();
+    await became("Open", "1 open again");
   });
 });

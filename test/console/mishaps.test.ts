@@ -4,7 +4,7 @@ import { transaction } from "../../src/db/transaction.ts";
 import { type DomPage, domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
-import { sendEvents } from "./console-page.ts";
+import { openFilters, sendEvents } from "./console-page.ts";
 
 const server = await testServer();
 const { sql } = server.database;
@@ -97,6 +97,32 @@ describe("conditions of an address that cannot be read", () => {
       await page.goto(`#/${screen}?where=%7B%22nothing%22%3A1%7D`);
       await page.getByRole("alert").getByText("conditions in this address cannot be read").waitFor();
       expect(await rowOf(page, "any").count()).toBe(0);
+    }
+  });
+
+  onPage("and those that the server refuses leave no count of the query before", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [{ name: "any", source: "a" }]);
+    await page.logIn(tenant);
+    const expression = { filter: { field: "name", operation: "OP_REGEX", value: "(any" } };
+    const refused = encodeURIComponent(JSON.stringify(expression));
+    for (const where of ["%7B%22nothing%22%3A1%7D", refused]) {
+      for (const group of ["", "&group=alertname"]) {
+        await page.goto(`#/events?${group}`);
+        await page.getByText("1 occurrence", { exact: true }).waitFor();
+        await openFilters(page);
+        await page.getByRole("group", { name: "Totals" }).getByText("1 error").waitFor();
+        await page
+          .getByRole("group", { name: "Name" })
+          .filter({ hasText: /any\s*1/ })
+          .waitFor();
+        if (group !== "") await page.getByText("1 group", { exact: true }).waitFor();
+        await page.goto(`#/events?where=${where}${group}`);
+        await page.getByRole("alert").first().waitFor();
+        await page.getByRole("group", { name: "Totals" }).waitFor({ state: "detached" });
+        for (const count of [/^1 occurrence/, /^1 group/, /any\s*1/])
+          await page.getByText(count).waitFor({ state: "detached" });
+      }
     }
   });
 });

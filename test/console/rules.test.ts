@@ -190,6 +190,17 @@ async function fetchPut(path: string, body: object): Promise<void> {
 }
 
 describe("the guide", () => {
+  onPage("offers another way only where there is something to take", async (page) => {
+    await page.logIn(await testTenant(sql), "#/rules/guide");
+    await page.getByRole("form", { name: "Trigger" }).waitFor();
+    await page.settled();
+    expect(await page.getByText("Or make one").count()).toBe(0);
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.logIn(tenant, "#/rules/guide");
+    await page.getByLabel("Use an existing trigger").waitFor();
+    await page.getByRole("heading", { name: "Or make one" }).waitFor();
+  });
+
   onPage("leads from nothing to a rule that notifies of a real event, with a test on the way", async (page) => {
     const empty = await testTenant(sql);
     await page.logIn(empty, "#/rules");

@@ -2,7 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { describe, expect } from "vitest";
-import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { EventSchema, Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import {
   DeliverySchema,
   DeliveryService,
@@ -72,8 +74,8 @@ const pending = create(DeliverySchema, {
   occurrenceId: "e:1",
 });
 
-/** Answers as a server whose only destination is paused, and whose rule has decided once. */
-function paused({ service }: ConnectRouter): void {
+/** Answers as a server that knows the session of the page. */
+function loggedIn({ service }: ConnectRouter): void {
   service(SessionService, {
     createSession: () => ({ session, pageProof: "p" }),
     getSession(_request, { requestHeader }) {
@@ -82,6 +84,12 @@ function paused({ service }: ConnectRouter): void {
       return { session };
     },
   });
+}
+
+/** Answers as a server whose only destination is paused, and whose rule has decided once. */
+function paused(router: ConnectRouter): void {
+  const { service } = router;
+  loggedIn(router);
   service(DeliveryService, {
     listDeliveries: () => ({ deliveries: [pending], totalCount: 1n }),
     getDelivery: () => ({ delivery: pending }),
@@ -115,5 +123,37 @@ describe("a delivery", () => {
     const wrong = page.getByRole("dialog").getByRole("listitem").locator('[data-tone="critical"]');
     await wrong.getByText("delivery failed").waitFor();
     expect(wrong.allTextContents()).toEqual([expect.stringContaining("delivery failed")]);
+  });
+});
+
+/** Answers as a server that has this many events, all of which come at once and can be acknowledged. */
+const many = (count: number) => (router: ConnectRouter) => {
+  loggedIn(router);
+  const results = Array.from({ length: count }, (_, at) =>
+    create(EventSchema, { id: `e${at}`, name: `event ${at}`, occurrences: [{ id: `e${at}:1`, eventId: `e${at}` }] }),
+  );
+  router.service(EventQueryService, {
+    searchEvents: () => ({ results, pageInfo: { totalCount: BigInt(count) } }),
+  });
+  router.service(EventManagementService, {
+    setEventStatus: ({ statuses }) => ({
+      statusResponses: statuses.map(({ eventId, occurrenceId }) => ({ eventId, occurrenceId, success: true })),
+    }),
+  });
+};
+
+describe("counts of a thousand and more", () => {
+  const { onPage } = domPage(many(1200));
+
+  onPage("are written alike wherever they stand", async (page) => {
+    await page.logIn({ headers: { "service-api-key": "bf_any" } });
+    await page.getByText("1,200 occurrences").waitFor();
+    await page.getByRole("checkbox", { name: "Select all rows that are loaded" }).check();
+    await page.getByText("1,200 selected").waitFor();
+    await page.getByRole("button", { name: "Annotate…" }).click();
+    await page.getByRole("dialog", { name: "Annotate 1,200 occurrences" }).waitFor();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Acknowledge" }).click();
+    await page.getByText("1,200 acknowledged").waitFor();
   });
 });

@@ -35,6 +35,8 @@ export interface DomPage extends Place {
   /** Stores a text there, as another tab does. */
   keep(name: string, text: string): void;
   hash(): string;
+  /** What the browser's tab is called. */
+  title(): string;
   goto(hash: string): Promise<void>;
   waitForHash(wanted: RegExp): Promise<void>;
   reload(): Promise<void>;
@@ -299,6 +301,7 @@ async function openPage(server: Answering, started: Console) {
       },
     },
     hash: () => location.hash,
+    title: () => document.title,
     async goto(hash: string) {
       location.hash = hash;
       await drawn(document);

@@ -18,7 +18,7 @@ const words = ({ type }: Destination) => (type ? kindWords(type) : { word: "", w
 
 const columns: readonly Column<Destination>[] = [
   nameColumn("Name", "minmax(130px, 1fr)", ({ name }) => name),
-  { key: "kind", label: "Kind", width: "minmax(120px, 0.8fr)", cell: (row) => words(row).word },
+  textColumn("kind", "Kind", "minmax(120px, 0.8fr)", (row) => words(row).word),
   textColumn("where", "Goes to", "minmax(140px, 1.4fr)", (row) => words(row).where),
   {
     key: "rules",
@@ -34,6 +34,7 @@ const columns: readonly Column<Destination>[] = [
     label: "Sent in 24 h",
     width: "88px",
     end: true,
+    sort: ({ recentNotificationCount }) => recentNotificationCount,
     cell: ({ recentNotificationCount }) => recentNotificationCount.toLocaleString("en"),
   },
   {

@@ -6,10 +6,12 @@ interface ExistingProps {
   readonly label: string;
   read(signal: AbortSignal): Promise<readonly string[]>;
   choose(name: string): void;
+  /** The heading of what can be done instead; absent: nothing can. */
+  readonly or?: string | false;
 }
 
 /** A choice of what exists already; nothing where there is none. */
-export function ExistingNames({ label, read, choose }: ExistingProps) {
+export function ExistingNames({ label, read, choose, or }: ExistingProps) {
   const answer = useAnswer(read);
   const { value = [], failure, again } = answer.value;
   return (
@@ -28,6 +30,7 @@ export function ExistingNames({ label, read, choose }: ExistingProps) {
           </select>
         </label>
       )}
+      {value.length > 0 && or && <h3>{or}</h3>}
     </>
   );
 }

@@ -138,12 +138,10 @@ function TriggerStep() {
           return page.triggers.map(({ name }) => name);
         }}
         choose={choose}
+        or={may(TriggerService.method.createTrigger) && "Or make one"}
       />
       {may(TriggerService.method.createTrigger) && (
-        <>
-          <h3>Or make one</h3>
-          <TriggerForm draft="guide/trigger" stored={first} isNew saved={({ name }) => choose(name)} />
-        </>
+        <TriggerForm draft="guide/trigger" stored={first} isNew saved={({ name }) => choose(name)} />
       )}
     </>
   );
@@ -161,13 +159,9 @@ function DestinationStep() {
           return page.destinations.map(({ name }) => name);
         }}
         choose={choose}
+        or={may(DestinationService.method.createDestination) && "Or make one"}
       />
-      {may(DestinationService.method.createDestination) && (
-        <>
-          <h3>Or make one</h3>
-          <DestinationForm onSaved={({ name }) => choose(name)} />
-        </>
-      )}
+      {may(DestinationService.method.createDestination) && <DestinationForm onSaved={({ name }) => choose(name)} />}
     </>
   );
 }

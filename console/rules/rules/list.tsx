@@ -9,6 +9,7 @@ import { may } from "../../data/session.ts";
 import type { Column } from "../../ui/column.ts";
 import { ListScreen } from "../../ui/list-screen.tsx";
 import { nameColumn } from "../../ui/name-column.tsx";
+import { countText } from "../../ui/quantity.ts";
 import { ChoiceFilter, TextFilters } from "../../ui/text-filters.tsx";
 import { TroubleMark } from "../../ui/trouble.tsx";
 import ui from "../../ui/ui.module.css";
@@ -44,6 +45,7 @@ function columnsOf(changed: () => void, failed: (failure: Failure | undefined) =
       label: "On",
       width: "64px",
       line: 1,
+      sort: ({ enabled }) => (enabled ? 0 : 1),
       cell: ({ name, enabled }) => <Switch name={name} enabled={enabled} changed={changed} failed={failed} />,
     },
     nameColumn("Name", "minmax(130px, 1.2fr)", ({ name }) => name),
@@ -68,11 +70,12 @@ function columnsOf(changed: () => void, failed: (failure: Failure | undefined) =
       width: "96px",
       line: 1,
       end: true,
+      sort: ({ recentNotificationCount }) => recentNotificationCount,
       cell: ({ name, recentNotificationCount: count }) =>
         count === 0n ? (
           <span class={ui.quiet}>0</span>
         ) : (
-          <a href={linkTo(["deliveries"], { rule: name })} aria-label={`${count} sent in 24 h by ${name}`}>
+          <a href={linkTo(["deliveries"], { rule: name })} aria-label={`${countText(count)} sent in 24 h by ${name}`}>
             {count.toLocaleString("en")}
           </a>
         ),

@@ -50,6 +50,7 @@ const columns: readonly Column<Trigger>[] = [
     width: "92px",
     line: 1,
     end: true,
+    sort: ({ recentNotificationCount }) => recentNotificationCount,
     cell: ({ recentNotificationCount }) => recentNotificationCount.toLocaleString("en"),
   },
 ];

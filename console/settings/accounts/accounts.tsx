@@ -32,6 +32,7 @@ const columns: readonly Column<UserAccount>[] = [
     width: "100px",
     line: 1,
     end: true,
+    sort: ({ updatedAt }) => updatedAt,
     cell: ({ updatedAt }) => <Time at={updatedAt} short />,
   },
 ];

@@ -55,7 +55,14 @@ function hrefOf(type: string, path: readonly string[], name: string): string {
 }
 
 const columns: readonly Column<AuditEntry>[] = [
-  { key: "time", label: "When", width: "100px", line: 1, cell: ({ time }) => <Time at={time} short /> },
+  {
+    key: "time",
+    label: "When",
+    width: "100px",
+    line: 1,
+    sort: ({ time }) => time,
+    cell: ({ time }) => <Time at={time} short />,
+  },
   nameColumn(
     "What",
     "minmax(160px, 1.2fr)",

@@ -20,7 +20,7 @@ const hosts = ({ info }: Credential) =>
 
 const columns: readonly Column<Credential>[] = [
   nameColumn("Name", "minmax(140px, 1.2fr)", ({ info }) => info?.name ?? ""),
-  { key: "type", label: "Kind", width: "minmax(130px, 1fr)", cell: ({ info }) => typeWord(info?.type ?? "") },
+  textColumn("type", "Kind", "minmax(130px, 1fr)", ({ info }) => typeWord(info?.type ?? "")),
   {
     key: "users",
     label: "Used by",

@@ -31,6 +31,7 @@ const columns: readonly Column<ApiClient>[] = [
     width: "100px",
     line: 1,
     end: true,
+    sort: ({ createTime }) => createTime,
     cell: ({ createTime }) => <Time at={createTime} short />,
   },
 ];

@@ -1,0 +1,67 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useLayoutEffect } from "preact/hooks";
+import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf } from "../data/calls.ts";
+import { useNews } from "../data/news.ts";
+import { may, session } from "../data/session.ts";
+import { subject } from "../data/subject.ts";
+import { marked } from "./marked-texts.ts";
+
+const events = clientOf(EventQueryService);
+/** The shortest time between two counts while events change. */
+const askAgainMs = 5000;
+/** A page out of sight hears no news unless another one is in sight: it counts from time to time. */
+const unseenMs = 60_000;
+
+/** What is open and not acknowledged. */
+const query = {
+  statuses: [Status.OPEN, Status.DEFAULT],
+  clause: {
+    filter: {
+      field: "acknowledged",
+      operation: Operation.OP_EQUALS,
+      value: { kind: { case: "boolValue" as const, value: false } },
+    },
+  },
+};
+
+/** How many open occurrences nobody has acknowledged; 0 until that is known. */
+function useUnacknowledged(): number {
+  const news = useNews(askAgainMs);
+  const unseen = useSignal(0);
+  useEffect(() => {
+    const looking = setInterval(() => {
+      if (document.visibilityState !== "visible") unseen.value += 1;
+    }, unseenMs);
+    return () => clearInterval(looking);
+  }, []);
+  const answer = useAnswer(async (signal) => {
+    news.value;
+    unseen.value;
+    if (session.value == null || !may(EventQueryService.method.countEvents)) return 0;
+    const { results } = await events.countEvents({ query, fields: [{ field: "severity" }] }, { signal });
+    return results.severity?.values.reduce((sum, { count }) => sum + Number(count), 0) ?? 0;
+  });
+  return answer.value.value ?? 0;
+}
+
+/** The title of the page: how much nobody has taken on, what the screen shows, and which screen it is. */
+export function PageTitle({ screen = "" }: { screen?: string | undefined }) {
+  const count = useUnacknowledged();
+  const shown = subject.value === screen ? "" : marked(subject.value);
+  const words = [shown, screen, "Belfry"].filter((text) => text !== "").join(" · ");
+  const title = count === 0 ? words : `(${count.toLocaleString("en")}) ${words}`;
+  useLayoutEffect(() => {
+    document.title = title;
+  }, [title]);
+  useLayoutEffect(
+    () => () => {
+      document.title = "Belfry";
+    },
+    [],
+  );
+  return null;
+}
