@@ -69,7 +69,11 @@ function listen(screens: readonly Screen[]): () => void {
     event.preventDefault();
   };
   document.addEventListener("keydown", press);
-  return () => document.removeEventListener("keydown", press);
+  return () => {
+    document.removeEventListener("keydown", press);
+    // Who logs in again after a session has ended finds the page as it begins.
+    open.value = undefined;
+  };
 }
 
 /** What finds anything by its name. */

@@ -86,13 +86,14 @@ function readRecurrence(message: RecurrenceMessage, path: string, broken: Broken
     void broken.push({ path: `${path}.${name}`, rule, id: FieldRule.SCHEDULE });
   const interval = Number(message.interval);
   const unit = UNITS[type - 1] as (typeof UNITS)[number];
-  const where = `where runs come by ${unit} (type ${type})`;
-  if (interval < 1 || interval > INTERVAL_MAX) refuse("interval", `must be 1 to ${INTERVAL_MAX} ${where}`);
+  const refuseValue = (name: string, values: string) =>
+    refuse(name, `must be 1 to ${values} where runs come by ${unit} (type ${type})`);
+  if (interval < 1 || interval > INTERVAL_MAX) refuseValue("interval", `${INTERVAL_MAX}`);
   const whole = (name: "dayOfMonth" | "month", max: number, lastToo: boolean) => {
     const text = numberText(message[name]);
     const value = /^-?\d{1,2}$/.test(text) ? Number(text) : 0;
     if ((value >= 1 && value <= max) || (lastToo && value === -1)) return value;
-    refuse(name, `must be 1 to ${max}${lastToo ? ", or -1 for the last," : ""} ${where}`);
+    refuseValue(name, `${max}${lastToo ? ", or -1 for the last," : ""}`);
     return 1;
   };
   switch (unit) {

@@ -136,5 +136,8 @@ describe("the keys of the page", () => {
     await finder(page).getByRole("combobox").waitFor();
     expect(await map(page).count()).toBe(0);
     expect(page.hash()).toMatch(/^(?:#\/events)?$/);
+    await page.reload();
+    await page.getByRole("heading", { level: 1, name: "Events" }).waitFor();
+    expect(finder(page).count()).toBe(0);
   });
 });

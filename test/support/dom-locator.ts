@@ -110,7 +110,10 @@ export function placeOf(document: Document, name: string, find: () => Element[])
       () => (find().length > 0 ? find() : undefined),
       () => `${name} is not there`,
     );
-    if (found.length > 1) throw new Error(`${name} is there ${found.length} times`);
+    if (found.length > 1) {
+      const each = found.map(({ outerHTML }) => squeezed(outerHTML).slice(0, 500));
+      throw new Error(`${name} is there ${found.length} times: ${each.join(" and ")}`);
+    }
     return found[0] as HTMLElement;
   }
 
