@@ -12,6 +12,7 @@ import { estateBeside } from "./estate.ts";
 import { expiring } from "./expiring.ts";
 import { diskOf, factsDir, within, writeFacts } from "./facts.ts";
 import { prometheusBeside } from "./foreign-programs.ts";
+import { groupedAndSilenced } from "./grouped-and-silenced.ts";
 import { type Ledger, ledger } from "./ledger.ts";
 import { leasesLeft, leftOver } from "./left-over.ts";
 import { type Load, load } from "./load.ts";
@@ -96,7 +97,7 @@ export function withAll(
 /**
  * Everything at once: events, models and points that clients send to two servers on one PostgreSQL, of which the first is one of three processes;
  * an estate that reports its events, watches, also by a session of the console, searches, rules that notify, windows, events that expire, sessions that
- * come and go, a console in a browser, OpenTelemetry's SDK, Prometheus with its alerts and all that it scrapes, Alertmanager; and everything that goes
+ * come and go, groups with silences, a console in a browser, OpenTelemetry's SDK, Prometheus with its alerts and all that it scrapes, Alertmanager; and everything that goes
  * wrong: kills, pauses, cut connections, a bad way, clocks that step, and a full disk where FAULTS_DIR is a small one. Between the acts what is stored
  * equals what was acknowledged and what the watches saw; in the end all notifications have arrived, those of the estate as a model decides them, each
  * part's own ledger agrees, memory has not grown, and nothing is left over.
@@ -164,7 +165,8 @@ const quieter = (server: ServerProcess): ServerProcess => ({
 
 /** What has ledgers of its own: each in tenants that nothing else changes. */
 async function partsOf(stack: AsyncDisposableStack, urls: readonly string[], tenants: readonly Tenant[], seed: number) {
-  const [toExpire, logsIn, sdk, alerted, byWebhook, shown] = tenants as [
+  const [toExpire, logsIn, sdk, alerted, byWebhook, shown, grouped] = tenants as [
+    Tenant,
     Tenant,
     Tenant,
     Tenant,
@@ -173,6 +175,8 @@ async function partsOf(stack: AsyncDisposableStack, urls: readonly string[], ten
     Tenant,
   ];
   const exports = opentelemetry(urls, sdk);
+  const receiver = await httpReceiver();
+  stack.defer(() => receiver[Symbol.asyncDispose]());
   stack.defer(() => exports.stop());
   const parts: (Part | undefined)[] = [
     expiring(urls, toExpire, random(seed, 71)),
@@ -180,6 +184,7 @@ async function partsOf(stack: AsyncDisposableStack, urls: readonly string[], ten
     exports,
     await prometheusBeside(stack, urls, [alerted, byWebhook]),
     await consolePage(stack, urls, shown, random(seed, 73)),
+    await groupedAndSilenced(urls, grouped, receiver, random(seed, 74)),
   ];
   return parts.filter((part) => part !== undefined);
 }
@@ -188,7 +193,7 @@ async function playOn({ seed, until, say }: Play, stage: Stage): Promise<number>
   const { stack, dataDir, url, db } = stage;
   const startMs = performance.now();
   const { sql, close } = connectOnce(url, "faults");
-  const names = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+  const names = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
   const tenants: Tenant[] = [];
   for (const name of names) tenants.push(await newTenant(sql, name));
   const [one, two, three, ...others] = tenants as [Tenant, Tenant, Tenant, ...Tenant[]];
