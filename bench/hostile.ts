@@ -9,7 +9,7 @@ import {
   EventQueryService,
   SearchEventsRequestSchema,
 } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { createClient, createKey, createTenant } from "../src/auth/issue-key.ts";
+import { createClient, createKey, createTenant } from "../src/auth/create-tenant.ts";
 import { hostile, requestsOf } from "../test/faults/hostile.ts";
 import {
   batches,

@@ -15,7 +15,7 @@ import { CredentialService } from "#gen/belfry/credentials/v1/credential_service
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
-import { createClient, createKey } from "../src/auth/issue-key.ts";
+import { createClient, createKey } from "../src/auth/create-tenant.ts";
 import { readConfig } from "../src/config/settings.ts";
 import { keyring } from "../src/credentials/keyring.ts";
 import { openSecrets } from "../src/credentials/secrets.ts";

@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
+import { createClient, createKey, createTenant } from "../../src/auth/create-tenant.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { connect, type Sql } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";

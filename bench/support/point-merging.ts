@@ -1,4 +1,4 @@
-import { createTenant } from "../../src/auth/issue-key.ts";
+import { createTenant } from "../../src/auth/create-tenant.ts";
 import type { Sql } from "../../src/db/connect.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
 import { transaction } from "../../src/db/transaction.ts";

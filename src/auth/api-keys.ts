@@ -7,7 +7,7 @@ import { textsOf } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { failedPrecondition, invalidField, notFound } from "../errors.ts";
 import { keepManagerKey } from "./clients.ts";
-import { createKey } from "./issue-key.ts";
+import { createKey } from "./create-tenant.ts";
 import { apiClients, apiKeyPrefixes, apiKeys } from "./tables.ts";
 
 const keysMax = 200;

@@ -2,8 +2,8 @@ import type { Config } from "../config/settings.ts";
 import type { Db } from "../db/connect.ts";
 import { lastUse } from "./key-last-used.ts";
 import { type KeyVerifier, keyVerifier } from "./key-verifier.ts";
-import { sessionOf } from "./own-page.ts";
 import type { Principal } from "./principal.ts";
+import { sessionOf } from "./session-cookie.ts";
 import { type SessionVerifier, sessionVerifier } from "./session-verifier.ts";
 
 /** How the callers of calls are found. */

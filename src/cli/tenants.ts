@@ -2,7 +2,7 @@ import { userInfo } from "node:os";
 import { parseArgs } from "node:util";
 import { issueKey, listKeys, revokeKey } from "../auth/api-keys.ts";
 import { deleteClient, listClients, roleOf } from "../auth/clients.ts";
-import { createClient } from "../auth/issue-key.ts";
+import { createClient } from "../auth/create-tenant.ts";
 import type { ClientType } from "../auth/principal.ts";
 import type { Db } from "../db/connect.ts";
 import { StartError } from "../db/start-error.ts";

@@ -14,8 +14,8 @@ import { storedBytes } from "../db/stored-bytes.ts";
 import { transaction } from "../db/transaction.ts";
 import { parseId } from "../entities/identity.ts";
 import { invalidField, notFound } from "../errors.ts";
-import { parseOccurrenceId } from "./identity.ts";
 import { type AnnotationRow, selection, toAnnotation, toEvent } from "./messages.ts";
+import { parseOccurrenceId } from "./occurrence-id.ts";
 import { type OccurrenceRow, occurrenceColumns } from "./rows.ts";
 
 /** The occurrences of an event by number, of those that an id list names; the latest one when it names none. */

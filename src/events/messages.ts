@@ -12,7 +12,7 @@ import {
 import { coreProperties } from "../entities/core-properties.ts";
 import { idText } from "../entities/identity.ts";
 import { bareKeyOf, type ColumnField, type EventField, eventField, eventMembers } from "./fields.ts";
-import { occurrenceIdText } from "./identity.ts";
+import { occurrenceIdText } from "./occurrence-id.ts";
 import type { OccurrenceRow } from "./rows.ts";
 
 /** Which fields an answer shows. */

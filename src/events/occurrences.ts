@@ -4,8 +4,8 @@ import { planWithoutValues } from "../db/plans.ts";
 import { transaction } from "../db/transaction.ts";
 import { parseId } from "../entities/identity.ts";
 import { type EventIdentity, type IdentityColumns, identityColumns, toIdentity } from "./fields.ts";
-import { parseOccurrenceId } from "./identity.ts";
 import type { Occurrence } from "./lifecycle.ts";
+import { parseOccurrenceId } from "./occurrence-id.ts";
 import { type StoredOccurrence, storedColumns, toOccurrence } from "./rows.ts";
 
 /** Which occurrence of which event. */

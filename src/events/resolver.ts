@@ -18,8 +18,8 @@ import {
   mapValue,
   toTexts,
 } from "./fields.ts";
-import { occurrenceIdText, parseOccurrenceId } from "./identity.ts";
 import { labelOf, labelView } from "./labels.ts";
+import { occurrenceIdText, parseOccurrenceId } from "./occurrence-id.ts";
 
 /** How clauses read occurrences: o in statements, with their event e and its entity n. */
 export function eventResolver(tenantId: string): Resolver<EventRow> {

@@ -19,7 +19,7 @@ import { countEventFrequency, countEvents } from "./count.ts";
 import { getEvent } from "./get.ts";
 import { groupEvents } from "./group.ts";
 import { searchEvents } from "./search.ts";
-import { stillToSet, toSet } from "./set-matching.ts";
+import { stillToSet, toSet } from "./set-matching-status.ts";
 import { setStatuses } from "./set-status.ts";
 import type { WatchHub } from "./watch/watch-hub.ts";
 import { watchEvents } from "./watch/watch-stream.ts";

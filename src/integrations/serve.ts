@@ -13,8 +13,8 @@ import { copyHeaders } from "../wire/headers.ts";
 import { memoryFactor } from "../wire/message-limits.ts";
 import { endResponse, sendWhole, writePieces, writeResponseHead } from "../wire/send-response.ts";
 import { codeOfStatus, errorStatus, refusalOf } from "../wire/status.ts";
+import { foreignEngine, type ServedOperation, type Serving } from "./foreign-engine.ts";
 import type { Answer, Integration, Operation } from "./integration.ts";
-import { foreignEngine, type ServedOperation, type Serving } from "./serving.ts";
 
 const noOverrides: ReadonlyMap<number, number> = new Map();
 

@@ -2,8 +2,8 @@ import type { Config } from "../config/settings.ts";
 import type { OpenAlert } from "../events/open-alerts.ts";
 import type { ForeignRoutes } from "../http/port.ts";
 import { timeStarter } from "../wire/call.ts";
+import { type ItemCounts, itemCounts, type Serving } from "./foreign-engine.ts";
 import { integrationRoutes } from "./serve.ts";
-import { type ItemCounts, itemCounts, type Serving } from "./serving.ts";
 import type { IntegrationParts } from "./table.ts";
 import { integrations } from "./table.ts";
 

@@ -3,7 +3,7 @@ import type { Db } from "../db/connect.ts";
 import { principalOf } from "../rpc/context.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { audited } from "../tenants/audit.ts";
-import { lookAtStanding } from "./deciding/standing-look.ts";
+import { lookAtStanding } from "./deciding/look-at-changed-rules.ts";
 import { type RulePart, raiseRulesVersion } from "./rules-version.ts";
 import { onRulesChange } from "./sources.ts";
 

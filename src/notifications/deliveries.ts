@@ -26,7 +26,7 @@ import { sqlJoin } from "../db/sql-join.ts";
 import { afterCommit, transaction } from "../db/transaction.ts";
 import { idText, parseId } from "../entities/identity.ts";
 import { failedPrecondition, notFound } from "../errors.ts";
-import { parseOccurrenceId } from "../events/identity.ts";
+import { parseOccurrenceId } from "../events/occurrence-id.ts";
 import { announce } from "../jobs/queue.ts";
 import { principalOf } from "../rpc/context.ts";
 import { normalizedName } from "../rpc/name-rules.ts";

@@ -5,7 +5,7 @@ import type { Db } from "../db/connect.ts";
 import type { Pace } from "../event-loop.ts";
 import { changedBehindMs } from "../events/consumers/cursors.ts";
 import { asideOf } from "../events/consumers/set-aside.ts";
-import { parseOccurrenceId } from "../events/identity.ts";
+import { parseOccurrenceId } from "../events/occurrence-id.ts";
 import { findOccurrences, keyText as occurrenceText } from "../events/occurrences.ts";
 import { rulesName } from "./deciding/deciding.ts";
 import { keyText, nilRule, readMatches, type StoredMatch } from "./deciding/match-store.ts";

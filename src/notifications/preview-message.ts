@@ -18,7 +18,7 @@ import { unknownNames } from "../db/held-names.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { invalidField, invalidFields, notFound } from "../errors.ts";
 import { paced } from "../event-loop.ts";
-import { parseOccurrenceId } from "../events/identity.ts";
+import { parseOccurrenceId } from "../events/occurrence-id.ts";
 import { findOccurrences, keyText } from "../events/occurrences.ts";
 import { principalOf } from "../rpc/context.ts";
 import { normalizedName } from "../rpc/name-rules.ts";

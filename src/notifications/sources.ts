@@ -2,8 +2,8 @@ import { create, fromJson, type JsonValue, type Message } from "@bufbuild/protob
 import { ConnectError } from "@connectrpc/connect";
 import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Db } from "../db/connect.ts";
+import type { LookAtStanding } from "./deciding/look.ts";
 import type { Fields, MatchRow } from "./deciding/matcher/rows.ts";
-import type { LookAtStanding } from "./deciding/standing.ts";
 import { event } from "./sources/event.ts";
 import { metricThreshold } from "./sources/metric-threshold.ts";
 import type {

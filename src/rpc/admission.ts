@@ -1,9 +1,9 @@
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import type { Callers } from "../auth/callers.ts";
 import { keyHeader } from "../auth/key-headers.ts";
-import { credentialOf, isOwnPage } from "../auth/own-page.ts";
 import { permits } from "../auth/permission.ts";
 import type { Principal } from "../auth/principal.ts";
+import { credentialOf, isOwnPage } from "../auth/session-cookie.ts";
 import { permissionDenied } from "../errors.ts";
 import type { RecordedRequest, RequestRecord } from "./context.ts";
 

@@ -17,7 +17,7 @@ export interface RequestRecord {
   /** gRPC code of the answer, 0 for good; undefined until it is known. */
   code: number | undefined;
   principal: Principal | undefined;
-  /** What it was admitted by, as `credentialOf` of src/auth/own-page.ts gives it. */
+  /** What it was admitted by, as `credentialOf` of src/auth/session-cookie.ts gives it. */
   credential: string | null;
   /** The network address that it came from. */
   address: string;

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { issueKey } from "../auth/api-keys.ts";
 import { clientNamed } from "../auth/clients.ts";
-import { createClient } from "../auth/issue-key.ts";
+import { createClient } from "../auth/create-tenant.ts";
 import { parseKey } from "../auth/key.ts";
 import { ownerOfKey } from "../auth/key-verifier.ts";
 import type { Db, Sql } from "../db/connect.ts";

@@ -23,7 +23,7 @@ import { SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { issueKey, type KeyRow, listKeys, revokeKey } from "../auth/api-keys.ts";
 import type { startCallers } from "../auth/callers.ts";
 import { type ClientRow, deleteClient, getClient, listClients, roleOf } from "../auth/clients.ts";
-import { createClient } from "../auth/issue-key.ts";
+import { createClient } from "../auth/create-tenant.ts";
 import type { ClientType } from "../auth/principal.ts";
 import type { Config } from "../config/settings.ts";
 import { checkQuota, type Kept, type QuotaBounds } from "../db/admission-quota.ts";

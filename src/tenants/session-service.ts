@@ -14,8 +14,8 @@ import {
 } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { redeemLink } from "../auth/console-links.ts";
 import { type KeyVerifier, readKey } from "../auth/key-verifier.ts";
-import { proofHeader, provenSession, setCookie } from "../auth/own-page.ts";
 import type { Principal } from "../auth/principal.ts";
+import { proofHeader, provenSession, setCookie } from "../auth/session-cookie.ts";
 import type { SessionVerifier } from "../auth/session-verifier.ts";
 import { createSession, endSession, readSession, type SessionBounds, type SessionRow } from "../auth/sessions.ts";
 import type { Db } from "../db/connect.ts";

@@ -1,4 +1,4 @@
-import { createClient, createKey, createTenant } from "../auth/issue-key.ts";
+import { createClient, createKey, createTenant } from "../auth/create-tenant.ts";
 import type { Db } from "../db/connect.ts";
 import { resourceText } from "../rpc/audit.ts";
 import { type Actor, auditedAction } from "./audit.ts";

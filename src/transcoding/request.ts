@@ -3,6 +3,7 @@ import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import type { CountLimits } from "../wire/message-limits.ts";
 import { holdsRedacted } from "../wire/redacted.ts";
 import { invalidValue } from "../wire/status.ts";
+import { sentBack } from "./answer-as-body.ts";
 import { bodyText } from "./body.ts";
 import { maskFiller, pathChecker } from "./body-fields.ts";
 import { fillHttpBody, holdsHttpBody, isHttpBody } from "./http-body.ts";
@@ -13,7 +14,6 @@ import { isJsonError, type Scan } from "./json/scan.ts";
 import type { MessageValues } from "./json/values.ts";
 import { zeroMaker } from "./json/values.ts";
 import { fieldNamed, type Route } from "./routes/binding.ts";
-import { sentBack } from "./sent-back.ts";
 import { pathReader, queryReader } from "./url/query.ts";
 import { setIn, valueIn } from "./url/target.ts";
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { beforeAll, describe, expect, test } from "vitest";
-import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
+import { createClient, createKey, createTenant } from "../../src/auth/create-tenant.ts";
 import { newApiKey } from "../../src/auth/key.ts";
 import { keyVerifier } from "../../src/auth/key-verifier.ts";
 import { toAnswer } from "../../src/rpc/errors.ts";

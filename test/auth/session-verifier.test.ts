@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { createClient, createKey } from "../../src/auth/issue-key.ts";
+import { createClient, createKey } from "../../src/auth/create-tenant.ts";
 import { checksum } from "../../src/auth/key.ts";
 import { newProof, newToken, withProof } from "../../src/auth/session-token.ts";
 import { sessionVerifier } from "../../src/auth/session-verifier.ts";

@@ -6,8 +6,8 @@ import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb
 import { toPredicate } from "../../src/clause/to-predicate.ts";
 import { idText } from "../../src/entities/identity.ts";
 import type { EventRow } from "../../src/events/fields.ts";
-import { occurrenceIdText } from "../../src/events/identity.ts";
 import { matchingOccurrences } from "../../src/events/matching.ts";
+import { occurrenceIdText } from "../../src/events/occurrence-id.ts";
 import { eventResolver } from "../../src/events/resolver.ts";
 import { eventAndEntity, occurrenceColumns } from "../../src/events/rows.ts";
 import { clauseOf } from "../clause/rows.ts";

@@ -8,7 +8,7 @@ import { changedRows } from "../../src/events/watch/feed-reader.ts";
 import { watchFilter } from "../../src/events/watch/filter.ts";
 import { pastReader } from "../../src/events/watch/past.ts";
 import { messageQueue } from "../../src/events/watch/queue.ts";
-import type { Told } from "../../src/events/watch/told.ts";
+import type { Told } from "../../src/events/watch/shared-messages.ts";
 import { watchHub } from "../../src/events/watch/watch-hub.ts";
 import { type Protocol, protocols, transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";

@@ -1,7 +1,7 @@
 import { Code, createClient } from "@connectrpc/connect";
 import { afterAll, describe, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import { createClient as createApiClient, createKey } from "../../src/auth/issue-key.ts";
+import { createClient as createApiClient, createKey } from "../../src/auth/create-tenant.ts";
 import { transport } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";

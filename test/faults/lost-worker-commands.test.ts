@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, inject, test } from "vitest";
-import { createClient, createKey } from "../../src/auth/issue-key.ts";
+import { createClient, createKey } from "../../src/auth/create-tenant.ts";
 import { consoleUsage } from "../../src/cli/console.ts";
 import { credentialUsage } from "../../src/cli/credentials.ts";
 import { distributeUsage } from "../../src/cli/distribute.ts";

@@ -1,4 +1,4 @@
-import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
+import { createClient, createKey, createTenant } from "../../src/auth/create-tenant.ts";
 import { connectOnce, type Sql } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";

@@ -4,7 +4,7 @@ import type { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { Change, EventQueryService, type WatchEventsResponse } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { Db } from "../../src/db/connect.ts";
 import { decodeChanges, type FeedChange } from "../../src/events/feed.ts";
-import { occurrenceIdText } from "../../src/events/identity.ts";
+import { occurrenceIdText } from "../../src/events/occurrence-id.ts";
 import { type Protocol, transport } from "../support/clients.ts";
 import { type Random, random } from "./random.ts";
 

@@ -1,7 +1,7 @@
 import { fromJson } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { SearchMetricsRequestSchema } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
-import { createTenant } from "../../src/auth/issue-key.ts";
+import { createTenant } from "../../src/auth/create-tenant.ts";
 import { entityId } from "../../src/entities/identity.ts";
 import { searchMetrics } from "../../src/metrics/search.ts";
 import { testDatabase } from "../support/database.ts";

@@ -290,10 +290,10 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "metadata of a cloud may be asked for",
-    file: "src/notifications/delivering/addresses.ts",
+    file: "src/notifications/delivering/may-dial.ts",
     text: '  "169.254.0.0/16", // link-local, metadata of clouds\n',
     replacement: "",
-    tests: ["test/notifications/delivering/addresses.test.ts"],
+    tests: ["test/notifications/delivering/may-dial.test.ts"],
   },
   {
     name: "a later notification of an occurrence overtakes one that is tried again",
@@ -311,7 +311,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a flush does not wait for what is matched and not yet taken in",
-    file: "src/notifications/deciding/groups/group-job.ts",
+    file: "src/notifications/deciding/groups/run-groups.ts",
     text: "if (untilMs !== undefined) return { ...late, untilMs };",
     replacement: "",
     tests: ["test/notifications/groups/groups.test.ts"],
@@ -346,7 +346,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a breaker opens one failure late",
-    file: "src/notifications/delivering/limits.ts",
+    file: "src/notifications/delivering/destination-state.ts",
     text: "failures >= failuresMax",
     replacement: "failures > failuresMax",
     tests: ["test/notifications/sending-limits.test.ts"],

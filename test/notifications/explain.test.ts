@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { eventIds } from "../../src/entities/identity.ts";
-import { occurrenceIdText } from "../../src/events/identity.ts";
+import { occurrenceIdText } from "../../src/events/occurrence-id.ts";
 import { answering, httpReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";

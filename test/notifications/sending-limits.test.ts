@@ -7,7 +7,7 @@ import {
   heldBack,
   judged,
   taken,
-} from "../../src/notifications/delivering/limits.ts";
+} from "../../src/notifications/delivering/destination-state.ts";
 import { sendSlots } from "../../src/notifications/delivering/send-slots.ts";
 
 const t0 = 1_800_000_000_000;

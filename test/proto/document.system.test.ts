@@ -8,7 +8,7 @@ import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { beforeAll, describe, expect, test } from "vitest";
 import { routes } from "#gen/routes.ts";
-import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
+import { createClient, createKey, createTenant } from "../../src/auth/create-tenant.ts";
 import { type IntegrationParts, integrations } from "../../src/integrations/table.ts";
 import type { Example } from "../../src/transcoding/plugin/texts.ts";
 import { checkAnswer } from "../support/documented.ts";

@@ -1,5 +1,5 @@
 import postgres from "postgres";
-import { createTenant } from "../../src/auth/issue-key.ts";
+import { createTenant } from "../../src/auth/create-tenant.ts";
 import { type Db, hostOf } from "../../src/db/connect.ts";
 import { plain } from "./our-statements.ts";
 import { measure, type Prepared, prepare, type Reading } from "./rows-read.ts";

@@ -1,7 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { routes } from "#gen/routes.ts";
-import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
+import { createClient, createKey, createTenant } from "../../src/auth/create-tenant.ts";
 import { keyVerifier } from "../../src/auth/key-verifier.ts";
 import type { ClientType, Role } from "../../src/auth/principal.ts";
 import { type Config, readConfig } from "../../src/config/settings.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { createClient, createKey, createTenant } from "../../src/auth/issue-key.ts";
+import { createClient, createKey, createTenant } from "../../src/auth/create-tenant.ts";
 import type { ClientType, Role } from "../../src/auth/principal.ts";
 import type { Db } from "../../src/db/connect.ts";
 import { makeHome } from "../../src/db/home-row.ts";

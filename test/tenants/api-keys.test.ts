@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
-import { createClient, createKey } from "../../src/auth/issue-key.ts";
+import { createClient, createKey } from "../../src/auth/create-tenant.ts";
 import { newApiKey, parseKey } from "../../src/auth/key.ts";
 import { lastUse } from "../../src/auth/key-last-used.ts";
 import { keyVerifier } from "../../src/auth/key-verifier.ts";

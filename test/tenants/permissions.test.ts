@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { routes } from "#gen/routes.ts";
-import { createClient, createKey } from "../../src/auth/issue-key.ts";
+import { createClient, createKey } from "../../src/auth/create-tenant.ts";
 import { newApiKey } from "../../src/auth/key.ts";
 import { allMethods, callName, callRpc } from "../support/calls.ts";
 import { testServer } from "../support/server.ts";

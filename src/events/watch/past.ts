@@ -7,7 +7,7 @@ import type { FeedRow } from "../feed.ts";
 import { type FeedPosition, placeExpired } from "./cursor.ts";
 import { blockRows, changedRows, changesMax, feedBlock, feedEnd } from "./feed-reader.ts";
 import type { ChangedRow } from "./filter.ts";
-import { messageMaker, type Told, toldOf, type WatchedQuery } from "./told.ts";
+import { messageMaker, type Told, toldOf, type WatchedQuery } from "./shared-messages.ts";
 
 /** Changes of one row of the feed with their occurrences, as all watches of the tenant share them that catch up. */
 export interface Portion {

@@ -1,6 +1,6 @@
 import { exhausted } from "../../errors.ts";
 import type { Pace } from "../../event-loop.ts";
-import { type Held, hold, release, type Told } from "./told.ts";
+import { type Held, hold, release, type Told } from "./shared-messages.ts";
 
 /** How many messages, and bytes of them, wait for a client before its watch is ended. */
 const waitingMax = 10_000;

@@ -10,7 +10,7 @@ import { changedRows, changesMax, feedEnd, rowsBehind } from "./feed-reader.ts";
 import type { ChangedRow } from "./filter.ts";
 import { type Past, pastReader } from "./past.ts";
 import { endSlowest, type Queue } from "./queue.ts";
-import { type Held, messageMaker, type Told, toldOf, type WatchedQuery } from "./told.ts";
+import { type Held, messageMaker, type Told, toldOf, type WatchedQuery } from "./shared-messages.ts";
 
 /** How many rows that this process has written wait in memory; beyond them they are read from the feed. */
 const rowsMax = 100;

@@ -14,7 +14,7 @@ import { cursorPlace, type FeedPosition, isBehind, placeCursor } from "./cursor.
 import { feedEnd } from "./feed-reader.ts";
 import { watchFilter } from "./filter.ts";
 import { messageQueue } from "./queue.ts";
-import type { WatchedQuery } from "./told.ts";
+import type { WatchedQuery } from "./shared-messages.ts";
 import type { WatchHub } from "./watch-hub.ts";
 
 const keepAliveMs = 15_000;

@@ -7,12 +7,12 @@ import type { Occasion } from "../notification.ts";
 import type { Deciding } from "./deciding.ts";
 import { readGroups } from "./groups/group-store.ts";
 import { judgeMessages } from "./groups/recheck-messages.ts";
+import { pairText } from "./look.ts";
 import { keyText, readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
 import type { TenantRules } from "./matcher/tenant-rules.ts";
 import { judgeSilenced } from "./recheck-silenced.ts";
 import { reconsider } from "./reconsider.ts";
 import { unseenSinceMs } from "./rules-consumer.ts";
-import { pairText } from "./standing.ts";
 
 /** A delivery that is about to be tried. */
 export interface Waiting {

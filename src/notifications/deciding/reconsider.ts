@@ -5,6 +5,7 @@ import { lockEvents } from "../../events/lock.ts";
 import { keyText as occurrenceText, readOccurrences } from "../../events/occurrences.ts";
 import type { Subject } from "../matched-subject.ts";
 import type { Deciding } from "./deciding.ts";
+import { type Look, pairText } from "./look.ts";
 import { signatureOf, toldOf } from "./match.ts";
 import { keyText, lockMatches, nilRule, readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
 import { findMatches } from "./matcher/find-matches.ts";
@@ -14,7 +15,6 @@ import { inMaintenance } from "./mute.ts";
 import type { Sight } from "./passage.ts";
 import { unseenSinceMs } from "./rules-consumer.ts";
 import { passFrom } from "./stages.ts";
-import { type Look, pairText } from "./standing.ts";
 
 /** What looking again has found. */
 export interface Reconsidered {

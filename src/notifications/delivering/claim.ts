@@ -19,7 +19,7 @@ import {
   heldBack,
   taken,
   untaken,
-} from "./limits.ts";
+} from "./destination-state.ts";
 import { countFailed, disabledError, type Ending, endDeliveries } from "./result-statements.ts";
 import type { SendSlots } from "./send-slots.ts";
 

@@ -3,7 +3,7 @@ import type { AttemptOutcome, ThreadState } from "../kinds/kind.ts";
 import { cutText } from "../rendering/template.ts";
 import type { Attempt } from "./attempts.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
-import type { Sign } from "./limits.ts";
+import type { Sign } from "./destination-state.ts";
 import type { Ended, Ready } from "./prepare.ts";
 import { nextTryMs } from "./retry.ts";
 import type { Membership } from "./summaries.ts";

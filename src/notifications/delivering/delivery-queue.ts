@@ -5,7 +5,7 @@ import { transaction } from "../../db/transaction.ts";
 import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import type { Occasion } from "../notification.ts";
 import type { Attempt } from "./attempts.ts";
-import type { DestinationState } from "./limits.ts";
+import type { DestinationState } from "./destination-state.ts";
 import type { KindName } from "./retry.ts";
 
 /** The kind of these rows in due_work. */

@@ -1,7 +1,7 @@
 import { Resolver, lookup as systemLookup } from "node:dns/promises";
 import { type BlockList, isIP, type LookupFunction } from "node:net";
 import { Agent, buildConnector, type Dispatcher, request } from "undici";
-import { mayDial } from "./addresses.ts";
+import { mayDial } from "./may-dial.ts";
 
 const answerBytesMax = 1024 * 1024;
 const answerHeaderBytesMax = 32 * 1024;

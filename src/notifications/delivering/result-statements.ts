@@ -8,7 +8,7 @@ import { type Hold, shareSilences } from "../silences/silences.ts";
 import { newest } from "./attempts.ts";
 import type { Result } from "./classify-response.ts";
 import { type DueDelivery, deliveriesKind, lockDestinationStates, storeDestinationStates } from "./delivery-queue.ts";
-import { judged, type Sign } from "./limits.ts";
+import { judged, type Sign } from "./destination-state.ts";
 import { isBeyond, recordBeyond } from "./record-beyond.ts";
 import { endMembers, forgetMembers, type MemberEnd, summarySubjectOf } from "./summaries.ts";
 

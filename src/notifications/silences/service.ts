@@ -20,7 +20,7 @@ import { pageBytesMax } from "../../db/paging/page-contents.ts";
 import { countedPage } from "../../db/paging/token-page.ts";
 import { invalidField, notFound } from "../../errors.ts";
 import { paced } from "../../event-loop.ts";
-import { parseOccurrenceId } from "../../events/identity.ts";
+import { parseOccurrenceId } from "../../events/occurrence-id.ts";
 import { findOccurrences, keyText } from "../../events/occurrences.ts";
 import { principalOf } from "../../rpc/context.ts";
 import { audited } from "../../tenants/audit.ts";

@@ -1,6 +1,6 @@
 import { byteaArray, textArray } from "../../db/batch.ts";
+import { type Look, type LookAtStanding, pairText } from "../deciding/look.ts";
 import { keyText, type StoredMatch } from "../deciding/match-store.ts";
-import { type Look, type LookAtStanding, pairText } from "../deciding/standing.ts";
 import { staleSubject } from "../matched-subject.ts";
 
 /**

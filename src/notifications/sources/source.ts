@@ -6,10 +6,10 @@ import type { JobKind } from "../../jobs/worker.ts";
 import type { Labels } from "../../metrics/labels.ts";
 import type { StoredPoints } from "../../metrics/store.ts";
 import type { Deciding } from "../deciding/deciding.ts";
+import type { LookAtStanding } from "../deciding/look.ts";
 import type { Fields, MatchRow } from "../deciding/matcher/rows.ts";
 import type { TenantRules } from "../deciding/matcher/tenant-rules.ts";
 import type { EventTrigger } from "../deciding/matcher/trigger-index.ts";
-import type { LookAtStanding } from "../deciding/standing.ts";
 
 /** Its member in the oneof of `TriggerType`. */
 export type SourceName = NonNullable<TriggerType["source"]["case"]>;

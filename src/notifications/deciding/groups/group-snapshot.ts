@@ -2,10 +2,10 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { idText } from "../../../entities/identity.ts";
 import { eventTexts } from "../../../events/fields.ts";
-import { occurrenceIdText } from "../../../events/identity.ts";
 import { annotationsOf, common, fingerprintOf, isAlert, type LabelView, labelOf } from "../../../events/labels.ts";
+import { occurrenceIdText } from "../../../events/occurrence-id.ts";
 import type { AlertSnapshot, GroupSnapshot } from "../../delivery-snapshot.ts";
-import type { Standing } from "./members.ts";
+import type { Standing } from "./read-standing.ts";
 
 /** How many members a message says, and how many bytes of them. */
 const alertsMax = 100;

@@ -4,7 +4,7 @@ import type { Hold } from "../../silences/silences.ts";
 import type { LoadedRule, TenantRules } from "../matcher/tenant-rules.ts";
 import type { Verdict, Waiting } from "../recheck.ts";
 import { stillFiring } from "./group-store.ts";
-import { readStanding } from "./members.ts";
+import { readStanding } from "./read-standing.ts";
 
 /** Members that one look reads. */
 const portion = 500;

@@ -45,7 +45,7 @@ import {
   writeGroups,
   writeMembers,
 } from "./group-store.ts";
-import { readStanding, type Standing } from "./members.ts";
+import { readStanding, type Standing } from "./read-standing.ts";
 
 /** What one run takes: keys of subjects, groups, and members of these. */
 const keysMax = 2000;

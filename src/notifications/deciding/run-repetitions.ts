@@ -2,10 +2,10 @@ import type { Db } from "../../db/connect.ts";
 import type { Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import type { Deciding } from "./deciding.ts";
+import { pairText } from "./look.ts";
 import { readMatches, type StoredMatch } from "./match-store.ts";
 import { reconsider } from "./reconsider.ts";
 import { type RepetitionPayload, repeatKind, repetitionOf } from "./repetitions.ts";
-import { pairText } from "./standing.ts";
 
 /** What must wait for other changes is looked at again after this time. */
 const laterMs = 500;

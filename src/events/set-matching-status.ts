@@ -14,9 +14,9 @@ import { sqlJoin } from "../db/sql-join.ts";
 import { idText } from "../entities/identity.ts";
 import { invalidField } from "../errors.ts";
 import { inTurn } from "../rpc/large-responses.ts";
-import { occurrenceIdText } from "./identity.ts";
 import { lockEvents } from "./lock.ts";
 import { matchingOccurrences, refuseUnused } from "./matching.ts";
+import { occurrenceIdText } from "./occurrence-id.ts";
 import type { OccurrenceKey } from "./occurrences.ts";
 
 /** How many occurrences a call changes. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { addressRanges, SettingError } from "../../../src/config/parsers.ts";
-import { mayDial } from "../../../src/notifications/delivering/addresses.ts";
+import { mayDial } from "../../../src/notifications/delivering/may-dial.ts";
 
 const ranges = addressRanges;
 const none = ranges("");
