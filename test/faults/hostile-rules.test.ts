@@ -8,6 +8,7 @@ import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
 import { neighbourBound } from "./neighbour-bound.ts";
+import { drained } from "./notifications.ts";
 import { clear, place } from "./place.ts";
 import { serverProcess } from "./server-process.ts";
 
@@ -204,12 +205,7 @@ test("ten rules that cause each other hold up no one", async () => {
   await beside(async () => {
     const cause = { name: "cause", timestamp: String(Date.now()), dimensions: { source: "a" } };
     await call("data-receiver/events", { events: [cause] });
-    for (;;) {
-      const [row] = await sql<{ left: number }[]>`
-        select count(*)::int4 as left from due_deliveries where tenant_id = ${tenant.id}`;
-      if (row?.left === 0) break;
-      await sleep(100);
-    }
+    await drained(sql);
   });
   connection.close();
   const [row] = await sql<{ events: number }[]>`
