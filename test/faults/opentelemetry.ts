@@ -18,6 +18,7 @@ import {
   type PushMetricExporter,
   type ResourceMetrics,
 } from "@opentelemetry/sdk-metrics";
+import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import type { Db } from "../../src/db/connect.ts";
 import type { EventItem } from "../../src/events/ingest.ts";
 import { storedSeries } from "../metrics/points.ts";
@@ -29,7 +30,7 @@ const exportMs = 2000;
 const timeoutMillis = 5000;
 const scope = "shop";
 const bounds = [0.5, 1];
-/** Of a log record, and what it becomes. */
+/** Of a log record, and what it becomes: an open event. */
 const severity = { number: 17, stored: 4 };
 /** What an exporter calls at its end, and what it says then. */
 type Ended = Parameters<PushMetricExporter["export"]>[1];
@@ -131,7 +132,7 @@ const itemOf = (host: string, { hrTime, eventName = "", body }: ReadableLogRecor
   dimensions: { "host.name": host },
   timeMs: BigInt(hrTime[0] * 1000 + Math.floor(hrTime[1] / 1e6)),
   severity: severity.stored,
-  status: 0,
+  status: Status.OPEN,
 });
 
 /** The SDK's exporters of one protocol, one for each server. */
