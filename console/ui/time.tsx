@@ -3,6 +3,9 @@ import { computed, signal } from "@preact/signals";
 import { zone } from "../data/preferences.ts";
 import ui from "./ui.module.css";
 
+/** How far the present moves at once. */
+export const tickMs = 10_000;
+
 /** The present, which moves every ten seconds while the page is in sight. */
 export const nowMs = signal(Date.now());
 
@@ -11,7 +14,7 @@ export function startClock(): void {
   const page = document;
   setInterval(() => {
     if (page.visibilityState === "visible") nowMs.value = Date.now();
-  }, 10_000);
+  }, tickMs);
 }
 
 export const zoneName = computed(() =>
