@@ -1,5 +1,6 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { computed, signal } from "@preact/signals";
+import { inSight } from "../data/in-sight.ts";
 import { zone } from "../data/preferences.ts";
 import ui from "./ui.module.css";
 
@@ -11,9 +12,8 @@ export const nowMs = signal(Date.now());
 
 /** Moves the present. Called once, at the start. */
 export function startClock(): void {
-  const page = document;
   setInterval(() => {
-    if (page.visibilityState === "visible") nowMs.value = Date.now();
+    if (inSight.peek()) nowMs.value = Date.now();
   }, tickMs);
 }
 
