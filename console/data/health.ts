@@ -4,6 +4,7 @@ import {
   type GetNotificationHealthResponse,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { clientOf } from "./calls.ts";
+import { inSight } from "./in-sight.ts";
 import { may, session } from "./session.ts";
 
 const deliveries = clientOf(DeliveryService);
@@ -34,7 +35,7 @@ export function startHealth(): void {
     if (allowed.value === undefined) return;
     void askHealth();
     const asking = setInterval(() => {
-      if (document.visibilityState === "visible") void askHealth();
+      if (inSight.peek()) void askHealth();
     }, askAgainMs);
     return () => clearInterval(asking);
   });

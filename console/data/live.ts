@@ -1,16 +1,21 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { effect, signal } from "@preact/signals";
+import { effect, signal, untracked } from "@preact/signals";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { alertsOn } from "./alerts.ts";
 import { clientOf, refused } from "./calls.ts";
+import { inSight } from "./in-sight.ts";
 import { session } from "./session.ts";
 
 /**
  * What changes, as it happens. One tab of a browser watches and the others hear it: over HTTP/1.1 a browser has six connections
- * to a host. The tab that holds the lock watches, while it is in sight; then the next one that is takes it over at the
- * last cursor. The watch carries ids alone; each tab asks for the rows that it shows.
+ * to a host. The tab that holds the lock watches, while it is in sight or notifies of what comes; then the next one that is takes
+ * it over at the last cursor. The watch carries ids alone; each tab asks for the rows that it shows.
  */
 export type LiveState = "live" | "connecting" | "away" | "hidden";
 export const liveState = signal<LiveState>("connecting");
+
+/** Whether this tab watches for all. */
+export const watchesHere = signal(false);
 
 /** What is heard: the ids of events that changed, or that changes were missed and lists are to be read again. */
 type News = { readonly eventIds: readonly string[] } | { readonly missed: true };
@@ -34,7 +39,7 @@ function hear(news: News, at: string): void {
 
 function hearTabs({ data }: MessageEvent<Heard>): void {
   if (data.session !== session.value?.id) return;
-  if (document.visibilityState === "visible") liveState.value = "live";
+  if (ending !== undefined) liveState.value = "live";
   hear(data, data.cursor);
 }
 
@@ -78,38 +83,63 @@ async function watch(ended: AbortSignal): Promise<void> {
 
 let ending: AbortController | undefined;
 
-/** Takes part in the watch while the tab is in sight and there is a session. */
-function attend(): void {
-  const wanted = session.value != null && document.visibilityState === "visible";
-  if (wanted === (ending !== undefined)) return;
+function leave(): void {
   ending?.abort();
   ending = undefined;
+  watchesHere.value = false;
+}
+
+/** Takes part in the watch while there is a session, and the tab is in sight or notifies of what comes. */
+function attend(): void {
+  const wanted = session.value != null && (inSight.value || alertsOn.value);
+  if (wanted === (ending !== undefined)) return;
+  leave();
   liveState.value = wanted ? "connecting" : "hidden";
   if (!wanted) return;
   ending = new AbortController();
   const { signal } = ending;
   // The lock is of a session: tabs that are logged in with another one later watch by themselves.
-  navigator.locks.request(`belfry.live.${session.value?.id}`, { signal }, () => watch(signal)).catch(() => undefined);
+  const watchForAll = async () => {
+    watchesHere.value = true;
+    await watch(signal);
+  };
+  navigator.locks.request(`belfry.live.${session.value?.id}`, { signal }, watchForAll).catch(() => undefined);
+}
+
+/** Held by each tab in sight: the others of the browser find out by it that there is one. */
+const sightLock = "belfry.in-sight";
+
+/** Does something unless a tab of this browser is in sight. */
+export async function unlessSeen(act: () => void): Promise<void> {
+  await navigator.locks.request(sightLock, { ifAvailable: true }, (free) => {
+    if (free !== null) act();
+  });
 }
 
 /** Watches with the other tabs from now on. Called once, at the start. */
 export function startLive(): void {
   tabs = new BroadcastChannel("belfry.live");
   tabs.onmessage = hearTabs;
-  document.addEventListener("visibilitychange", () => {
-    attend();
-    if (document.visibilityState === "visible" && session.value)
-      for (const listener of listeners) listener({ missed: true });
-  });
   let of: string | undefined;
   effect(() => {
     const id = session.value?.id;
     if (id !== of) {
-      ending?.abort();
-      ending = undefined;
+      leave();
       cursor = "";
       of = id;
     }
     attend();
+  });
+  effect(() => {
+    if (!inSight.value || !session.peek()) return;
+    untracked(() => {
+      for (const listener of listeners) listener({ missed: true });
+    });
+  });
+  effect(() => {
+    if (!inSight.value || session.value == null) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    void navigator.locks.request(sightLock, { mode: "shared" }, () => promise);
+    return resolve;
   });
 }

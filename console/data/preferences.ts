@@ -1,11 +1,20 @@
 import { effect, type Signal, signal } from "@preact/signals";
 import { store, stored } from "./storage.ts";
 
-/** A choice of a person in this browser, kept across visits; never anything secret. It is read when it is first looked at. */
+/** A choice of a person in this browser, for all its tabs, kept across visits; never anything secret. It is read when it is first looked at. */
 export function preference<T extends string>(name: string, first: T): { value: T } {
+  const read = () => (stored(name) ?? first) as T;
+  const begin = () => {
+    const begun = signal(read());
+    // Another tab has stored something.
+    addEventListener("storage", () => {
+      begun.value = read();
+    });
+    return begun;
+  };
   let held: Signal<T> | undefined;
   const signalOf = () => {
-    held ??= signal((stored(name) ?? first) as T);
+    held ??= begin();
     return held;
   };
   return {

@@ -8,6 +8,7 @@ import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { linkTo } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
+import { useOne } from "../data/one.ts";
 import { periodOf, readSeries } from "../data/series.ts";
 import { SeverityMark, statusWord } from "../events/words.tsx";
 import { Facts } from "../ui/facts.tsx";
@@ -26,14 +27,10 @@ const events = clientOf(EventQueryService);
 
 /** One entity: what it is, what it belongs to, how it does. */
 export function OneEntity({ id }: { id: string }) {
-  const answer = useAnswer(
-    async (signal) => {
-      const searchInput = { query: { clause: { withIds: { ids: [id] } } } };
-      return (await entities.searchEntities({ searchInput }, { signal })).entities?.entities[0] ?? null;
-    },
-    undefined,
-    "entity",
-  );
+  const answer = useOne("entity", async (signal) => {
+    const searchInput = { query: { clause: { withIds: { ids: [id] } } } };
+    return (await entities.searchEntities({ searchInput }, { signal })).entities?.entities[0];
+  });
   const { value, failure, again } = answer.value;
   return (
     <div class={ui.screen}>
@@ -226,7 +223,7 @@ function Windows({ id }: { id: string }) {
 const seriesMax = 12;
 
 function Series({ id }: { id: string }) {
-  const answer = useAnswer(async (signal) => {
+  const read = async (signal: AbortSignal) => {
     const end = Date.now();
     const start = end - 21_600_000;
     const asked = {
@@ -238,7 +235,8 @@ function Series({ id }: { id: string }) {
       pageSize: seriesMax,
     };
     return { start, end, ...(await readSeries(asked, signal)) };
-  });
+  };
+  const answer = useAnswer(read, undefined, "series");
   const { value, failure, again } = answer.value;
   return (
     <section class={`${ui.card} ${ui.wide}`} aria-labelledby="series">

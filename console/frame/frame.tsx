@@ -8,6 +8,7 @@ import { theme, zone } from "../data/preferences.ts";
 import { logOut, session } from "../data/session.ts";
 import { timeText, zoneName } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
+import { Alerts, AlertsChoice } from "./alerts.tsx";
 import frameLook from "./frame.module.css";
 import { Brand, ScreenIcon } from "./icon.tsx";
 import { type FinderOf, Keys, openFinder, openKeys } from "./keys.tsx";
@@ -33,6 +34,7 @@ export function Frame({ screens, loadFinder }: FrameProps) {
         Skip to content
       </button>
       <PageTitle screen={label} />
+      <Alerts />
       <Navigation screens={screens} open={screen?.below ?? screen?.name} />
       <Main>{screen ? <Opened key={screen.name} screen={screen} /> : <NoScreen />}</Main>
       <NoticePlace />
@@ -255,6 +257,7 @@ function Preferences() {
               <option value="dark">Dark</option>
             </select>
           </label>
+          <AlertsChoice />
           <p class={ui.hint}>
             Key <code>{current?.keyPrefix}</code>
           </p>

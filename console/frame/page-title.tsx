@@ -1,32 +1,20 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect } from "preact/hooks";
-import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
-import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
+import { inSight } from "../data/in-sight.ts";
 import { useNews } from "../data/news.ts";
 import { may, session } from "../data/session.ts";
 import { subject } from "../data/subject.ts";
 import { marked } from "./marked-texts.ts";
+import { unacknowledged } from "./unacknowledged.ts";
 
 const events = clientOf(EventQueryService);
 /** The shortest time between two counts while events change. */
 const askAgainMs = 5000;
-/** A page out of sight hears no news unless another one is in sight: it counts from time to time. */
+/** A page out of sight may hear no news: it counts from time to time. */
 const unseenMs = 60_000;
-
-/** What is open and not acknowledged. */
-const query = {
-  statuses: [Status.OPEN, Status.DEFAULT],
-  clause: {
-    filter: {
-      field: "acknowledged",
-      operation: Operation.OP_EQUALS,
-      value: { kind: { case: "boolValue" as const, value: false } },
-    },
-  },
-};
 
 /** How many open occurrences nobody has acknowledged; 0 until that is known. */
 function useUnacknowledged(): number {
@@ -34,7 +22,7 @@ function useUnacknowledged(): number {
   const unseen = useSignal(0);
   useEffect(() => {
     const looking = setInterval(() => {
-      if (document.visibilityState !== "visible") unseen.value += 1;
+      if (!inSight.peek()) unseen.value += 1;
     }, unseenMs);
     return () => clearInterval(looking);
   }, []);
@@ -42,7 +30,10 @@ function useUnacknowledged(): number {
     news.value;
     unseen.value;
     if (session.value == null || !may(EventQueryService.method.countEvents)) return 0;
-    const { results } = await events.countEvents({ query, fields: [{ field: "severity" }] }, { signal });
+    const { results } = await events.countEvents(
+      { query: unacknowledged, fields: [{ field: "severity" }] },
+      { signal },
+    );
     return results.severity?.values.reduce((sum, { count }) => sum + Number(count), 0) ?? 0;
   });
   return answer.value.value ?? 0;

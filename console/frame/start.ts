@@ -1,7 +1,9 @@
 import type { Transport } from "@connectrpc/connect";
 import { startAddress } from "../data/address.ts";
+import { lookAtBrowser } from "../data/alerts.ts";
 import { carryCalls } from "../data/calls.ts";
 import { startHealth } from "../data/health.ts";
+import { startInSight } from "../data/in-sight.ts";
 import { startLive } from "../data/live.ts";
 import { startTheme } from "../data/preferences.ts";
 import { startSession } from "../data/session.ts";
@@ -12,6 +14,8 @@ import { startClock } from "../ui/time.tsx";
 export function startPage(transport: Transport): void {
   carryCalls(transport);
   startAddress();
+  startInSight();
+  lookAtBrowser();
   startNarrow();
   startClock();
   startTheme();

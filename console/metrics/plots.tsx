@@ -4,12 +4,13 @@ import { linkTo, listOf, listText, setParameters } from "../data/address.ts";
 import { lineStyle, Plot } from "../ui/plot.tsx";
 import { quantityText, unitWords } from "../ui/quantity.ts";
 import { Sign } from "../ui/sign.tsx";
-import { Time } from "../ui/time.tsx";
+import { Time, timeText } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import type { Happened } from "./happened.ts";
 import metricsLook from "./metrics.module.css";
 import { type Line, type PlotGroup, plotGroups } from "./plot-groups.ts";
 import { parameters, type Read } from "./reading.ts";
+import { endsNow, refreshHere } from "./refresh.tsx";
 import { ValueTable } from "./value-table.tsx";
 
 /** How many series a plot draws until more are asked for: as many as there are colours. */
@@ -32,8 +33,8 @@ export function Plots({ read: { start, end, series, more }, happened, tables }: 
     <div class={ui.scroll}>
       <p class={ui.hint}>
         {series.length}
-        {more ? " or more" : ""} series in {groups.length} {groups.length === 1 ? "plot" : "plots"}. Drag across a plot
-        to zoom; the browser's Back button undoes it.
+        {more ? " or more" : ""} series in {groups.length} {groups.length === 1 ? "plot" : "plots"}. {asOf(end)}Drag
+        across a plot to zoom; the browser's Back button undoes it.
       </p>
       <WhatHappened {...happened} />
       <div class={groups.length === 1 ? metricsLook.one : metricsLook.many}>
@@ -63,6 +64,13 @@ export function Plots({ read: { start, end, series, more }, happened, tables }: 
       )}
     </div>
   );
+}
+
+/** When it was read, and how often that is done by itself. Of a range that has ended nothing: no later reading finds more. */
+function asOf(end: number): string {
+  if (!endsNow()) return "";
+  const [, every] = refreshHere() ?? [];
+  return `Read at ${timeText(end).slice(11)}${every === undefined ? "" : `, again every ${every}`}. `;
 }
 
 /** What the marks and bands of the plots are. */

@@ -29,6 +29,8 @@ export const parameters = {
   period: parameterOf("period"),
   /** What there is a plot for, of each metric: as `divisions` has it. */
   by: parameterOf("by"),
+  /** How often it is read by itself. */
+  refresh: parameterOf("refresh"),
 };
 
 /** The range of the address, in ms. Reads signals. */

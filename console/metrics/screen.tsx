@@ -19,6 +19,7 @@ import metricsLook from "./metrics.module.css";
 import { divisions } from "./plot-groups.ts";
 import { Plots } from "./plots.tsx";
 import { parameters, type Read, readAll, readEntities } from "./reading.ts";
+import { RefreshChoice, useRefresh } from "./refresh.tsx";
 
 /** The series of an entity, or of those that meet a clause, over time: which, how and when are kept in the address. */
 export function MetricsScreen() {
@@ -26,11 +27,17 @@ export function MetricsScreen() {
   const matched = useComputed(() => matching.value.value);
   const answer = useAnswer((signal) => readAll(matched.value, signal), undefined, "metrics");
   const happened = useAnswer(readHappened, undefined, "happened");
+  const read = useComputed(() => answer.value.value);
   const tables = useSignal(false);
   const { value } = answer.value;
   const loading = matching.value.loading || answer.value.loading;
   const failure = matching.value.failure ?? answer.value.failure;
-  const { again } = matching.value;
+  const again = () => {
+    matching.peek().again();
+    happened.peek().again();
+  };
+  const byItself = useRefresh([matching, answer, happened], read, again);
+  const searching = loading && !byItself.value;
   const entity = parameters.entity.value;
   const own = entity === "" ? clauseOf(parameters.where.value) : undefined;
   // Until a person opens or closes it, the editor is open where there are conditions.
@@ -59,7 +66,7 @@ export function MetricsScreen() {
     <div class={ui.screen}>
       <ScreenHead
         title="Metrics"
-        count={loading ? "Searching…" : value && <Whose {...value} name={matched.value?.entities[0]?.name ?? ""} />}
+        count={searching ? "Searching…" : value && <Whose {...value} name={matched.value?.entities[0]?.name ?? ""} />}
         tools={
           <>
             <EntityChoice
@@ -81,9 +88,16 @@ export function MetricsScreen() {
                 >
                   Values as tables
                 </button>
-                <button type="button" onClick={again}>
+                <button
+                  type="button"
+                  onClick={() => {
+                    byItself.value = false;
+                    again();
+                  }}
+                >
                   Refresh
                 </button>
+                <RefreshChoice />
               </More>
             </div>
           </>
@@ -104,7 +118,7 @@ export function MetricsScreen() {
         />
       )}
       <Problem failure={errors.length > 0 ? undefined : failure} again={again} />
-      <Nothing value={value} settled={!loading && failure === undefined} />
+      <Nothing value={value} settled={!searching && failure === undefined} />
       {value && value.series.length > 0 && (
         <Plots read={value} happened={happened.value.value ?? nothing} tables={tables.value} />
       )}

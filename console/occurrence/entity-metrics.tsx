@@ -53,7 +53,7 @@ export function EntityMetrics({ event, occurrence }: EntityMetricsProps) {
   const aroundMs = Number(occurrence.startTime ?? 0n);
   const [start, end] = [aroundMs - 3_600_000, aroundMs + 3_600_000];
   const marks = useMemo(() => [{ at: aroundMs, text: "its start", tone: "critical" }], [aroundMs]);
-  const answer = useAnswer(async (signal) => {
+  const read = async (signal: AbortSignal) => {
     const how = { entityId, start, end };
     const labels = { ...occurrence.dimensions, ...occurrence.metadataFields };
     const counting = { ...how, aggregator: Aggregator.COUNT, period: periodOf(start, end, 1), pageSize: comparedMax };
@@ -65,12 +65,13 @@ export function EntityMetrics({ event, occurrence }: EntityMetricsProps) {
     const metricClause = create(ClauseSchema, { anyOf: { clauses: chosen.map(clauseOfSeries) } });
     const drawing = { ...how, aggregator: Aggregator.MEAN, period: periodOf(start, end, 120), metricClause };
     const { series } = await readSeries({ ...drawing, pageSize: comparedMax }, signal);
-    const read = new Map(series.map((each) => [each.key, each]));
+    const byKey = new Map(series.map((each) => [each.key, each]));
     return {
-      series: chosen.flatMap(({ key }) => read.get(key) ?? []),
+      series: chosen.flatMap(({ key }) => byKey.get(key) ?? []),
       more: all.more || sent.length > chosen.length,
     };
-  });
+  };
+  const answer = useAnswer(read, undefined, "around");
   const { value, failure, again } = answer.value;
   const series = value?.series ?? [];
   const range = `${start}-${end}`;

@@ -1,5 +1,4 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
-import { useComputed } from "@preact/signals";
 import { type Event, type Occurrence, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
@@ -17,14 +16,14 @@ const audit = clientOf(AuditLogService);
 
 /** What happened to it, in order: first and last report, changes by people, notes, its end. */
 export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occurrence }) {
-  const changes = useChanges(event, occurrence);
+  const { of, changes } = useChanges(event, occurrence);
   const { startTime = 0n, lastSeen = 0n, endTime, instanceCount = 1n, annotations } = occurrence;
-  const closing = closingOf(changes.value, occurrence);
-  const others = changes.value.filter((change) => change !== closing);
+  const closing = closingOf(changes, of);
+  const others = changes.filter((change) => change !== closing);
   const steps: { at: bigint; what: string; by?: string | undefined; text?: string }[] = [
     { at: startTime, what: "First report" },
     ...(instanceCount > 1n ? [{ at: lastSeen, what: `Last of ${instanceCount.toLocaleString("en")} reports` }] : []),
-    ...others.map(({ at, by }) => ({ at, what: changeText(others.length, occurrence), by })),
+    ...others.map(({ at, by }) => ({ at, what: changeText(others.length, of), by })),
     ...annotations.map(({ createTime, createdBy, annotation }) => ({
       at: createTime,
       what: "Note",
@@ -79,7 +78,7 @@ function closingOf(changes: readonly StatusChange[], { status, endTime }: Occurr
   return changes.find((change) => apart(change) <= sameMomentMs);
 }
 
-/** The audit log says that something was set, and not what. A single change is told by what the occurrence is like now. */
+/** The audit log says that something was set, and not what. A single change is told by what the occurrence was like. */
 function changeText(count: number, { acknowledged, status }: Occurrence): string {
   if (count === 1 && acknowledged) return "Acknowledged";
   if (count === 1 && status === Status.SUPPRESSED) return "Suppressed";
@@ -89,12 +88,21 @@ function changeText(count: number, { acknowledged, status }: Occurrence): string
 const settingRpcs = [EventManagementService.method.setEventStatus, EventManagementService.method.setMatchingStatus];
 const aroundMs = 60_000;
 
-/** Reads from the audit log who set its status; only keys that may read the log see that. */
-function useChanges(event: Event, occurrence: Occurrence) {
+interface Changes {
+  /** The occurrence as it was when they were read: by it a change is told. */
+  readonly of: Occurrence;
+  readonly changes: readonly StatusChange[];
+}
+
+/**
+ * Reads from the audit log who set its status; only keys that may read the log see that. An occurrence that has changed keeps the
+ * former answer until its own is there.
+ */
+function useChanges(event: Event, occurrence: Occurrence): Changes {
   const { startTime = 0n, endTime } = occurrence;
   const answer = useAnswer(
-    async (signal): Promise<StatusChange[]> => {
-      if (!may(AuditLogService.method.listAuditEntries)) return [];
+    async (signal): Promise<Changes> => {
+      if (!may(AuditLogService.method.listAuditEntries)) return { of: occurrence, changes: [] };
       // Later changes are of the event's next occurrences.
       const within = {
         startTime: timestampFromMs(Math.max(0, Number(startTime) - aroundMs)),
@@ -104,15 +112,16 @@ function useChanges(event: Event, occurrence: Occurrence) {
       const pages = await Promise.all(
         settingRpcs.map(({ name: rpc }) => audit.listAuditEntries({ ...within, rpc }, { signal })),
       );
-      return pages
+      const changes = pages
         .flatMap(({ entries }) => entries)
         .filter(({ resource, outcome }) => outcome === "OK" && resource.includes(event.id))
         .map(({ client, time }) => ({ by: client?.name ?? "", at: BigInt(time ? timestampMs(time) : 0) }));
+      return { of: occurrence, changes };
     },
     occurrence,
     "acknowledgements",
   );
-  return useComputed(() => answer.value.value ?? []);
+  return answer.value.value ?? { of: occurrence, changes: [] };
 }
 
 const bars = 60;

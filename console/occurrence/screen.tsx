@@ -1,4 +1,3 @@
-import { useComputed } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
@@ -27,14 +26,16 @@ import { OccurrenceSilences } from "./silences.tsx";
 
 const events = clientOf(EventQueryService);
 
-/** One occurrence: its life, what it caused, and what surrounds it. */
 export function OccurrenceScreen() {
-  const id = useComputed(() => address.value.path[1] ?? "");
+  const id = address.value.path[1] ?? "";
+  return <OneOccurrence key={id} id={id} />;
+}
+
+/** One occurrence: its life, what it caused, and what surrounds it. */
+function OneOccurrence({ id }: { id: string }) {
   const answer = useAnswer(
     async (signal) => {
-      const occurrenceId = id.value;
-      const eventId = occurrenceId.replace(/:\d+$/, "");
-      const { result } = await events.getEvent({ id: eventId, occurrenceIds: [occurrenceId] }, { signal });
+      const { result } = await events.getEvent({ id: id.replace(/:\d+$/, ""), occurrenceIds: [id] }, { signal });
       return { event: result, occurrence: result?.occurrences[0] };
     },
     undefined,
@@ -50,7 +51,7 @@ export function OccurrenceScreen() {
   return (
     <div class={ui.screen}>
       {value?.event && value.occurrence ? (
-        <Found key={value.occurrence.id} event={value.event} occurrence={value.occurrence} again={again} />
+        <Found event={value.event} occurrence={value.occurrence} again={again} />
       ) : (
         <ScreenHead title="Occurrence" count={loading && "Loading…"} />
       )}

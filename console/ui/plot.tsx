@@ -49,9 +49,9 @@ const toldMax = 10;
 /** How far the values stand from the cursor. */
 const tipGap = 14;
 
-/** Where the cursor is: at which moment, and within the plot. */
+/** Where the cursor is: at which of the moments that have values, and within the plot. */
 interface Cursor {
-  readonly at: number;
+  readonly time: number;
   readonly left: number;
   readonly width: number;
   /** The value at its height. */
@@ -108,6 +108,7 @@ export function Plot({
     const end_ = effect(() => {
       theme.value;
       zoneName.value;
+      const looked = cursor.peek();
       plotter.current?.destroy();
       plotter.current = new Plotter(
         options({
@@ -121,6 +122,7 @@ export function Plot({
           bands,
           levels,
           ...(lifted && { lifted }),
+          looked,
           move: (now) => (cursor.value = now),
         }),
         [times.map((time) => time / 1000), ...values] as Plotter.AlignedData,
@@ -151,7 +153,7 @@ export function Plot({
     const step = steps[event.key];
     if (step === undefined || times.length === 0) return;
     event.preventDefault();
-    const from = cursor.value?.at ?? (step > 0 ? -1 : times.length);
+    const from = cursor.value ? times.indexOf(cursor.value.time) : step > 0 ? -1 : times.length;
     const at = Math.max(0, Math.min(times.length - 1, from + step));
     const left = plotter.current?.valToPos((times[at] ?? 0) / 1000, "x") ?? 0;
     plotter.current?.setCursor({ left, top: height / 3 });
@@ -159,7 +161,6 @@ export function Plot({
   };
 
   const now = cursor.value;
-  const time = now && times[now.at];
   return (
     <div class={plotLook.plot}>
       <div
@@ -173,7 +174,7 @@ export function Plot({
         style={{ minHeight: `${height}px` }}
       />
       <div class={plotLook.plotValues} aria-live="polite">
-        {now !== undefined && time !== undefined && (
+        {now !== undefined && (
           <div
             class={plotLook.tip}
             style={
@@ -182,13 +183,13 @@ export function Plot({
                 : { left: `${now.left + tipGap}px` }
             }
           >
-            <span class={ui.quiet}>{timeText(time)}</span>
+            <span class={ui.quiet}>{timeText(now.time)}</span>
             {happeningAt(now, marks, bands).map(({ text, tone }, at) => (
               <span key={String(at)} class={plotLook.tipName}>
                 {tone && <Sign tone={tone} />} {text}
               </span>
             ))}
-            {nearest(series, time, now.value).map(({ each, index, value }) => (
+            {nearest(series, now.time, now.value).map(({ each, index, value }) => (
               <span key={each.key} class={plotLook.tipValue}>
                 <span class={ui.legendLine} style={lineStyle(placeOf(series, index))} aria-hidden="true" />
                 <span class={plotLook.tipName}>{each.name}:</span> <strong>{quantityText(value, each.units)}</strong>
@@ -251,10 +252,11 @@ export function numberText(value: number | null | undefined, units = ""): string
 }
 
 /** Where a plot's cursor is, at the n-th moment. */
-function cursorOf({ cursor: { left = 0, top = 0 }, over, width, posToVal }: Plotter, at: number): Cursor {
+function cursorOf({ cursor: { left = 0, top = 0 }, data, over, width, posToVal }: Plotter, at: number): Cursor {
+  const time = Math.round((data[0][at] ?? 0) * 1000);
   const begin = over.offsetLeft;
   const [ms, nextMs] = [posToVal(left, "x") * 1000, posToVal(left + 1, "x") * 1000];
-  return { at, left: begin + left, width, value: posToVal(top, "y"), ms, pxMs: nextMs - ms };
+  return { time, left: begin + left, width, value: posToVal(top, "y"), ms, pxMs: nextMs - ms };
 }
 
 /** How wide a character of an axis is at most. */
@@ -274,11 +276,13 @@ interface Drawn extends Omit<PlotProps, "name"> {
   readonly marks: readonly PlotMark[];
   readonly bands: readonly PlotBand[];
   readonly levels: readonly number[];
+  /** Where the cursor was in the plot that this one replaces. */
+  readonly looked: Cursor | undefined;
   move(now: Cursor | undefined): void;
 }
 
 function options(drawn: Drawn): Plotter.Options {
-  const { element, series, height, start, end, zoom, marks, bands, levels, lifted, move } = drawn;
+  const { element, series, height, start, end, zoom, marks, bands, levels, lifted, looked, move } = drawn;
   const colourOf = (colour: string, tone = "") => {
     const probe = document.createElement("i");
     probe.dataset.tone = tone;
@@ -343,6 +347,11 @@ function options(drawn: Drawn): Plotter.Options {
       })),
     ],
     hooks: {
+      ready: [
+        ({ valToPos, setCursor }) => {
+          if (looked) setCursor({ left: valToPos(looked.time / 1000, "x"), top: valToPos(looked.value, "y") });
+        },
+      ],
       setCursor: [
         (self) => {
           const { idx, left = -1 } = self.cursor;

@@ -1,17 +1,20 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { computed, signal } from "@preact/signals";
+import { inSight } from "../data/in-sight.ts";
 import { zone } from "../data/preferences.ts";
 import ui from "./ui.module.css";
+
+/** How far the present moves at once. */
+export const tickMs = 10_000;
 
 /** The present, which moves every ten seconds while the page is in sight. */
 export const nowMs = signal(Date.now());
 
 /** Moves the present. Called once, at the start. */
 export function startClock(): void {
-  const page = document;
   setInterval(() => {
-    if (page.visibilityState === "visible") nowMs.value = Date.now();
-  }, 10_000);
+    if (inSight.peek()) nowMs.value = Date.now();
+  }, tickMs);
 }
 
 export const zoneName = computed(() =>

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { MaintenanceWindowSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { goTo, linkTo } from "../data/address.ts";
-import { useAnswer } from "../data/answer.ts";
+import { useOne } from "../data/one.ts";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { zoneName } from "../ui/time.tsx";
@@ -40,7 +40,7 @@ export function NewWindow() {
 
 /** The form of a window that is there. */
 export function ChangedWindow({ id }: { id: string }) {
-  const answer = useAnswer((signal) => readWindow(id, signal));
+  const answer = useOne("stored window", (signal) => readWindow(id, signal));
   const { value, failure, again } = answer.value;
   return (
     <FormScreen title={value ? `Change ${value.name}` : "Change a maintenance window"}>

@@ -27,11 +27,12 @@ function entityIdsOf({ held, targets }: PreviewMaintenanceWindowResponse): strin
 export function SilentCard({ window, preview }: SilentProps) {
   const ids = entityIdsOf(preview);
   const asked = `${window.id} ${window.runState} ${preview.heldCount} ${ids.join(" ")}`;
-  const answer = useAnswer(async (signal) => {
+  const read = async (signal: AbortSignal) => {
     const names = await mutingRules(signal);
     const look = lookBack(ids, names);
     return { names, look, page: await readMuted(look, "", signal) };
-  }, asked);
+  };
+  const answer = useAnswer(read, asked, "silent");
   const { value, loading, failure, again } = answer.value;
   const later = useLaterPages(value, value?.page.next ?? "", ({ look }, cursor) => readMuted(look, cursor));
   const rows = [...(value?.page.rows ?? []), ...later.rows].toSorted((one, other) => timeOf(other) - timeOf(one));

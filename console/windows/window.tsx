@@ -13,8 +13,8 @@ import {
 import { searchClauses } from "../clause/search-clause.ts";
 import { clauseWords } from "../clause/words.ts";
 import { goTo, linkTo } from "../data/address.ts";
-import { useAnswer } from "../data/answer.ts";
 import { clientOf, type Failure, failureOf } from "../data/calls.ts";
+import { useOne } from "../data/one.ts";
 import { may } from "../data/session.ts";
 import { stateText } from "../entities/states.ts";
 import { AskFirst } from "../ui/ask-first.tsx";
@@ -38,7 +38,7 @@ const rereadMs = 1000;
 
 /** One window: when it runs, what it holds, what it keeps silent. */
 export function OneWindow({ id }: { id: string }) {
-  const answer = useAnswer(async (signal) => {
+  const answer = useOne("window", async (signal) => {
     const start = Date.now();
     const end = start + weeksHere() * weekMs;
     const timeRange = { start: BigInt(start), end: BigInt(end) };

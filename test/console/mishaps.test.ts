@@ -1,10 +1,12 @@
 import { describe, expect } from "vitest";
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { createLink } from "../../src/auth/console-links.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { type DomPage, domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { openFilters, sendEvents } from "./console-page.ts";
+import { v1 } from "./json-call.ts";
 
 const server = await testServer();
 const { sql } = server.database;
@@ -84,6 +86,68 @@ describe("a list that finds no server", () => {
     expect(await page.getByText("theirs").count()).toBe(0);
     release();
     await page.getByText("There are no entities yet.").waitFor();
+  });
+});
+
+describe("a single thing that finds no server", () => {
+  const clause = { greaterAndEquals: { field: "severity", value: { numberVal: Severity.CRITICAL } } };
+  const trigger = { name: "critical", type: { event: { query: { clause } } } };
+  const window = {
+    name: "Backups",
+    schedule: { start: Date.now() + 3_600_000, duration: 3_600_000 },
+    maintenanceState: 300,
+    query: { clause: { filter: { field: "name", operation: "OP_STARTS_WITH", value: "web-" } } },
+  };
+
+  onPage("shows what it showed before, and never another one", async (page) => {
+    const tenant = await testTenant(sql);
+    const call = v1(server, tenant);
+    await call("/v1/notification/triggers", trigger);
+    await call("/v1/notification/destinations", { name: "hook", type: { webhook: { url: "https://hook.example" } } });
+    const rule = { name: "page", enabled: false, triggerNames: ["critical"], destinationNames: ["hook"] };
+    await call("/v1/notification/rules", { ...rule, message: "{{event.name}}" });
+    const { id: windowId } = await call("/v1/modelcontext/maintwindows", { specification: window });
+    await sendEvents(server, tenant, [
+      { name: "disk full", source: "a" },
+      { name: "link down", source: "a" },
+    ]);
+    const { results } = await call("/v1/events:search", { query: {} });
+    const occurrences: string[] = ["disk full", "link down"].map(
+      (name) => results.find((event: { name: string }) => event.name === name).occurrences[0].id,
+    );
+    await page.logIn(tenant);
+    const things = [
+      ["GetTrigger", "#/rules/triggers/critical", "form", "Trigger"],
+      ["GetDestination", "#/rules/destinations/hook", "region", "State"],
+      ["GetRule", "#/rules/rules/page", "region", "The rule in words"],
+      ["SearchMaintenanceWindows", `#/windows/${windowId}`, "region", "Kept silent"],
+      ["GetEvent", `#/occurrences/${occurrences[0]}`, "region", "Life cycle"],
+    ] as const;
+    for (const [method, hash, role, name] of things) {
+      const shown = page.getByRole(role, { name });
+      await page.goto(hash);
+      await shown.waitFor();
+      await page.goto("#/silences");
+      await shown.waitFor({ state: "detached" });
+      const refused = page.fail(method);
+      const second = page.hold(method);
+      const opening = page.goto(hash);
+      await refused;
+      const { release } = await second;
+      await shown.waitFor();
+      release();
+      await opening;
+    }
+    await page.getByRole("heading", { level: 1, name: "disk full" }).waitFor();
+    const refused = page.fail("GetEvent");
+    const second = page.hold("GetEvent");
+    const opening = page.goto(`#/occurrences/${occurrences[1]}`);
+    await refused;
+    const { release } = await second;
+    expect(page.getByRole("heading", { level: 1, name: "disk full" }).count()).toBe(0);
+    release();
+    await opening;
+    await page.getByRole("heading", { level: 1, name: "link down" }).waitFor();
   });
 });
 

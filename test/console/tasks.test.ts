@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
-import { domPage } from "../support/dom-page.ts";
+import { domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { ordinaryDay, sendEvents } from "./console-page.ts";
@@ -51,6 +51,26 @@ describe("one occurrence", () => {
     await lifeCycle.getByText(/^Closed after .* by /).waitFor();
     await lifeCycle.getByText(/^Acknowledged by/).waitFor();
     expect(lifeCycle.getByText(/Acknowledgement or status set/).count()).toBe(0);
+  });
+
+  onPage("keeps who changed it in sight until it is known who did so last", async (page) => {
+    await page.logIn(tenant);
+    await sendEvents(server, tenant, [{ name: "taken on", source: "db-2", severity: Severity.WARNING }]);
+    await page.getByRole("row").filter({ hasText: "taken on" }).getByText("taken on").click();
+    await page.getByRole("heading", { level: 1, name: "taken on" }).waitFor();
+    await page.settled();
+    await page.getByRole("button", { name: "Acknowledge" }).click();
+    const lifeCycle = page.getByRole("region", { name: "Life cycle" });
+    await lifeCycle.getByText(/^Acknowledged by/).waitFor();
+    await page.settled();
+    const held = page.hold("ListAuditEntries");
+    await page.getByRole("button", { name: "Unacknowledge" }).click();
+    await page.getByText("acknowledged", { exact: true }).waitFor({ state: "detached" });
+    const { release } = await held;
+    expect(lifeCycle.getByText(/^Acknowledged by/).count()).toBe(1);
+    expect(lifeCycle.getByText(/Acknowledgement or status set/).count()).toBe(0);
+    release();
+    await eventually(() => lifeCycle.getByText(/^Acknowledgement or status set by/).count()).toBe(2);
   });
 
   onPage("has no buttons for what its key may not do", async (page) => {

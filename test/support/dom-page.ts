@@ -22,11 +22,24 @@ interface Download {
   text: string;
 }
 
+/** A notification that the page had the browser show. */
+interface Notice {
+  readonly title: string;
+  readonly body: string;
+  click(): void;
+}
+
 /** The console in a document without layout, which calls the real server as a browser does. */
 export interface DomPage extends Place {
   readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> };
   /** The next file that the page hands to the browser. */
   downloaded(): Promise<Download>;
+  /** What the page had the browser notify of, each once. */
+  notified(): Notice[];
+  /** What the browser says from now on when the page asks whether it may notify. */
+  permit(answer: "granted" | "denied"): void;
+  /** Hides the tab, or brings it into sight. */
+  see(state: "hidden" | "visible"): void;
   /** All that the page holds where a script could read it: elements, what inputs hold, storage, address. */
   held(): string;
   sessionStored(): string;
@@ -94,6 +107,22 @@ const url = "https://console.test/console/";
 let browser: Window | undefined;
 let loaded: Promise<Console> | undefined;
 const downloads: Download[] = [];
+const notices: Notice[] = [];
+
+/** Stands in for a browser that shows what it is given. */
+class BrowserNotification {
+  static permission = "default";
+  static answer = "granted";
+  static async requestPermission() {
+    BrowserNotification.permission = BrowserNotification.answer;
+    return BrowserNotification.permission;
+  }
+  onclick: (() => void) | undefined;
+  constructor(title: string, { body }: { body: string }) {
+    notices.push({ title, body, click: () => this.onclick?.() });
+  }
+  close() {}
+}
 
 function openBrowser(): Window {
   const window = new Window({ url });
@@ -134,6 +163,7 @@ function install(pageUrl: () => string): () => void {
   const ours: Record<string, unknown> = {
     ...Object.fromEntries(names.map((name) => [name, bound(window[name as keyof Window])])),
     window,
+    Notification: BrowserNotification,
     Path2D: class {
       moveTo() {}
       lineTo() {}
@@ -264,7 +294,13 @@ async function openPage(server: Answering, started: Console) {
     await started.findSession();
   };
 
+  const see = (value: "hidden" | "visible") => {
+    Object.defineProperty(document, "visibilityState", { configurable: true, value });
+    document.dispatchEvent(new window.Event("visibilitychange"));
+  };
+
   downloads.length = 0;
+  notices.length = 0;
   await begin();
   let clear = started.drawPage();
 
@@ -272,6 +308,11 @@ async function openPage(server: Answering, started: Console) {
   const active = () => (document.activeElement?.isConnected ? document.activeElement : document.body) as HTMLElement;
   const more: Omit<DomPage, keyof Place> = {
     passBy,
+    see,
+    notified: () => notices.splice(0),
+    permit(answer) {
+      BrowserNotification.answer = answer;
+    },
     downloaded: () =>
       until(
         document,
@@ -354,6 +395,7 @@ async function openPage(server: Answering, started: Console) {
   const page = Object.defineProperties(body, Object.getOwnPropertyDescriptors(more)) as DomPage;
   const close = async () => {
     clear();
+    see("visible");
     await begin();
   };
   return { page, close };

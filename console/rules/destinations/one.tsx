@@ -2,10 +2,9 @@ import { useSignal } from "@preact/signals";
 import { type Destination, DestinationSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { goTo, linkTo } from "../../data/address.ts";
-import { useAnswer } from "../../data/answer.ts";
 import { clientOf, type Failure, failureOf } from "../../data/calls.ts";
 import { say } from "../../data/notice.ts";
-import { oneOrNull } from "../../data/one-or-null.ts";
+import { useOne } from "../../data/one.ts";
 import { may } from "../../data/session.ts";
 import { forgetDraft } from "../../form/kept-draft.ts";
 import { holdsSecret } from "../../form/secrets.ts";
@@ -23,10 +22,10 @@ const { replaceDestination, deleteDestination } = DestinationService.method;
 
 /** One destination: how it does, what uses it, and its form. */
 export function OneDestination({ name }: { name: string }) {
-  const answer = useAnswer(async (signal) => {
-    const found = await oneOrNull(destinations.getDestination({ name }, { signal }));
-    return found?.destination ?? null;
-  });
+  const answer = useOne(
+    "destination",
+    async (signal) => (await destinations.getDestination({ name }, { signal })).destination,
+  );
   const { value, failure, again } = answer.value;
   return (
     <>

@@ -1,8 +1,7 @@
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { linkTo } from "../../data/address.ts";
-import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
-import { oneOrNull } from "../../data/one-or-null.ts";
+import { useOne } from "../../data/one.ts";
 import { may } from "../../data/session.ts";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
@@ -15,10 +14,7 @@ const rules = clientOf(RuleService);
 
 /** One rule: its form, what it says, and the ways to what it did. */
 export function OneRule({ name }: { name: string }) {
-  const answer = useAnswer(async (signal) => {
-    const found = await oneOrNull(rules.getRule({ name }, { signal }));
-    return found?.rule ?? null;
-  });
+  const answer = useOne("rule", async (signal) => (await rules.getRule({ name }, { signal })).rule);
   const { value, failure, again } = answer.value;
   return (
     <>

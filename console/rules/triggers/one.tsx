@@ -1,10 +1,9 @@
 import type { Trigger } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { goTo, linkTo } from "../../data/address.ts";
-import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
 import { say } from "../../data/notice.ts";
-import { oneOrNull } from "../../data/one-or-null.ts";
+import { useOne } from "../../data/one.ts";
 import { may } from "../../data/session.ts";
 import { forgetDraft } from "../../form/kept-draft.ts";
 import { AskFirst } from "../../ui/ask-first.tsx";
@@ -21,10 +20,7 @@ const draftOf = (name: string) => `trigger/${name}`;
 
 /** One trigger: what uses it, and the form that changes it. */
 export function OneTrigger({ name }: { name: string }) {
-  const answer = useAnswer(async (signal) => {
-    const found = await oneOrNull(triggers.getTrigger({ name }, { signal }));
-    return found?.trigger ?? null;
-  });
+  const answer = useOne("trigger", async (signal) => (await triggers.getTrigger({ name }, { signal })).trigger);
   const { value, failure, again } = answer.value;
   return (
     <>

@@ -29,7 +29,7 @@ export function NewAccount() {
 }
 
 export function OneAccount({ id }: { id: string }) {
-  const answer = useAnswer((signal) => accounts.getUserAccount({ id }, { signal }));
+  const answer = useAnswer((signal) => accounts.getUserAccount({ id }, { signal }), undefined, "account");
   const { value, failure, again } = answer.value;
   const user = value?.user;
   return (

@@ -1,9 +1,9 @@
 import type { Credential, CredentialInfo } from "#gen/belfry/credentials/v1/credential_pb.ts";
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
 import { goTo, linkTo } from "../../data/address.ts";
-import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
 import { say } from "../../data/notice.ts";
+import { useOne } from "../../data/one.ts";
 import { may } from "../../data/session.ts";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
@@ -28,7 +28,7 @@ async function readCredential(id: string, signal: AbortSignal): Promise<Credenti
 
 /** One credential: what uses it, and its form. */
 export function OneCredential({ id }: { id: string }) {
-  const answer = useAnswer((signal) => readCredential(id, signal));
+  const answer = useOne("credential", (signal) => readCredential(id, signal));
   const { value, failure, again } = answer.value;
   const info = value?.info;
   return (

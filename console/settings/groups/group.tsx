@@ -34,7 +34,7 @@ export function NewGroup() {
 }
 
 export function OneGroup({ name }: { name: string }) {
-  const answer = useAnswer((signal) => groups.getUserGroup({ name }, { signal }));
+  const answer = useAnswer((signal) => groups.getUserGroup({ name }, { signal }), undefined, "group");
   const { value, failure, again } = answer.value;
   const group = value?.group;
   return (

@@ -21,13 +21,14 @@ const clients = clientOf(ApiClientService);
 
 /** One client: what its keys may do, its keys, and a new one. */
 export function OneClient({ id }: { id: string }) {
-  const answer = useAnswer(async (signal) => {
+  const read = async (signal: AbortSignal) => {
     const [client, keys] = await Promise.all([
       clients.getApiClient({ id }, { signal }),
       clients.listApiKeys({ clientId: id }, { signal }),
     ]);
     return { client: client.apiClient, keys: keys.keys };
-  });
+  };
+  const answer = useAnswer(read, undefined, "client");
   const { value, failure, again } = answer.value;
   const client = value?.client;
   // Here alone: no draft and no storage ever holds it.

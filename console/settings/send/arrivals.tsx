@@ -9,6 +9,7 @@ import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { linkTo } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
+import { inSight } from "../../data/in-sight.ts";
 import { onNews } from "../../data/live.ts";
 import { readSeries } from "../../data/series.ts";
 import { Problem } from "../../ui/problem.tsx";
@@ -77,7 +78,7 @@ export function Arrivals() {
     if (!due.value || answer.value.loading) return;
     const soon = setTimeout(() => {
       due.value = false;
-      if (document.visibilityState === "visible") answer.peek().again();
+      if (inSight.peek()) answer.peek().again();
     }, newsWaitMs);
     return () => clearTimeout(soon);
   });
