@@ -96,15 +96,15 @@ export async function heldEntities(
   tenantId: string,
   windowId: string,
 ): Promise<{ heldCount: bigint; held: EntityInit[] }> {
-  const [held, rows] = await Promise.all([
-    heldCount(db, tenantId, windowId),
-    // By maintenance_members_window.
-    db<{ id: Buffer; name: string }[]>`
-      with members as materialized (
-        select entity_id from maintenance_members where tenant_id = ${tenantId} and window_id = ${windowId}
-      ), first as materialized (select entity_id from members order by entity_id limit ${shownMax})
-      select e.id, e.name from first m join entities e on e.tenant_id = ${tenantId} and e.id = m.entity_id
-      order by m.entity_id`,
-  ]);
-  return { heldCount: held, held: rows.map(({ id, name }) => ({ id: idText(id), name })) };
+  // In one statement, so that both are of one moment. By maintenance_members_window.
+  const rows = await db<{ held: bigint; id: Buffer | null; name: string }[]>`
+    with members as materialized (
+      select entity_id from maintenance_members where tenant_id = ${tenantId} and window_id = ${windowId}
+    ), first as materialized (select entity_id from members order by entity_id limit ${shownMax})
+    select counted.held, e.id, e.name
+    from (select count(*) as held from members) as counted
+      left join (first m join entities e on e.tenant_id = ${tenantId} and e.id = m.entity_id) on true
+    order by m.entity_id`;
+  const held = rows.flatMap(({ id, name }) => (id === null ? [] : [{ id: idText(id), name }]));
+  return { heldCount: rows[0]?.held ?? 0n, held };
 }
