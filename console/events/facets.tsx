@@ -17,7 +17,7 @@ const events = clientOf(EventQueryService);
 
 type ValueCounts = readonly { readonly value: string; readonly count: number }[];
 
-/** How many occurrences have each value of a field, the most frequent first. */
+/** Counts of occurrences by the values of each field, the most frequent first. */
 export interface Counts extends Readonly<Record<Filter, ValueCounts>> {
   /** The same of labels, by their names. One that could not be counted is missing. */
   readonly labels: ReadonlyMap<string, ValueCounts>;
@@ -114,7 +114,7 @@ interface FacetProps {
   choose(values: readonly string[]): void;
   /** The values that are always listed, with their words. Absent: the most frequent ones are. */
   readonly values?: readonly FacetValue[];
-  /** How a value is called; as it is if absent. */
+  /** Returns the word for a value. Absent: the value itself. */
   wordOf?(value: string): string;
   /** No more values can be chosen. */
   readonly full?: boolean;

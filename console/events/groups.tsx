@@ -72,7 +72,7 @@ export function GroupChoice() {
   );
 }
 
-/** What the query of the address finds, as groups, and kept current: the worst first. */
+/** Shows the results of the address's query as groups, the worst first, and keeps them current. */
 export function Groups({ label }: { label: string }) {
   const news = useNews(askAgainMs);
   const size = usePlace("groups", pageSize);

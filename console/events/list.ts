@@ -16,11 +16,11 @@ export interface EventRow {
 const events = clientOf(EventQueryService);
 const firstPage = 100;
 const laterPages = 200;
-/** How many rows are kept of an address that was left. */
+/** Most rows that are kept of an address that was left. */
 const keptMax = 500;
 /** The shortest time between two counts of what the query finds. */
 const countAgainMs = 1000;
-/** Of how many events the list reads again what changed; of more it reads the first page. */
+/** Most changed events that the list reads again one by one; beyond that it reads the first page. */
 export const changedMax = 500;
 
 const always = [
@@ -221,7 +221,7 @@ export function eventList() {
     total,
     loading,
     failure,
-    /** Whether all that match are in `rows`. */
+    /** Tells whether `rows` has all that match. */
     complete: () => next === undefined,
 
     /** Finds what this query finds, from the first page. Where it throws, nothing is searched until the next query. */

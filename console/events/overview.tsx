@@ -11,7 +11,7 @@ import { severities } from "./words.tsx";
 
 const events = clientOf(EventQueryService);
 
-/** How many of each severity nobody has taken on, by the severity. Reads signals. */
+/** Counts unacknowledged occurrences by severity. Reads signals. */
 async function countUnacknowledged(signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
   const query = queryOf("severity");
   const open = acknowledgedClause(false);
@@ -21,7 +21,7 @@ async function countUnacknowledged(signal: AbortSignal): Promise<ReadonlyMap<str
   return new Map(results.severity?.values.map(({ value, count }) => [String(value?.kind.value), Number(count)]));
 }
 
-/** How many there are of each severity, on how many entities, and when. */
+/** Shows occurrences by severity and by time, and the number of their entities. */
 export function Overview({ counts, news }: { counts: Counts | undefined; news: ReadonlySignal<number> }) {
   const answer = useAnswer(
     async (signal) => {
@@ -50,7 +50,7 @@ interface TotalsProps {
   readonly unacknowledged: ReadonlyMap<string, number> | undefined;
 }
 
-/** How many there are of each severity; a press on one lists it alone. */
+/** Shows the count of each severity; a press on one lists it alone. */
 function Totals({ counts, unacknowledged }: TotalsProps) {
   const selected = chosen("severity");
   const countOf = new Map(counts?.severity.map(({ value, count }) => [value, count]));

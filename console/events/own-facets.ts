@@ -5,7 +5,7 @@ import { preference } from "../data/preferences.ts";
 const parameter = "facets";
 const kept = preference<string>("facets", "");
 
-/** How many labels have a facet at most: each is counted by itself. */
+/** Most labels that have a facet: each costs a count of its own. */
 export const ownFacetsMax = 8;
 
 /** The labels that have a facet: those of this browser, and of the view that is open. Reads signals. */

@@ -13,11 +13,11 @@ import { clausesOfTerms, terms } from "./terms.ts";
 /** A query as it is sent. */
 export type QueryInit = Omit<MessageInitShape<typeof EventQuerySchema>, "clause" | "$typeName"> & { clause?: Clause };
 
-/** What the list is filtered by. Each is a parameter of the address; without any, what is neither closed nor suppressed is listed. */
+/** Filters of the list, each a parameter of the address. Without any, the list has the open occurrences. */
 export const filters = ["severity", "status", "acknowledged", "entityName", "name"] as const;
 export type Filter = (typeof filters)[number];
 
-/** What a filter has chosen. Of statuses, without a choice: open, and those without a status. `any` chooses none. */
+/** Returns the chosen values of a filter. Without a choice of statuses: open, and no status. `any` chooses none. */
 export function chosen(filter: Filter): string[] {
   const values = listOf(filter);
   if (filter === "status" && values.length === 0) return [String(Status.OPEN), String(Status.DEFAULT)];
@@ -59,7 +59,7 @@ export interface Sort extends SortBy {
   readonly acknowledgedLast?: boolean;
 }
 
-/** What the list is sorted by: what nobody has taken on, the worst first, unless the address says otherwise; then the newest. */
+/** Order of the list. Unless the address has another: unacknowledged first, then the worst, then the newest. */
 export const sort = computed((): Sort => sortHere() ?? { key: "severity", descending: true, acknowledgedLast: true });
 
 const equalsOneOf = (field: string, values: readonly string[]) =>
@@ -88,19 +88,19 @@ export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
   };
 }
 
-/** What is acknowledged, or what is not. */
+/** Returns a clause that matches acknowledged occurrences, or unacknowledged ones. */
 export function acknowledgedClause(acknowledged: boolean): Clause {
   const value = create(ValueSchema, { kind: { case: "boolValue", value: acknowledged } });
   return create(ClauseSchema, { filter: { field: "acknowledged", operation: Operation.OP_EQUALS, value } });
 }
 
-/** All of these clauses hold. */
+/** Returns a clause that holds where all of these do. */
 export function allOf(clauses: Clause[]): Clause {
   const [first] = clauses;
   return clauses.length === 1 && first !== undefined ? first : create(ClauseSchema, { allOf: { clauses } });
 }
 
-/** What a search sorts by: as the list does, then by time, then by id, which keeps pages apart. */
+/** Returns the order of a search: the list's, then by time, then by id, which keeps pages apart. */
 export function sortBy({ key, descending, acknowledgedLast }: Sort) {
   const by = (field: string, down: boolean) => ({ byField: { field, order: down ? SortOrder.DESC : SortOrder.ASC } });
   return [

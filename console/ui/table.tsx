@@ -14,16 +14,16 @@ interface TableProps<T> {
   readonly rows: readonly T[];
   readonly columns: readonly Column<T>[];
   rowKey(row: T): string;
-  /** Where a row leads: its name is the link, and Enter or a press on the row follows it. */
+  /** Returns the address of a row: its name is the link, and Enter or a press on the row follows it. */
   hrefOf?: (row: T) => string;
   /** Keys of the rows that are selected. Absent: rows cannot be. */
   readonly selected?: Signal<ReadonlySet<string>>;
-  /** What sorts the list, and how to sort it by a column. */
+  /** Order of the list, and the call that sorts it by a column. */
   readonly sort?: SortBy;
   sortBy?: (key: string) => void;
   /** Columns that can be sorted by. */
   readonly sortable?: readonly string[];
-  /** How many rows there are with those that are not loaded. */
+  /** Count of all rows, loaded or not. */
   readonly total?: number;
   /** Loads more: called when the last rows come into sight. */
   more?: () => void;
@@ -35,7 +35,7 @@ interface TableProps<T> {
   readonly active?: Signal<string>;
   /** Gets the element that scrolls and has the focus. */
   readonly element?: { current: HTMLElement | null };
-  /** Gets whether a person reads: has scrolled, or points at rows. */
+  /** Becomes true while a person reads: has scrolled, or points at rows. */
   readonly reading?: Signal<boolean>;
 }
 
@@ -237,7 +237,7 @@ function toggle<T>(
 
 interface Position {
   readonly current: number;
-  /** How many rows are in sight. */
+  /** Count of rows in sight. */
   readonly page: number;
   readonly anchor: { current: number };
   moveTo(at: number): void;
