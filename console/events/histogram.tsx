@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { TimeRangeSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { ActiveCriteria, EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { address } from "../data/address.ts";
+import { parameterOf } from "../data/address.ts";
 import { clientOf } from "../data/calls.ts";
 import { timeText } from "../ui/time.tsx";
 import { endsOf } from "../ui/time-range.tsx";
@@ -38,7 +38,7 @@ interface Frequencies {
 
 /** Counts what the list finds by the time at which it was last seen: in its time range, else in the last day. Reads signals. */
 export async function readFrequencies(signal: AbortSignal): Promise<Frequencies> {
-  const { start, end } = endsOf(address.value.parameters.get("range")) ?? { start: Date.now() - day, end: Date.now() };
+  const { start, end } = endsOf(parameterOf("range")) ?? { start: Date.now() - day, end: Date.now() };
   const length = lengths.find((each) => (end - start) / each <= barsMax) ?? end - start;
   // The end of the last bar: what comes meanwhile is counted, too.
   const last = Math.ceil((end + 1) / length) * length;

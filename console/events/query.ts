@@ -5,7 +5,8 @@ import { computed } from "@preact/signals";
 import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { type Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { ActiveCriteria, type EventQuerySchema, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { address, listOf, listText, setParameters } from "../data/address.ts";
+import { address, listOf, listText, parameterOf, setParameters } from "../data/address.ts";
+import { answerHere } from "../data/last-answers.ts";
 import { type SortBy, sortHere } from "../ui/sort.ts";
 import { timeRangeOf } from "../ui/time-range.tsx";
 import { clausesOfTerms, terms } from "./terms.ts";
@@ -30,8 +31,17 @@ export function choose(filter: Filter, values: readonly string[]): void {
   setParameters({ [filter]: values.length === 0 ? none : listText(values) });
 }
 
+/** Parameters that say how events are shown, not which. */
+export const displayed: ReadonlySet<string> = new Set(["columns", "facets", "group", "sort"]);
+
+/** Names an answer about what the query of the address finds, however that is shown. */
+export function answerToQuery(name: string): string {
+  const asked = [...address.peek().parameters].filter(([parameter]) => !displayed.has(parameter));
+  return answerHere(name, new URLSearchParams(asked));
+}
+
 /** The clause of the address; undefined without one, or when it cannot be read. */
-export const ownClause = computed((): Clause | undefined => clauseOf(address.value.parameters.get("where")));
+export const ownClause = computed((): Clause | undefined => clauseOf(parameterOf("where")));
 
 export function clauseOf(text: string | null): Clause | undefined {
   try {
@@ -71,7 +81,7 @@ const equalsOneOf = (field: string, values: readonly string[]) =>
 export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
   const of = (filter: Filter) => (filter === without ? [] : chosen(filter));
   // Throws where `ownClause` has none because it cannot be read.
-  readClause(address.value.parameters.get("where"));
+  readClause(parameterOf("where"));
   const clauses: Clause[] = ownClause.value ? [ownClause.value] : [];
   const acknowledged = of("acknowledged");
   if (acknowledged.length === 1) clauses.push(acknowledgedClause(acknowledged[0] === "true"));
@@ -79,7 +89,7 @@ export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
     if (of(field).length > 0) clauses.push(equalsOneOf(field, of(field)));
   }
   clauses.push(...clausesOfTerms(terms(), withoutLabel));
-  const timeRange = timeRangeOf(address.value.parameters.get("range"));
+  const timeRange = timeRangeOf(parameterOf("range"));
   return {
     severities: of("severity").map((value) => Number(value) as Severity),
     statuses: of("status").map((value) => Number(value) as Status),

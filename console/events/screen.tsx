@@ -32,7 +32,7 @@ import { changedMax, type EventRow, eventList, rowKey } from "./list.ts";
 import { MatchingActions } from "./matching-actions.tsx";
 import { Overview } from "./overview.tsx";
 import { ownFacets } from "./own-facets.ts";
-import { chosen as chosenOf, clauseText, filters, ownClause, queryOf, sort } from "./query.ts";
+import { answerToQuery, chosen as chosenOf, clauseText, filters, ownClause, queryOf, sort } from "./query.ts";
 import { SavedFilters } from "./saved.tsx";
 import { SearchField } from "./search-field.tsx";
 import { tellingKeys, tellingLabels } from "./telling-labels.ts";
@@ -148,6 +148,7 @@ export function EventsScreen() {
     },
     undefined,
     "counts",
+    answerToQuery,
   );
   const counted = answered(counts.value);
   const selected = usePlace<ReadonlySet<string>>("selected events", new Set());

@@ -1,4 +1,4 @@
-import { address } from "../data/address.ts";
+import { parameterOf } from "../data/address.ts";
 import type { Column } from "./column.ts";
 import { msOf } from "./time.tsx";
 
@@ -10,7 +10,7 @@ export interface SortBy {
 
 /** Returns the order that the address has for its list; undefined where it has none. Reads signals. */
 export function sortHere(): SortBy | undefined {
-  const text = address.value.parameters.get("sort") ?? "";
+  const text = parameterOf("sort") ?? "";
   return text === "" ? undefined : { key: text.replace(/^-/, ""), descending: text.startsWith("-") };
 }
 

@@ -126,7 +126,13 @@ export function Table<T>(props: TableProps<T>) {
   const say = () => {
     if (reading) reading.value = pointing.current !== undefined || (scroller.current?.scrollTop ?? 0) > 0;
   };
-  useEffect(() => () => clearTimeout(pointing.current), []);
+  useEffect(
+    () => () => {
+      clearTimeout(pointing.current);
+      if (reading) reading.value = false;
+    },
+    [],
+  );
 
   return (
     // biome-ignore lint/a11y/useSemanticElements: only the rows in sight exist, which a table element cannot say
