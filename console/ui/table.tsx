@@ -42,6 +42,8 @@ interface TableProps<T> {
 const beyond = 6;
 /** A pointer that rests for longer points at nothing. */
 const pointingMs = 5000;
+/** Height of the rows in sight of the table that was shown last: the next one is seldom of another, which would draw it twice. */
+let lastHeight = 600;
 
 /**
  * A table that renders the rows in sight alone. By keyboard: arrows, j and k, Page, Home, End; Space or x selects, Enter opens. Its place, the current
@@ -57,7 +59,7 @@ export function Table<T>(props: TableProps<T>) {
   const ownActive = usePlace(`${label}, current`, "");
   const active = props.active ?? ownActive;
   const top = useSignal(place.peek());
-  const height = useSignal(600);
+  const height = useSignal(lastHeight);
   const anchor = useRef(0);
   const restored = useRef(false);
   const pointing = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -69,7 +71,8 @@ export function Table<T>(props: TableProps<T>) {
     if (element === null) return;
     const sizes = new ResizeObserver(() => {
       // Whatever the layout, no more is in sight than the page is high.
-      height.value = Math.min(element.clientHeight, innerHeight) - headHeight;
+      lastHeight = Math.min(element.clientHeight, innerHeight) - headHeight;
+      height.value = lastHeight;
     });
     sizes.observe(element);
     return () => sizes.disconnect();
