@@ -1,4 +1,4 @@
-import { computed, signal } from "@preact/signals";
+import { computed, type ReadonlySignal, signal } from "@preact/signals";
 
 /** Where the page is: the fragment of its address, `#/<screen>/<thing>?<parameters>`, so that no server's log holds it. */
 interface Address {
@@ -33,6 +33,18 @@ export function startAddress(): void {
 /** The first screen is that of events. */
 export const screenName = computed(() => address.value.path[0] || "events");
 
+const followed = new Map<string, ReadonlySignal<string | null>>();
+
+/** Reads one parameter. A change of other parameters does not run or draw the reader again. */
+export function parameterOf(name: string): string | null {
+  let known = followed.get(name);
+  if (known === undefined) {
+    known = computed(() => address.value.parameters.get(name));
+    followed.set(name, known);
+  }
+  return known.value;
+}
+
 /** The link to a screen or a thing. */
 export function linkTo(path: readonly string[], parameters: Record<string, string> | URLSearchParams = {}): string {
   const query = new URLSearchParams(parameters).toString();
@@ -63,7 +75,7 @@ export function goTo(hash: string): void {
 }
 
 /** A parameter's values. */
-export const listOf = (name: string): string[] => listIn(address.value.parameters.get(name) ?? "");
+export const listOf = (name: string): string[] => listIn(parameterOf(name) ?? "");
 
 /** The values of a list in a text, which are separated by commas. */
 export const listIn = (text: string): string[] => (text === "" ? [] : text.split(",").map(decoded));

@@ -22,11 +22,13 @@ export const answered = <T>({ value, failure }: Answer<T>) => (failure?.invalid 
  * that is out of date is cancelled.
  * @param of what it asks about, when that is no signal: another one asks again
  * @param kept the answer's name, unique at an address: a server that is away leaves the last answer of that address in sight
+ * @param nameOf names the answer among those of all addresses
  */
 export function useAnswer<T>(
   ask: (signal: AbortSignal) => Promise<T>,
   of?: unknown,
   kept?: string,
+  nameOf: (kept: string) => string = answerHere,
 ): ReadonlySignal<Answer<T>> {
   const round = useSignal(0);
   const again = () => {
@@ -48,7 +50,7 @@ export function useAnswer<T>(
     round.value;
     const ended = new AbortController();
     let waiting: ReturnType<typeof setTimeout> | undefined;
-    const key = kept && answerHere(kept);
+    const key = kept && nameOf(kept);
     const { value } = state.peek();
     const asked = ask(ended.signal);
     state.value = { ...(value !== undefined && { value }), loading: true };

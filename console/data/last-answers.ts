@@ -4,9 +4,9 @@ import { address, linkTo, screenName } from "./address.ts";
 const answers = new Map<string, unknown>();
 const answersMax = 60;
 
-/** Names an answer of the address the page is at. */
-export function answerHere(name: string): string {
-  const { path, parameters } = address.peek();
+/** Names an answer of the address the page is at; `parameters` are those that it depends on. */
+export function answerHere(name: string, parameters = address.peek().parameters): string {
+  const { path } = address.peek();
   return `${linkTo([screenName.peek(), ...path.slice(1)], parameters)} ${name}`;
 }
 

@@ -142,7 +142,7 @@ function NextAttempt({ destination, at }: { destination: string; at: Timestamp }
   );
 }
 
-/** What it is about, with the way there. */
+/** Names the subject of a delivery, linked to its screen. */
 export function Subject({ delivery }: { delivery: Delivery }) {
   const { occurrenceId, entityId, metricName, subject, memberCount } = delivery;
   if (memberCount > 0) return <GroupMembers key={delivery.id} delivery={delivery} />;

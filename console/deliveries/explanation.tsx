@@ -27,7 +27,7 @@ export const outcomes: Readonly<Record<Outcome, string>> = {
   [Outcome.RULE_DISABLED]: "The rule is disabled, or names no destination.",
 };
 
-/** How the result of a step is called and drawn: red where something is wrong, as when a delivery failed; a rule that stops is in order. */
+/** Returns the word and the look of a step's result: red for a fault such as a failed delivery; a rule that stops is in order. */
 function resultWords(result: string) {
   const words = {
     passed: ["passed", "✓", "good"],
@@ -42,7 +42,7 @@ function resultWords(result: string) {
 
 type About = { case: "occurrenceId" | "subject"; value: string };
 
-/** How a rule decided, step by step, in the server's words. */
+/** Shows a rule's decision step by step, in the server's words. */
 export function Explanation({ rule, about }: { rule: string; about: About }) {
   const answer = useAnswer((signal) => deliveries.explainNotification({ name: rule, about }, { signal }));
   const { value, loading, failure, again } = answer.value;

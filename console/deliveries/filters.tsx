@@ -36,7 +36,7 @@ const named =
   async (words, signal) =>
     (await find(words, signal)).map(({ name }) => ({ text: name, parameter, value: name }));
 
-/** What deliveries are filtered by, and how that is found by words. */
+/** Filters of deliveries, each with its search by words. */
 const kinds: readonly { label: string; find: Find }[] = [
   { label: "About", find: findSubjects },
   {

@@ -8,7 +8,7 @@ import ui from "../ui/ui.module.css";
 import deliveriesLook from "./deliveries.module.css";
 
 const namedMax = 3;
-/** What waits for less is on its way. */
+/** Longest ordinary wait: a delivery that waits longer is late. */
 const longMs = 60_000;
 
 /** Tells whether a destination takes no notifications. */

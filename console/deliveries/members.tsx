@@ -13,7 +13,7 @@ export const groupText = ({ groupLabels }: Pick<Delivery, "groupLabels">) =>
     .map(([name, text]) => `${name}=${text}`)
     .join(", ");
 
-/** What a message of a group reports: how many alerts, what they share, and the first of them. */
+/** Shows the alerts of a group's message: their count, the labels that they share, and the first of them. */
 export function GroupMembers({ delivery }: { delivery: Delivery }) {
   const { id, memberCount, resolvedCount } = delivery;
   const { value, failure, again } = useAnswer((signal) => deliveries.listDeliveryMembers({ id }, { signal }), id).value;

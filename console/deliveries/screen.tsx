@@ -74,7 +74,7 @@ const states = Object.entries(statusWords).flatMap(([status, { word }]) =>
   status === "0" ? [] : [[status, word] as const],
 );
 
-/** What was sent, what came back, and what was not sent. */
+/** Lists sent and unsent notifications with the receivers' answers. */
 export function DeliveriesScreen() {
   const reading = useSignal(false);
   const read = useList(asked, async (query, pageToken, options) => {

@@ -3,14 +3,14 @@ import { clientOf } from "../data/calls.ts";
 
 const deliveries = clientOf(DeliveryService);
 const lookAgainMs = 1000;
-/** How often an answer of a receiver is looked for. */
+/** Most looks for the answer of a receiver. */
 const looksMax = 30;
 /** Of how many deliveries that are sent again the answers are looked for, the newest first. */
 const followedMax = 100;
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, lookAgainMs));
 
-/** What the receiver said last, or why it could not be asked. */
+/** Returns the receiver's last answer, or the reason for which it could not be asked. */
 export const lastAnswer = ({ tries, error }: Delivery) => tries.at(-1)?.answer || tries.at(-1)?.reason || error;
 
 /** Sends a delivery again, and returns it as the next attempt has left it. */
@@ -25,7 +25,7 @@ export async function sendAgain(id: string): Promise<Delivery | undefined> {
   return now;
 }
 
-/** What became of deliveries that are sent again. */
+/** Outcome of deliveries that were sent again. */
 export interface SentAgain {
   readonly retried: number;
   readonly unneeded: number;
@@ -33,7 +33,7 @@ export interface SentAgain {
   readonly followed: number;
   readonly sent: number;
   readonly failed: number;
-  /** What a receiver said that did not take one. */
+  /** Answer of a receiver that refused one. */
   readonly answer: string;
 }
 

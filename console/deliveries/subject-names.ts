@@ -51,7 +51,7 @@ export function useNames(rows: readonly Delivery[], eventIds: readonly string[],
   return known.value;
 }
 
-/** What a delivery is about, by its name where that is known. */
+/** Returns the subject of a delivery, by its name where that is known. */
 export function subjectText(delivery: Delivery, names: Names): string {
   const { eventId, entityId, metricName, memberCount, subject } = delivery;
   if (memberCount > 0) {

@@ -14,12 +14,12 @@ import type { EventRow } from "./list.ts";
 const management = clientOf(EventManagementService);
 const itemsMax = 500;
 
-/** What can be done with occurrences: what it is called, what it was when done, and what is sent for each. */
+/** An action on occurrences: its name, its name when done, and its call. */
 interface Action {
   readonly name: string;
   readonly done: string;
   send(rows: readonly EventRow[]): Promise<readonly { success: boolean; error: string }[]>;
-  /** What makes them again what they were, as the rows say it. */
+  /** The action that undoes this one, from the state that the rows had before. */
   readonly back?: Action;
 }
 

@@ -10,7 +10,7 @@ interface Shown {
   /** The parts of their entities' names that are left out. */
   readonly parts: SharedParts;
   readonly labels: ReadonlyMap<string, readonly string[]>;
-  /** Whether occurrences of more than one status are listed. */
+  /** Occurrences of more than one status are listed. */
   readonly withStatus: boolean;
 }
 
@@ -90,7 +90,7 @@ function Labels({ keys, values }: { keys: readonly string[]; values: Readonly<Re
   );
 }
 
-/** What the list can be sorted by. */
+/** Keys of the columns that the list can be sorted by. */
 export const sortable = ["severity", "name", "entityName", "status", "startTime", "lastSeen"];
 
 /** The columns: ours, and before the times those that a person added, by the names of fields. */

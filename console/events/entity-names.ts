@@ -1,4 +1,4 @@
-/** How many names are looked at for what all have in common. */
+/** Most names that are compared for their common parts. */
 const lookedAtMax = 500;
 
 /** The parts of entities' names that say nothing in a list; empty without one. */

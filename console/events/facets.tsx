@@ -2,6 +2,7 @@ import type { Value } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { clientOf } from "../data/calls.ts";
+import { memo } from "../ui/memo.ts";
 import { countText } from "../ui/quantity.ts";
 import { Sign } from "../ui/sign.tsx";
 import ui from "../ui/ui.module.css";
@@ -17,7 +18,7 @@ const events = clientOf(EventQueryService);
 
 type ValueCounts = readonly { readonly value: string; readonly count: number }[];
 
-/** How many occurrences have each value of a field, the most frequent first. */
+/** Counts of occurrences by the values of each field, the most frequent first. */
 export interface Counts extends Readonly<Record<Filter, ValueCounts>> {
   /** The same of labels, by their names. One that could not be counted is missing. */
   readonly labels: ReadonlyMap<string, ValueCounts>;
@@ -53,8 +54,8 @@ const listed = (values: readonly { value?: Value; count: bigint }[] = []): Value
 
 const textOf = (value: Value | undefined) => (value?.kind.value === undefined ? "" : String(value.kind.value));
 
-/** The filters, each with its values and how many have them. */
-export function Facets({ counts }: { counts: Counts | undefined }) {
+/** Shows the filters, each with its values and how many have them. */
+export const Facets = memo(function Facets({ counts }: { counts: Counts | undefined }) {
   const parts = sharedParts(counts?.entityName.map(({ value }) => value) ?? []);
   const of = (filter: Filter) => ({
     counts: counts?.[filter],
@@ -99,7 +100,7 @@ export function Facets({ counts }: { counts: Counts | undefined }) {
       <FacetChoice labels={labels} />
     </div>
   );
-}
+});
 
 interface FacetValue {
   readonly value: string;
@@ -114,7 +115,7 @@ interface FacetProps {
   choose(values: readonly string[]): void;
   /** The values that are always listed, with their words. Absent: the most frequent ones are. */
   readonly values?: readonly FacetValue[];
-  /** How a value is called; as it is if absent. */
+  /** Returns the word for a value. Absent: the value itself. */
   wordOf?(value: string): string;
   /** No more values can be chosen. */
   readonly full?: boolean;

@@ -6,7 +6,7 @@ import {
   GroupEventsRequest_Sort as Sort,
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { address, hereWith, linkTo, setParameters } from "../data/address.ts";
+import { hereWith, linkTo, parameterOf, setParameters } from "../data/address.ts";
 import { answered, useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { useNews } from "../data/news.ts";
@@ -33,7 +33,7 @@ const groupsMax = 500;
 const namesMax = 3;
 
 /** The label that the list is grouped by; undefined for none. */
-export const groupedBy = () => address.value.parameters.get("group") || undefined;
+export const groupedBy = () => parameterOf("group") || undefined;
 
 /** The clause of a group: its label has this value, or is missing. */
 function clauseOf(label: string, value: string | undefined) {
@@ -46,6 +46,13 @@ function queryOfGroup(label: string, value: string | undefined) {
   const query = queryOf();
   const own = clauseOf(label, value);
   return { ...query, clause: query.clause === undefined ? own : allOf([query.clause, own]) };
+}
+
+/** Returns the address of the list of a group's occurrences. Reads signals. */
+function listOfGroup(label: string, value: string | undefined): string {
+  const own = clauseOf(label, value);
+  const where = clauseText(ownClause.value === undefined ? own : allOf([ownClause.value, own]));
+  return hereWith({ group: undefined, where });
 }
 
 /** Chooses what the list is grouped by: the name, or a label of what is open. */
@@ -72,7 +79,7 @@ export function GroupChoice() {
   );
 }
 
-/** What the query of the address finds, as groups, and kept current: the worst first. */
+/** Shows the results of the address's query as groups, the worst first, and keeps them current. */
 export function Groups({ label }: { label: string }) {
   const news = useNews(askAgainMs);
   const size = usePlace("groups", pageSize);
@@ -147,11 +154,6 @@ function Group({ label, group, open, toggle, changed }: GroupProps) {
   const acknowledged = Number(group.acknowledgedCount);
   const name = value ?? `without ${label}`;
   const { word, tone } = severityOf(group.severity);
-  const own = clauseOf(label, value);
-  const list = hereWith({
-    group: undefined,
-    where: clauseText(ownClause.value === undefined ? own : allOf([ownClause.value, own])),
-  });
   return (
     <li class={acknowledged === count ? groupsLook.dim : undefined}>
       <div class={groupsLook.head}>
@@ -213,7 +215,7 @@ function Group({ label, group, open, toggle, changed }: GroupProps) {
             )),
           )}
           <li>
-            <a href={list}>
+            <a href={listOfGroup(label, value)}>
               {count > group.members.length ? `Show all ${count.toLocaleString("en")}` : "Show as a list"}
             </a>
           </li>

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { TimeRangeSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { ActiveCriteria, EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { address } from "../data/address.ts";
+import { parameterOf } from "../data/address.ts";
 import { clientOf } from "../data/calls.ts";
 import { timeText } from "../ui/time.tsx";
 import { endsOf } from "../ui/time-range.tsx";
@@ -20,13 +20,13 @@ const lengths = [
   ...[1, 2, 7, 14, 30, 90, 365, 3650].map((of) => of * day),
 ];
 const barsMax = 72;
-/** How much of the room of a bar is left free. */
+/** Part of a bar's room that stays free. */
 const gap = 0.2;
 /** Of a range that is longer, days are named, not hours. */
 const hoursMax = 2 * day;
 const marksMax = 6;
 
-/** How many occurrences were last seen when, by severity. */
+/** Counts of occurrences by last-seen time and severity. */
 interface Frequencies {
   readonly start: number;
   readonly end: number;
@@ -38,7 +38,7 @@ interface Frequencies {
 
 /** Counts what the list finds by the time at which it was last seen: in its time range, else in the last day. Reads signals. */
 export async function readFrequencies(signal: AbortSignal): Promise<Frequencies> {
-  const { start, end } = endsOf(address.value.parameters.get("range")) ?? { start: Date.now() - day, end: Date.now() };
+  const { start, end } = endsOf(parameterOf("range")) ?? { start: Date.now() - day, end: Date.now() };
   const length = lengths.find((each) => (end - start) / each <= barsMax) ?? end - start;
   // The end of the last bar: what comes meanwhile is counted, too.
   const last = Math.ceil((end + 1) / length) * length;
@@ -54,7 +54,7 @@ export async function readFrequencies(signal: AbortSignal): Promise<Frequencies>
   return { start, end, starts: timestamps.map(Number), counts };
 }
 
-/** A bar for each part of the time, the worst on top. */
+/** Draws a bar for each part of the time, the worst severity on top. */
 export function Histogram({ frequencies }: { frequencies: Frequencies }) {
   const { start, end, starts, counts } = frequencies;
   const totals = starts.map((_, at) => counts.reduce((sum, { of }) => sum + (of[at] ?? 0), 0));

@@ -4,8 +4,8 @@ import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { clientOf, type Failure, failureOfReading, isCancelled } from "../data/calls.ts";
-import { answerHere, lastAnswer, rememberAnswer } from "../data/last-answers.ts";
-import { allOf, type QueryInit, type Sort, sortBy } from "./query.ts";
+import { lastAnswer, rememberAnswer } from "../data/last-answers.ts";
+import { allOf, answerToQuery, type QueryInit, type Sort, sortBy } from "./query.ts";
 
 /** A row of the list: an occurrence, with the event it is of. */
 export interface EventRow {
@@ -16,11 +16,11 @@ export interface EventRow {
 const events = clientOf(EventQueryService);
 const firstPage = 100;
 const laterPages = 200;
-/** How many rows are kept of an address that was left. */
+/** Most rows that are kept of an address that was left. */
 const keptMax = 500;
 /** The shortest time between two counts of what the query finds. */
 const countAgainMs = 1000;
-/** Of how many events the list reads again what changed; of more it reads the first page. */
+/** Most changed events that the list reads again one by one; beyond that it reads the first page. */
 export const changedMax = 500;
 
 const always = [
@@ -59,7 +59,7 @@ const rowsOf = (results: readonly Event[]): EventRow[] =>
 
 export const rowKey = ({ occurrence }: EventRow) => occurrence.id;
 
-/** The list of an address as it was left. */
+/** The list of a query as it was left. */
 interface Left {
   readonly rows: readonly EventRow[];
   readonly total: number;
@@ -79,7 +79,7 @@ export function eventList() {
   let next: string | undefined;
   let ended = new AbortController();
   let loadingMore = false;
-  /** The addresses of the list that is asked for, and of the one that is shown. */
+  /** The names of the list that is asked for, and of the one that is shown. */
   let wanted = "";
   let shown: string | undefined;
 
@@ -90,14 +90,14 @@ export function eventList() {
     rememberAnswer(shown, { rows: all.slice(0, keptMax), total: total.peek() } satisfies Left);
   }
 
-  /** Shows what was kept of the address that could not be read. */
+  /** Shows what was kept of the query that could not be read. */
   function showLeft(): void {
     const left = shown === wanted ? undefined : lastAnswer<Left>(wanted);
     if (left === undefined) return;
     next = undefined;
     shown = wanted;
     batch(() => {
-      rows.value = left.rows;
+      rows.value = [...left.rows].sort(compare(sort));
       total.value = left.total;
       waiting.value = [];
     });
@@ -221,14 +221,14 @@ export function eventList() {
     total,
     loading,
     failure,
-    /** Whether all that match are in `rows`. */
+    /** Tells whether `rows` has all that match. */
     complete: () => next === undefined,
 
     /** Finds what this query finds, from the first page. Where it throws, nothing is searched until the next query. */
     async find(newQuery: () => QueryInit, newSort: Sort, moreFields: readonly string[]): Promise<void> {
       ended.abort();
       keep();
-      wanted = answerHere("events");
+      wanted = answerToQuery("events");
       sort = newSort;
       shownFields = undefined;
       try {

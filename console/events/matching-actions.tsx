@@ -7,10 +7,10 @@ import { doMatching, type MatchingAction } from "./matching.ts";
 import type { QueryInit } from "./query.ts";
 
 interface MatchingActionsProps {
-  /** How many there are, and how many of them are not acknowledged. */
+  /** Count of the occurrences, and of the unacknowledged among them. */
   readonly count: number;
   readonly unacknowledged: number;
-  /** What they are called, as in `of disk full`. */
+  /** Their name in labels of buttons, as in `of disk full`. */
   readonly of: string;
   /** The query that finds them. */
   query(): QueryInit;

@@ -10,7 +10,7 @@ const itemsMax = 1000;
 /** Of how many changed occurrences the way back is kept. */
 const undoneMax = 50_000;
 
-/** What is done with all that a query finds. */
+/** An action on all results of a query. */
 export type MatchingAction = "acknowledge" | "close";
 
 interface Changed {
@@ -22,7 +22,7 @@ interface Changed {
 
 export interface Done {
   readonly count: number;
-  /** Why the rest was not changed; empty if all was. */
+  /** Reason for which the rest was not changed; empty if all was. */
   readonly error: string;
   /** Makes those that were changed what they were. Absent where they are too many. */
   readonly undo?: () => Promise<void>;

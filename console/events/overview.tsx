@@ -2,16 +2,17 @@ import type { ReadonlySignal } from "@preact/signals";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { answered, useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
+import { memo } from "../ui/memo.ts";
 import { narrow } from "../ui/narrow.ts";
 import eventsLook from "./events.module.css";
 import type { Counts } from "./facets.tsx";
 import { Histogram, readFrequencies } from "./histogram.tsx";
-import { acknowledgedClause, allOf, choose, chosen, queryOf } from "./query.ts";
+import { acknowledgedClause, allOf, answerToQuery, choose, chosen, queryOf } from "./query.ts";
 import { severities } from "./words.tsx";
 
 const events = clientOf(EventQueryService);
 
-/** How many of each severity nobody has taken on, by the severity. Reads signals. */
+/** Counts unacknowledged occurrences by severity. Reads signals. */
 async function countUnacknowledged(signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
   const query = queryOf("severity");
   const open = acknowledgedClause(false);
@@ -21,8 +22,13 @@ async function countUnacknowledged(signal: AbortSignal): Promise<ReadonlyMap<str
   return new Map(results.severity?.values.map(({ value, count }) => [String(value?.kind.value), Number(count)]));
 }
 
-/** How many there are of each severity, on how many entities, and when. */
-export function Overview({ counts, news }: { counts: Counts | undefined; news: ReadonlySignal<number> }) {
+interface OverviewProps {
+  readonly counts: Counts | undefined;
+  readonly news: ReadonlySignal<number>;
+}
+
+/** Shows occurrences by severity and by time, and the number of their entities. */
+export const Overview = memo(function Overview({ counts, news }: OverviewProps) {
   const answer = useAnswer(
     async (signal) => {
       news.value;
@@ -33,6 +39,7 @@ export function Overview({ counts, news }: { counts: Counts | undefined; news: R
     },
     undefined,
     "overview",
+    answerToQuery,
   );
   const { frequencies, unacknowledged } = answered(answer.value) ?? {};
   const told = counts?.severity.some(({ count }) => count > 0) ?? false;
@@ -43,14 +50,14 @@ export function Overview({ counts, news }: { counts: Counts | undefined; news: R
       {frequencies && <Histogram frequencies={frequencies} />}
     </div>
   );
-}
+});
 
 interface TotalsProps {
   readonly counts: Counts | undefined;
   readonly unacknowledged: ReadonlyMap<string, number> | undefined;
 }
 
-/** How many there are of each severity; a press on one lists it alone. */
+/** Shows the count of each severity; a press on one lists it alone. */
 function Totals({ counts, unacknowledged }: TotalsProps) {
   const selected = chosen("severity");
   const countOf = new Map(counts?.severity.map(({ value, count }) => [value, count]));

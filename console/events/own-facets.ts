@@ -1,16 +1,16 @@
-import { address, listIn, listText, setParameters } from "../data/address.ts";
+import { address, listIn, listOf, listText, setParameters } from "../data/address.ts";
 import { preference } from "../data/preferences.ts";
 
 /** The parameter of the address: a view that is shared brings its facets along. */
 const parameter = "facets";
 const kept = preference<string>("facets", "");
 
-/** How many labels have a facet at most: each is counted by itself. */
+/** Most labels that have a facet: each costs a count of its own. */
 export const ownFacetsMax = 8;
 
 /** The labels that have a facet: those of this browser, and of the view that is open. Reads signals. */
 export function ownFacets(): string[] {
-  const inView = listIn(address.value.parameters.get(parameter) ?? "");
+  const inView = listOf(parameter);
   return [...new Set([...listIn(kept.value), ...inView])].slice(0, ownFacetsMax);
 }
 

@@ -5,7 +5,8 @@ import { computed } from "@preact/signals";
 import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { type Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { ActiveCriteria, type EventQuerySchema, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { address, listOf, listText, setParameters } from "../data/address.ts";
+import { address, listOf, listText, parameterOf, setParameters } from "../data/address.ts";
+import { answerHere } from "../data/last-answers.ts";
 import { type SortBy, sortHere } from "../ui/sort.ts";
 import { timeRangeOf } from "../ui/time-range.tsx";
 import { clausesOfTerms, terms } from "./terms.ts";
@@ -13,11 +14,11 @@ import { clausesOfTerms, terms } from "./terms.ts";
 /** A query as it is sent. */
 export type QueryInit = Omit<MessageInitShape<typeof EventQuerySchema>, "clause" | "$typeName"> & { clause?: Clause };
 
-/** What the list is filtered by. Each is a parameter of the address; without any, what is neither closed nor suppressed is listed. */
+/** Filters of the list, each a parameter of the address. Without any, the list has the open occurrences. */
 export const filters = ["severity", "status", "acknowledged", "entityName", "name"] as const;
 export type Filter = (typeof filters)[number];
 
-/** What a filter has chosen. Of statuses, without a choice: open, and those without a status. `any` chooses none. */
+/** Returns the chosen values of a filter. Without a choice of statuses: open, and no status. `any` chooses none. */
 export function chosen(filter: Filter): string[] {
   const values = listOf(filter);
   if (filter === "status" && values.length === 0) return [String(Status.OPEN), String(Status.DEFAULT)];
@@ -30,8 +31,17 @@ export function choose(filter: Filter, values: readonly string[]): void {
   setParameters({ [filter]: values.length === 0 ? none : listText(values) });
 }
 
+/** Parameters that say how events are shown, not which. */
+export const displayed: ReadonlySet<string> = new Set(["columns", "facets", "group", "sort"]);
+
+/** Names an answer about what the query of the address finds, however that is shown. */
+export function answerToQuery(name: string): string {
+  const asked = [...address.peek().parameters].filter(([parameter]) => !displayed.has(parameter));
+  return answerHere(name, new URLSearchParams(asked));
+}
+
 /** The clause of the address; undefined without one, or when it cannot be read. */
-export const ownClause = computed((): Clause | undefined => clauseOf(address.value.parameters.get("where")));
+export const ownClause = computed((): Clause | undefined => clauseOf(parameterOf("where")));
 
 export function clauseOf(text: string | null): Clause | undefined {
   try {
@@ -59,7 +69,7 @@ export interface Sort extends SortBy {
   readonly acknowledgedLast?: boolean;
 }
 
-/** What the list is sorted by: what nobody has taken on, the worst first, unless the address says otherwise; then the newest. */
+/** Order of the list. Unless the address has another: unacknowledged first, then the worst, then the newest. */
 export const sort = computed((): Sort => sortHere() ?? { key: "severity", descending: true, acknowledgedLast: true });
 
 const equalsOneOf = (field: string, values: readonly string[]) =>
@@ -71,7 +81,7 @@ const equalsOneOf = (field: string, values: readonly string[]) =>
 export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
   const of = (filter: Filter) => (filter === without ? [] : chosen(filter));
   // Throws where `ownClause` has none because it cannot be read.
-  readClause(address.value.parameters.get("where"));
+  readClause(parameterOf("where"));
   const clauses: Clause[] = ownClause.value ? [ownClause.value] : [];
   const acknowledged = of("acknowledged");
   if (acknowledged.length === 1) clauses.push(acknowledgedClause(acknowledged[0] === "true"));
@@ -79,7 +89,7 @@ export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
     if (of(field).length > 0) clauses.push(equalsOneOf(field, of(field)));
   }
   clauses.push(...clausesOfTerms(terms(), withoutLabel));
-  const timeRange = timeRangeOf(address.value.parameters.get("range"));
+  const timeRange = timeRangeOf(parameterOf("range"));
   return {
     severities: of("severity").map((value) => Number(value) as Severity),
     statuses: of("status").map((value) => Number(value) as Status),
@@ -88,19 +98,19 @@ export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
   };
 }
 
-/** What is acknowledged, or what is not. */
+/** Returns a clause that matches acknowledged occurrences, or unacknowledged ones. */
 export function acknowledgedClause(acknowledged: boolean): Clause {
   const value = create(ValueSchema, { kind: { case: "boolValue", value: acknowledged } });
   return create(ClauseSchema, { filter: { field: "acknowledged", operation: Operation.OP_EQUALS, value } });
 }
 
-/** All of these clauses hold. */
+/** Returns a clause that holds where all of these do. */
 export function allOf(clauses: Clause[]): Clause {
   const [first] = clauses;
   return clauses.length === 1 && first !== undefined ? first : create(ClauseSchema, { allOf: { clauses } });
 }
 
-/** What a search sorts by: as the list does, then by time, then by id, which keeps pages apart. */
+/** Returns the order of a search: the list's, then by time, then by id, which keeps pages apart. */
 export function sortBy({ key, descending, acknowledgedLast }: Sort) {
   const by = (field: string, down: boolean) => ({ byField: { field, order: down ? SortOrder.DESC : SortOrder.ASC } });
   return [

@@ -4,13 +4,11 @@ import { type EventView, EventViewService } from "#gen/belfry/events/v1/view_ser
 import { clientOf } from "../data/calls.ts";
 import { may, session } from "../data/session.ts";
 import { store, stored } from "../data/storage.ts";
+import { displayed } from "./query.ts";
 
 const views = clientOf(EventViewService);
 
 type View = Pick<EventView, "name" | "query" | "display">;
-
-/** Parameters that say how events are shown, not which. */
-const displayed = new Set(["columns", "facets", "group", "sort"]);
 
 /** The parameters of an address as a view holds them. */
 export function viewOf(name: string, parameters: URLSearchParams): View {

@@ -32,15 +32,15 @@ import { changedMax, type EventRow, eventList, rowKey } from "./list.ts";
 import { MatchingActions } from "./matching-actions.tsx";
 import { Overview } from "./overview.tsx";
 import { ownFacets } from "./own-facets.ts";
-import { chosen as chosenOf, clauseText, filters, ownClause, queryOf, sort } from "./query.ts";
+import { answerToQuery, chosen as chosenOf, clauseText, filters, ownClause, queryOf, sort } from "./query.ts";
 import { SavedFilters } from "./saved.tsx";
 import { SearchField } from "./search-field.tsx";
 import { tellingKeys, tellingLabels } from "./telling-labels.ts";
 
-/** How long what changed is gathered, after the first change, before the list asks for it. */
+/** Time for which changes after the first one are gathered before the list asks for them. */
 const gatherMs = 500;
 const countAgainMs = 5000;
-/** How long after a failure the list asks again. */
+/** Delay after a failure before the list asks again. */
 const askAgainMs = 5000;
 
 /** Those without a status are open, too. */
@@ -133,7 +133,7 @@ function useList(reading: Signal<boolean>) {
   return { list, news };
 }
 
-/** Whether the filters are open: on a wide page, until a person says otherwise. */
+/** State of the filters; without a choice they are open on a wide page. */
 const filtersOpen = preference<"" | "open" | "closed">("filters", "");
 
 export function EventsScreen() {
@@ -148,6 +148,7 @@ export function EventsScreen() {
     },
     undefined,
     "counts",
+    answerToQuery,
   );
   const counted = answered(counts.value);
   const selected = usePlace<ReadonlySet<string>>("selected events", new Set());
@@ -359,7 +360,7 @@ function useColumns(rows: readonly EventRow[], more: readonly string[]) {
   );
 }
 
-/** What the server found wrong with the clause of the address, by paths below it; it may be part of an `and` with other filters. */
+/** Returns the server's errors in the clause of the address, by paths below it; the clause may be part of an `and` with other filters. */
 function clauseErrors(fields: readonly { field: string; description: string }[]) {
   return fields
     .filter(({ field }) => field.startsWith("query.clause"))

@@ -7,13 +7,13 @@ import searchLook from "./search-field.module.css";
 import { chooseTerms, terms, termsMax, termText } from "./terms.ts";
 import { severityOf, statusWord } from "./words.tsx";
 
-/** What the list is narrowed by, and how that is given up. */
+/** A filter or term that narrows the list, with its removal. */
 interface Chip {
   readonly text: string;
   remove(): void;
 }
 
-/** How the filters and their values are called. */
+/** Names of the filters, and of their values. */
 const words: Readonly<Record<Filter, readonly [label: string, wordOf: (value: string) => string]>> = {
   severity: ["Severity", (value) => severityOf(Number(value) as Severity).word],
   status: ["Status", (value) => statusWord(Number(value) as Status)],

@@ -12,7 +12,7 @@ export function tellingKeys(): string[] {
   return [...new Set([...ownFacets(), ...known, ...labelNames.value])].filter((key) => !shownAnyway.includes(key));
 }
 
-/** How many rows are looked at, and of how many of a name labels are compared. */
+/** Most rows that are looked at, and most of one name whose labels are compared. */
 const lookedAtMax = 500;
 const comparedMax = 40;
 const labelsMax = 3;
@@ -23,7 +23,7 @@ const charsMax = 64;
 interface Telling {
   /** By an event's name, the labels in which its rows differ, at most three. */
   readonly labels: ReadonlyMap<string, readonly string[]>;
-  /** Whether some rows of one entity do not differ in any. */
+  /** Some rows of one entity do not differ in any label. */
   readonly alike: boolean;
 }
 

@@ -5,7 +5,7 @@ import { listOf, listText, setParameters } from "../data/address.ts";
 /** The parameter of the address that holds the terms of the search field. */
 const parameter = "find";
 
-/** How many terms a search has at most. */
+/** Most terms of a search. */
 export const termsMax = 50;
 
 /** Longer values are cut in answers. */
@@ -16,7 +16,7 @@ export const terms = () => listOf(parameter).slice(0, termsMax);
 
 export const chooseTerms = (chosen: readonly string[]) => setParameters({ [parameter]: listText(chosen) });
 
-/** What words are looked for in. */
+/** Fields that are searched for words. */
 const texts = ["name", "entityName", "summary"];
 
 const filter = (field: string, operation: Operation, value: string) =>

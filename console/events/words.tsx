@@ -2,7 +2,7 @@ import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { Sign } from "../ui/sign.tsx";
 import ui from "../ui/ui.module.css";
 
-/** How severities and statuses are called and drawn: a word and a shape, never a colour alone. */
+/** Words and tones of severities; a tone has a shape, never a colour alone. */
 export const severities = [
   { value: Severity.CRITICAL, word: "Critical", tone: "critical" },
   { value: Severity.ERROR, word: "Error", tone: "error" },

@@ -27,7 +27,7 @@ export const sections: Readonly<Record<string, { label: string; Section: Compone
   audit: { label: "Audit log", Section: Audit, reads: AuditLogService.method.listAuditEntries },
 };
 
-/** What is set once for a tenant, and the way to send it the first data. */
+/** Shows the settings of a tenant, and the way to send its first data. */
 export function SettingsScreen() {
   return <Sections screen="settings" sections={sections} open={address.value.path[1] || "send"} />;
 }

@@ -6,13 +6,13 @@ import { Problem } from "./problem.tsx";
 import ui from "./ui.module.css";
 
 interface AskFirstProps {
-  /** What the button says; the dialog's button says it too. */
+  /** Text of the button and of the dialog's button. */
   readonly action: string;
   /** The button's name where several on a page say the same. */
   readonly label?: string;
-  /** What is asked, as in `Delete the group "Storage"?`. */
+  /** The question, as in `Delete the group "Storage"?`. */
   readonly question: string;
-  /** What it means, and what uses the thing. */
+  /** Consequences of the action, and the users of the thing. */
   readonly children?: ComponentChildren;
   act(): Promise<unknown>;
   /** Reads again what uses it: when the question opens, and after a refusal. */

@@ -13,11 +13,11 @@ export interface Column<T> {
   /** It is the name by which people know the row, and leads where the row leads. */
   readonly link?: boolean;
   cell(row: T): ComponentChildren;
-  /** What follows the name beside its link. */
+  /** Draws what follows the link. */
   beside?(row: T): ComponentChildren;
   /** The text that hides when the cell is too narrow. */
   title?(row: T): string;
-  /** What rows are ordered by, a text, a count or a moment, where the page has all of them. Absent: not by this column. */
+  /** Returns the text, count or moment that rows are ordered by once all are loaded. Absent: no order by this column. */
   sort?(row: T): string | Moment | undefined;
 }
 

@@ -3,7 +3,7 @@ import ui from "./ui.module.css";
 
 interface CopyProps {
   readonly text: string;
-  /** What it copies, where there is more than one such button. */
+  /** Name of the copied text, where there is more than one such button. */
   readonly what?: string;
   /** Called when the browser has no clipboard for the page, as without TLS. */
   refused?(): void;

@@ -17,9 +17,9 @@ import ui from "./ui.module.css";
 interface Shared<T> {
   readonly title: string;
   readonly list: List<T>;
-  /** How one and many of them are called. Absent: "in all". */
+  /** Words for one row and for many. Absent: "in all". */
   readonly counted?: readonly [one: string, many: string];
-  /** What the filter by text looks into. Absent: there is none. */
+  /** Label of the filter by text. Absent: there is none. */
   readonly filter?: string;
   /** Tells whether a row passes the filter by text, where the page looks for it and not the server. */
   passes?: (row: T) => boolean;
@@ -28,7 +28,7 @@ interface Shared<T> {
   readonly refresh?: boolean;
   /** The link to the form of a new one. Absent: nothing can be made. */
   readonly make?: readonly [label: string, href: string] | false;
-  /** What a list without rows says: where nothing is there, and where nothing passes the filters. */
+  /** Titles of a list without rows: of an empty one, and of one whose rows all fail the filters. */
   readonly none: string;
   readonly noMatch?: string;
   readonly about?: ComponentChildren;
@@ -40,11 +40,11 @@ interface Shared<T> {
 }
 
 interface Tabled<T> {
-  /** How the table calls itself; the title if absent. */
+  /** Name of the table. Absent: the title. */
   readonly label?: string;
   readonly columns: readonly Column<T>[];
   rowKey(row: T): string;
-  /** Where a row leads. */
+  /** Returns the address that a row leads to. */
   hrefOf(row: T): string;
   tone?: (row: T) => string;
   /** Gets whether a person reads. */

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import ui from "./ui.module.css";
 
-/** What is wanted seldom, behind a button. */
+/** Hides rarely used tools behind a button. */
 export function More({ label, children }: { label: string; children: ComponentChildren }) {
   return (
     <details class={ui.more}>

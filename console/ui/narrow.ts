@@ -1,9 +1,9 @@
 import { signal } from "@preact/signals";
 
-/** Whether the page is too narrow for columns, as on a phone or at 400 %. */
+/** The page is too narrow for columns, as on a phone or at 400 %. */
 export const narrow = signal(false);
 
-/** Whether the page is wide enough for a list and what narrows it side by side. */
+/** The page is wide enough for a list and its filters side by side. */
 export const wide = signal(false);
 
 /** Follows the page's width. Called once, at the start. */

@@ -11,7 +11,7 @@ interface OneProps {
   readonly of: string;
   readonly failure?: Failure | undefined;
   again?: () => void;
-  /** What can be done with it as a whole. */
+  /** Actions on the thing as a whole. */
   readonly tools?: ComponentChildren;
   readonly children?: ComponentChildren;
 }

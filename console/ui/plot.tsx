@@ -41,15 +41,15 @@ export interface PlotBand {
 
 const dashes: readonly (number[] | undefined)[] = [undefined, [8, 4], [2, 3], [10, 3, 2, 3]];
 const colours = 10;
-/** How near, in pixels, the pointer is to what it is at. */
+/** Distance, in pixels, within which the pointer is at a point. */
 const nearPx = 8;
-/** How many values are told at the cursor, the nearest to it first. */
+/** Most values that are told at the cursor, the nearest to it first. */
 const toldMax = 10;
 
-/** How far the values stand from the cursor. */
+/** Distance of the values from the cursor. */
 const tipGap = 14;
 
-/** Where the cursor is: at which of the moments that have values, and within the plot. */
+/** Moment of the cursor, one of those that have values, and its place within the plot. */
 interface Cursor {
   readonly time: number;
   readonly left: number;
@@ -57,11 +57,11 @@ interface Cursor {
   /** The value at its height. */
   readonly value: number;
   readonly ms: number;
-  /** How long a pixel is. */
+  /** Length of a pixel in time. */
   readonly pxMs: number;
 }
 
-/** How the n-th place is drawn: a colour and, when those are used up, a dash. The legend draws the same. */
+/** Returns the colour of the n-th place; once all colours are used, `dashOf` tells places apart. The legend draws the same. */
 const lineColour = (at: number) => `var(--series-${at % colours})`;
 const placeOf = (series: readonly PlotSeries[], at: number) => series[at]?.place ?? at;
 const legendDashes = ["solid", "dashed", "dotted", "double"];
@@ -69,7 +69,7 @@ export const lineStyle = (at: number) => ({
   color: lineColour(at),
   borderTopStyle: legendDashes[Math.floor(at / colours) % legendDashes.length] ?? "solid",
 });
-/** How the legend draws a level. */
+/** Style of a level in the legend. */
 export const levelStyle = { color: "var(--ink)", borderTopStyle: "dashed" };
 const dashOf = (at: number) => dashes[Math.floor(at / colours) % dashes.length];
 
@@ -251,7 +251,7 @@ export function numberText(value: number | null | undefined, units = ""): string
   return `${shown.format(value)}${units === "" || units === "1" ? "" : ` ${units}`}`;
 }
 
-/** Where a plot's cursor is, at the n-th moment. */
+/** Returns the place of a plot's cursor at the n-th moment. */
 function cursorOf({ cursor: { left = 0, top = 0 }, data, over, width, posToVal }: Plotter, at: number): Cursor {
   const time = Math.round((data[0][at] ?? 0) * 1000);
   const begin = over.offsetLeft;
@@ -259,7 +259,7 @@ function cursorOf({ cursor: { left = 0, top = 0 }, data, over, width, posToVal }
   return { time, left: begin + left, width, value: posToVal(top, "y"), ms, pxMs: nextMs - ms };
 }
 
-/** How wide a character of an axis is at most. */
+/** Greatest width of a character on an axis. */
 const tickCharPx = 7;
 
 /** The range of values that holds the levels, too. Without values both ends are null. */

@@ -1,7 +1,7 @@
 import { type Failure, serverAway } from "../data/calls.ts";
 import ui from "./ui.module.css";
 
-/** What went wrong, where it went wrong, and the way to try again. That the server is away the frame says, once. */
+/** Shows a failure in its place, with a button to try again. The frame alone reports that the server is away. */
 export function Problem({ failure, again }: { failure: Failure | undefined; again?: () => void }) {
   if (failure === undefined || (failure.away && serverAway.value)) return null;
   return (
@@ -16,7 +16,7 @@ export function Problem({ failure, again }: { failure: Failure | undefined; agai
   );
 }
 
-/** What stands where a list is empty: what would be there, and how it gets there. */
+/** Fills the place of an empty list: describes its rows, and how they get there. */
 export function Empty({ title, children }: { title: string; children?: preact.ComponentChildren }) {
   return (
     <div class={ui.empty}>

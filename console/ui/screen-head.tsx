@@ -6,7 +6,7 @@ import ui from "./ui.module.css";
 
 interface ScreenHeadProps {
   readonly title: string;
-  /** What the title of the page says instead, which has to tell pages apart. */
+  /** Title of the page where `title` does not tell pages apart. */
   readonly pageTitle?: string;
   /** The way back, above the title: the title of the list that the thing is of, with its address, and what else there is to say. */
   readonly above?: readonly [label: string, href: string, more?: string];

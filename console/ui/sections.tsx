@@ -7,7 +7,7 @@ import ui from "./ui.module.css";
 interface SectionOf {
   readonly label: string;
   readonly Section: ComponentType;
-  /** What it reads: only who may call this sees its link. Absent: what all may read. */
+  /** The method that it reads by: only users who may call it see the link. Absent: all users see it. */
   readonly reads?: DescMethod;
 }
 

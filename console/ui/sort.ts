@@ -1,22 +1,22 @@
-import { address } from "../data/address.ts";
+import { parameterOf } from "../data/address.ts";
 import type { Column } from "./column.ts";
 import { msOf } from "./time.tsx";
 
-/** What a list is sorted by. */
+/** Order of a list. */
 export interface SortBy {
   readonly key: string;
   readonly descending: boolean;
 }
 
-/** What the address sorts its list by; undefined where it leaves the order to the list. Reads signals. */
+/** Returns the order that the address has for its list; undefined where it has none. Reads signals. */
 export function sortHere(): SortBy | undefined {
-  const text = address.value.parameters.get("sort") ?? "";
+  const text = parameterOf("sort") ?? "";
   return text === "" ? undefined : { key: text.replace(/^-/, ""), descending: text.startsWith("-") };
 }
 
 const texts = new Intl.Collator("en", { numeric: true });
 
-/** The rows in the order of a column, those without a value last; as they are where the column has no order. */
+/** Sorts rows by a column, those without a value last; returns them unchanged where the column has no order. */
 export function sorted<T>(rows: readonly T[], columns: readonly Column<T>[], by: SortBy | undefined): readonly T[] {
   const valueOf = columns.find(({ key }) => key === by?.key)?.sort;
   if (valueOf === undefined) return rows;

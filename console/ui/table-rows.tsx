@@ -19,7 +19,7 @@ interface RowProps {
   readonly tone: string | undefined;
   /** The row stands back: nothing is to be done about it. */
   readonly dim: boolean;
-  /** Where it leads. */
+  /** Address that it leads to. */
   readonly href: string | undefined;
 }
 
@@ -75,7 +75,7 @@ interface HeadProps<T> {
   readonly columns: readonly Column<T>[];
   readonly tracks: string;
   readonly sorting: Sorting | undefined;
-  /** Whether all rows are selected. Undefined: rows cannot be. */
+  /** All rows are selected. Undefined: rows cannot be. */
   readonly all: boolean | undefined;
   selectAll(all: boolean): void;
 }

@@ -14,16 +14,16 @@ interface TableProps<T> {
   readonly rows: readonly T[];
   readonly columns: readonly Column<T>[];
   rowKey(row: T): string;
-  /** Where a row leads: its name is the link, and Enter or a press on the row follows it. */
+  /** Returns the address of a row: its name is the link, and Enter or a press on the row follows it. */
   hrefOf?: (row: T) => string;
   /** Keys of the rows that are selected. Absent: rows cannot be. */
   readonly selected?: Signal<ReadonlySet<string>>;
-  /** What sorts the list, and how to sort it by a column. */
+  /** Order of the list, and the call that sorts it by a column. */
   readonly sort?: SortBy;
   sortBy?: (key: string) => void;
   /** Columns that can be sorted by. */
   readonly sortable?: readonly string[];
-  /** How many rows there are with those that are not loaded. */
+  /** Count of all rows, loaded or not. */
   readonly total?: number;
   /** Loads more: called when the last rows come into sight. */
   more?: () => void;
@@ -35,13 +35,15 @@ interface TableProps<T> {
   readonly active?: Signal<string>;
   /** Gets the element that scrolls and has the focus. */
   readonly element?: { current: HTMLElement | null };
-  /** Gets whether a person reads: has scrolled, or points at rows. */
+  /** Becomes true while a person reads: has scrolled, or points at rows. */
   readonly reading?: Signal<boolean>;
 }
 
 const beyond = 6;
 /** A pointer that rests for longer points at nothing. */
 const pointingMs = 5000;
+/** Height of the rows in sight of the table that was shown last: the next one is seldom of another, which would draw it twice. */
+let lastHeight = 600;
 
 /**
  * A table that renders the rows in sight alone. By keyboard: arrows, j and k, Page, Home, End; Space or x selects, Enter opens. Its place, the current
@@ -57,7 +59,7 @@ export function Table<T>(props: TableProps<T>) {
   const ownActive = usePlace(`${label}, current`, "");
   const active = props.active ?? ownActive;
   const top = useSignal(place.peek());
-  const height = useSignal(600);
+  const height = useSignal(lastHeight);
   const anchor = useRef(0);
   const restored = useRef(false);
   const pointing = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -69,7 +71,8 @@ export function Table<T>(props: TableProps<T>) {
     if (element === null) return;
     const sizes = new ResizeObserver(() => {
       // Whatever the layout, no more is in sight than the page is high.
-      height.value = Math.min(element.clientHeight, innerHeight) - headHeight;
+      lastHeight = Math.min(element.clientHeight, innerHeight) - headHeight;
+      height.value = lastHeight;
     });
     sizes.observe(element);
     return () => sizes.disconnect();
@@ -126,7 +129,13 @@ export function Table<T>(props: TableProps<T>) {
   const say = () => {
     if (reading) reading.value = pointing.current !== undefined || (scroller.current?.scrollTop ?? 0) > 0;
   };
-  useEffect(() => () => clearTimeout(pointing.current), []);
+  useEffect(
+    () => () => {
+      clearTimeout(pointing.current);
+      if (reading) reading.value = false;
+    },
+    [],
+  );
 
   return (
     // biome-ignore lint/a11y/useSemanticElements: only the rows in sight exist, which a table element cannot say
@@ -237,7 +246,7 @@ function toggle<T>(
 
 interface Position {
   readonly current: number;
-  /** How many rows are in sight. */
+  /** Count of rows in sight. */
   readonly page: number;
   readonly anchor: { current: number };
   moveTo(at: number): void;

@@ -30,7 +30,7 @@ export function TextFilters({ texts }: { texts: readonly (readonly [parameter: s
 interface ChoiceFilterProps {
   readonly name: string;
   readonly label: string;
-  /** What the choice of none is called. */
+  /** Word for the choice of none. */
   readonly any?: string;
   readonly choices: readonly (readonly [value: string, word: string])[];
   /** The choice of an address without the parameter. */

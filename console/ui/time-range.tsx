@@ -44,7 +44,7 @@ export function momentsOf(text: string | null): { startTime?: Timestamp; endTime
 interface TimeRangeProps {
   value: string;
   change(value: string): void;
-  /** What the empty choice is called; absent: there is none. */
+  /** Word for the empty choice. Absent: there is none. */
   any?: string;
 }
 

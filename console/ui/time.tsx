@@ -39,13 +39,13 @@ const steps = [
   [1000, "second"],
 ] as const;
 
-/** How far a moment is from the present. The clock of the server may be ahead: a moment within the next minute is now. */
+/** Returns the distance of a moment from the present. The server's clock may be ahead: a moment within the next minute is now. */
 export function agoText(ms: number): string {
   const apart = ms - presentMs();
   return apart > 0 && apart < 60_000 ? "now" : apartText(apart);
 }
 
-/** How far away a moment is that is to come. */
+/** Returns the time left until a moment. */
 const dueText = (ms: number) => apartText(ms - presentMs());
 
 /** The present at this moment; who reads it is drawn again as it moves. */

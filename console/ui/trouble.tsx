@@ -1,5 +1,5 @@
 import ui from "./ui.module.css";
-/** Why something does nothing as it is, where it is shown by itself. */
+/** Shows the reason for which something that is shown by itself has no effect. */
 export function Trouble({ text }: { text: string }) {
   if (text === "") return null;
   return (

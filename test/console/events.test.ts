@@ -95,12 +95,9 @@ describe("the list of events", () => {
     );
     await page.logIn(tenant);
     await page.getByText("2 occurrences").waitFor();
-    const cells = page
-      .getByRole("row")
-      .allTextContents()
-      .slice(1)
-      .map((text) => /(?:source=)?(?:web|db)-\d[\w.]*?(?=\d+s|now)/.exec(text)?.[0]);
-    expect(cells.sort()).toEqual(["db-2.ams2", "web-1.fra1"]);
+    const rows = page.getByRole("row").allTextContents().slice(1);
+    expect(rows.filter((text) => /db-2\.ams2|web-1\.fra1/.test(text))).toHaveLength(2);
+    expect(rows.join()).not.toMatch(/source=|example/);
   });
 
   onPage("tells events of one entity apart by any label in which they differ", async (page) => {

@@ -82,6 +82,40 @@ describe("groups of events", () => {
     expect(await count(closed)).toBe(0);
   });
 
+  onPage("are asked for alone: the list, its counts and its bars are not asked for again", async (page) => {
+    await page.logIn(tenant);
+    await page.getByText("8 occurrences").waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByRole("group", { name: "Totals" }).waitFor();
+    await page.settled();
+    const asked: string[] = [];
+    for (const method of ["SearchEvents", "CountEvents", "CountEventFrequency", "GroupEvents"])
+      page.passBy(method, (next) => (request) => {
+        asked.push(method);
+        return next(request);
+      });
+    await page.getByLabel("Group by").selectOption("alertname");
+    await page.getByText("2 groups").waitFor();
+    await page.getByLabel("Group by").selectOption("");
+    await page.getByRole("grid", { name: "Events" }).getByRole("row").nth(8).waitFor();
+    await page.settled();
+    expect(asked).toEqual(["GroupEvents"]);
+  });
+
+  onPage("keep the counts beside them where a person comes back while the server is away", async (page) => {
+    await page.logIn(tenant);
+    await page.getByRole("group", { name: "Totals" }).waitFor();
+    await page.getByLabel("Group by").selectOption("alertname");
+    await page.getByText("2 groups").waitFor();
+    await page.goto("#/entities");
+    await page.getByRole("grid", { name: "Entities" }).waitFor();
+    // More often than the page asks until it is over.
+    for (let calls = 0; calls < 100; calls += 1) void page.fail("CountEvents");
+    await page.goto("#/events?group=alertname");
+    await page.getByText("2 groups").waitFor();
+    await page.getByRole("group", { name: "Totals" }).getByText("7 error").waitFor();
+  });
+
   onPage("lead to a silence of their label; who may only read has no actions", async (page) => {
     await page.logIn(tenant, "#/events?group=alertname");
     await page.getByRole("link", { name: "Silence disk full…" }).click();

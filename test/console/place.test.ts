@@ -131,6 +131,21 @@ describe("while a person reads", () => {
     await page.getByRole("button", { name: "2 new" }).click();
     await page.getByRole("link", { name: "one", exact: true }).waitFor();
   });
+
+  onPage("new events wait until the list is grouped at the latest: nobody reads it then", async (page) => {
+    await opened(page);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await grid(page).focus();
+    for (let turns = 0; turns < 3; turns += 1) await page.keyboard.press("PageDown");
+    await sendEvents(server, tenant, [{ name: "three", source: "new", severity: Severity.CRITICAL }]);
+    await page.getByRole("button", { name: "1 new" }).waitFor();
+    const choice = page.getByRole("combobox", { name: "Group by" });
+    await choice.selectOption("alertname");
+    await page.getByRole("list", { name: "Groups by alertname" }).waitFor();
+    await expect.poll(() => page.getByRole("button", { name: /^\d+ new$/ }).count(), { timeout: 20_000 }).toBe(0);
+    await choice.selectOption("");
+    await page.getByRole("link", { name: "three", exact: true }).waitFor();
+  });
 });
 
 describe("by keyboard", () => {

@@ -1,23 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { consumed } from "../support/consumed.ts";
 import { testDatabase } from "../support/database.ts";
-import { httpReceiver } from "../support/receivers.ts";
 import { ownClock } from "../support/stretch.ts";
-import { testTenant } from "../support/tenant.ts";
-import { post } from "./notifications.ts";
-import { clear, place } from "./place.ts";
-import { type ServerProcess, serverProcess } from "./server-process.ts";
+import { namesOf, notifiedTenant, startedServer } from "./notified-tenant.ts";
+import type { ServerProcess } from "./server-process.ts";
 
 const { sql, url } = await testDatabase();
 const kind = "notifications.groups";
 
 /** A tenant whose rule makes one message a host of every event. */
 async function grouping(server: ServerProcess, waitSec: number) {
-  const tenant = await testTenant(sql);
-  const receiver = await httpReceiver();
-  const make = (path: string, body: object) => post([server.url], tenant.headers, `notification/${path}`, body);
-  await make("destinations", { name: "d", type: { webhook: { url: receiver.url } } });
+  const { tenant, receiver, make, put } = await notifiedTenant(sql, server);
   await make("rules", {
     name: "r",
     enabled: true,
@@ -27,17 +21,8 @@ async function grouping(server: ServerProcess, waitSec: number) {
   });
   return {
     tenant,
-    put: (host: string, names: readonly string[]) =>
-      post([server.url], tenant.headers, "data-receiver/events", {
-        events: names.map((name) => ({
-          name,
-          // Ahead, so that no wait is over however late it is looked at.
-          timestamp: String(Date.now() + 60_000),
-          dimensions: { host },
-          severity: "SEVERITY_ERROR",
-          status: "STATUS_OPEN",
-        })),
-      }),
+    // Ahead, so that no wait is over however late it is looked at.
+    put: (host: string, names: readonly string[]) => put(host, names, 60_000),
     /** The messages that arrived: host and number of members, each once however often it was tried. */
     arrived() {
       const messages = new Map(
@@ -83,32 +68,14 @@ async function endWait(tenantId: string, dueMs: number) {
   await sql`update due_work set due_ms = ${dueMs} where tenant_id = ${tenantId} and kind = ${kind}`;
 }
 
-async function started(env: Record<string, string>) {
-  const dataDir = await place();
-  const server = await serverProcess({
-    BELFRY_DATA_DIR: dataDir,
-    DATABASE_URL: url,
-    BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8",
-    ...env,
-  });
-  await server.start();
-  afterAll(async () => {
-    await server.stop();
-    await clear(dataDir);
-  });
-  return server;
-}
-
-const names = (host: string, count: number) => Array.from({ length: count }, (_, i) => `${host} ${i}`);
-
 test("500 alerts are one message over a death in the wait, in the flush and in the send", async () => {
-  const server = await started({ BELFRY_PROCESSES: "1" });
+  const server = await startedServer(url, 1);
   const { tenant, put, arrived, unnamed } = await grouping(server, 3600);
   const expected: string[] = [];
   const all: string[] = [];
   for (const at of ["wait", "groups:flushed", "deliveries:claimed", "deliveries:sent", "deliveries:recorded"]) {
     const host = at.replace(":", "-");
-    const own = names(host, 500);
+    const own = namesOf(host, 500);
     all.push(...own);
     await put(host, own.slice(0, 250));
     await put(host, own.slice(250));
@@ -134,9 +101,9 @@ test("500 alerts are one message over a death in the wait, in the flush and in t
 }, 300_000);
 
 test("500 alerts that any of three processes takes are one message", async () => {
-  const server = await started({ BELFRY_PROCESSES: "3" });
+  const server = await startedServer(url, 3);
   const { put, arrived, unnamed } = await grouping(server, 15);
-  const all = names("h", 500);
+  const all = namesOf("h", 500);
   await Promise.all(Array.from({ length: 50 }, (_, i) => put("h", all.slice(i * 10, i * 10 + 10))));
   await expect.poll(arrived, { timeout: 60_000 }).toEqual(["h 500"]);
   await sleep(1000);
@@ -145,11 +112,11 @@ test("500 alerts that any of three processes takes are one message", async () =>
 }, 100_000);
 
 test("1,000 groups of 10,000 members that are flushed in one second keep no loop longer than 250 ms, and are decided within 10 s in a few runs", async () => {
-  const server = await started({ BELFRY_PROCESSES: "1" });
+  const server = await startedServer(url, 1);
   const { tenant, put, arrived, unnamed } = await grouping(server, 3600);
   const hosts = Array.from({ length: 1000 }, (_, i) => `h${i}`);
   await server.longestTurn();
-  for (const host of hosts) await put(host, names(host, 10));
+  for (const host of hosts) await put(host, namesOf(host, 10));
   await consumed(sql, tenant.id);
   await waiting(tenant.id, 1000);
   await taken(tenant.id);
@@ -173,5 +140,5 @@ test("1,000 groups of 10,000 members that are flushed in one second keep no loop
   // By a clock from which neighbours take no time.
   expect(decidedMs).toBeLessThan(10_000);
   expect(ms).toBeLessThan(250);
-  expect(await unnamed(hosts.flatMap((host) => names(host, 10)))).toEqual([]);
+  expect(await unnamed(hosts.flatMap((host) => namesOf(host, 10)))).toEqual([]);
 }, 400_000);

@@ -71,13 +71,19 @@ async function putEvents(urls: readonly string[], headers: Record<string, string
 export async function drained(db: Sql): Promise<void> {
   const endMs = performance.now() + drainMs;
   for (;;) {
-    const [row] = await db<{ left: number }[]>`
-      select (
-        (select count(*) from feed f join feed_cursors c on c.tenant_id = f.tenant_id and f.position > c.position)
-        + (select count(*) from due_deliveries) + (select count(*) from due_work where kind = 'deliveries')
-      )::int4 as left`.catch(() => [{ left: -1 }]);
+    const [row] = await db<{ left: number; told: string }[]>`
+      with counted (what, count) as (
+        select 'rows of the feed', count(*) from feed f
+          join feed_cursors c on c.tenant_id = f.tenant_id and f.position > c.position
+        union all select 'deliveries, ' || occasion || ', tries ' || tries || ', due in ' ||
+          round((due_ms - extract(epoch from now()) * 1000) / 10000) * 10 || ' s, ' || error, count(*)
+        from due_deliveries group by 1
+        union all select 'tenants with due deliveries', count(*) from due_work where kind = 'deliveries'
+      )
+      select coalesce(sum(count), 0)::int4 as left,
+        string_agg(count || ' ' || what, '; ') filter (where count > 0) as told from counted`.catch(() => []);
     if (row?.left === 0) return;
-    if (performance.now() > endMs) throw new Error(`${row?.left} deliveries are left after ${drainMs} ms`);
+    if (performance.now() > endMs) throw new Error(`after ${drainMs} ms are left: ${row?.told}`);
     await sleep(100);
   }
 }

@@ -58,10 +58,10 @@ interface AccountFormProps {
   again?: () => void;
 }
 
-/** What a change of an account can set, and a second change can set back. */
+/** Fields of an account that a change can set and a second change can set back. */
 const changeable = ["email", "groups"];
 
-/** What this change sets for good: a password is a secret, and a name stays. */
+/** Returns the paths that this change sets for good: a password is a secret, and a name stays. */
 function setForGood(before: UserAccount, { password, firstName, lastName }: UserAccount): string[] {
   const paths: string[] = [];
   if (password) paths.push("password");

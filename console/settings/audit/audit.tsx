@@ -41,7 +41,7 @@ const places: Readonly<Record<string, readonly string[]>> = {
   userGroup: ["settings", "groups"],
 };
 
-/** What it was done to, in words, and where that is. */
+/** Returns the resource of an entry in words, with its address. */
 function resourceOf({ resource, outcome, rpc }: AuditEntry): { text: string; href: string | undefined } {
   const [, type = "", name = ""] = /^([^/]*)\/(.*)$/s.exec(resource) ?? [];
   const kind = type.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
@@ -85,7 +85,7 @@ function filters() {
   };
 }
 
-/** What clients did or tried to do, the newest first. */
+/** Lists the actions and attempts of clients, the newest first. */
 export function Audit() {
   const list = useList(filters, async (query, pageToken, options) => {
     const page = await auditLog.listAuditEntries({ ...query, pageToken }, options);

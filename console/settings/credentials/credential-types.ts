@@ -3,7 +3,7 @@ export type SecretKey = readonly [key: string, label: string, hidden: boolean];
 
 interface CredentialType {
   readonly word: string;
-  /** What can use it. */
+  /** Sentence that names its users. */
   readonly serves: string;
   /** The secrets that it takes; of several lists one. Each list has a name where there are more. */
   readonly forms: readonly { readonly name: string; readonly keys: readonly SecretKey[] }[];

@@ -80,7 +80,7 @@ const isUsed = ({ usedBy }: CredentialInfo) =>
 
 const namesMax = 50;
 
-/** What uses it, with the way to each destination. */
+/** Lists the users of a credential, each destination with a link. */
 function Users({ info }: { info: CredentialInfo }) {
   const names = info.usedBy?.destinations?.ids ?? [];
   const collections = info.usedBy?.collections?.ids ?? [];

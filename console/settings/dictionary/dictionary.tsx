@@ -33,7 +33,7 @@ const columns: readonly Column<Entry>[] = [
   textColumn("origin", "Whose", "minmax(120px, 1fr)", originOf),
 ];
 
-/** What metrics and fields are called, and in which units they are: `#/settings/dictionary/<kind>/<name>`. */
+/** Shows the names and units of metrics and fields: `#/settings/dictionary/<kind>/<name>`. */
 export function Dictionary() {
   const [, , kindName = "metrics", name = ""] = address.value.path;
   const kind = kinds[kindName];

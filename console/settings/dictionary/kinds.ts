@@ -13,13 +13,13 @@ const eventFields = clientOf(EventFieldDictionaryService);
 
 export type EntrySchema = typeof MetricEntrySchema | typeof EntityFieldSchema | typeof EventFieldSchema;
 
-/** What the entries of all kinds have. */
+/** An entry of any kind. */
 export type Entry = MessageShape<typeof EntityFieldSchema> | MessageShape<EntrySchema>;
 
 /** A kind of entries: what it is called, and how its entries are read and changed. */
 export interface Kind<S extends EntrySchema = EntrySchema> {
   readonly label: string;
-  /** What one entry is of. */
+  /** Word for the subject of one entry, as in `metric`. */
   readonly one: string;
   readonly schema: S;
   /** The field of requests that holds an entry. */

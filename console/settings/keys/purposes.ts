@@ -1,6 +1,6 @@
 import { type ApiClient, ApiClientType } from "#gen/belfry/tenants/v1/api_client_pb.ts";
 
-/** What clients are for, as it is offered. */
+/** Purposes of clients, as the form offers them. */
 export const typeChoices = [
   [String(ApiClientType.USER), "Using the API, as far as its role allows"],
   [String(ApiClientType.DATA_INGEST), "Sending data alone"],
@@ -13,7 +13,7 @@ export const roleChoices = [
   ["manager", "Manager: everything"],
 ] as const;
 
-/** What a client's keys may do. */
+/** Describes the permissions of a client's keys. */
 export function purposeOf({ type, role }: Pick<ApiClient, "type" | "role">): string {
   if (type === ApiClientType.USER) return roleChoices.find(([name]) => name === role)?.[1] ?? role;
   return typeChoices.find(([name]) => name === String(type))?.[1] ?? "";

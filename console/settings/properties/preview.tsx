@@ -13,7 +13,7 @@ import settingsLook from "../settings.module.css";
 const entities = clientOf(EntityService);
 const shownMax = 20;
 
-/** What is being set, on which entities. */
+/** Properties to set, and the conditions of their entities. */
 interface Setting {
   readonly clause: Clause | undefined;
   readonly properties: JsonObject;
@@ -27,7 +27,7 @@ function textOf(clause: Clause | undefined): string {
   }
 }
 
-/** What setting would do now, as one types: the entities that match, each with what it has and what it would have. */
+/** Previews a setting while it is typed: the entities that match, each with its present and its future values. */
 export function Preview({ clause, properties }: Setting) {
   const settled = useSettled(textOf(clause));
   const answer = useAnswer(async (signal) => {

@@ -29,7 +29,7 @@ const columns: readonly Column<CustomPropertyUpdater>[] = [
   { key: "tags", label: "Tags", width: "minmax(100px, 1fr)", cell: ({ tags }) => tags.join(", ") },
 ];
 
-/** What sets custom properties by itself, and the way to set some once: all updaters, one, a new one. */
+/** Shows the updaters of custom properties, one of them or a new one, and the way to set properties once. */
 export function Properties() {
   const { path, parameters } = address.value;
   const id = path[2] ?? "";

@@ -31,7 +31,7 @@ const selecting = (clause: Clause | undefined) =>
 
 const entitiesText = (count: number) => `${count.toLocaleString("en")} ${count === 1 ? "entity" : "entities"}`;
 
-/** How many entities the conditions match now. */
+/** Counts the entities that the conditions match now. */
 async function countOf(clause: Clause | undefined): Promise<number> {
   const query = create(QuerySchema, { ...(clause && { clause }) });
   const { pageInfo } = await entities.searchEntities({ searchInput: { query, pageInput: { limit: 1 } } });

@@ -33,7 +33,7 @@ const updaters = clientOf(CustomPropertyUpdaterService);
 const { method } = CustomPropertyUpdaterService;
 const list = linkTo(["settings", "properties"]);
 
-/** What is wrong with an item comes in its result; a form takes it as it takes what is wrong with a request. */
+/** Returns the id in a result; throws an item's error as a request's, which forms know how to show. */
 function idOf([result]: readonly UpdaterResult[]): string {
   if (result === undefined || result.error !== "") throw new ConnectError(result?.error ?? "", Code.InvalidArgument);
   return result.id;

@@ -26,7 +26,7 @@ const newsWaitMs = 200;
 const seriesSpanMs = 900_000;
 const anything = create(ClauseSchema, { filter: { field: "id", operation: Operation.OP_EXISTS } });
 
-/** What stands now of events, entities and metrics: how many, and the newest. */
+/** Reads the counts of events, entities and metrics, with the newest of each. */
 async function readNewest(signal: AbortSignal) {
   const newest = { byField: { field: "lastSeen", order: SortOrder.DESC } };
   const [found, models] = await Promise.all([

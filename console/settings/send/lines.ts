@@ -1,10 +1,10 @@
-/** What the lines are made for: this server as the person's browser reaches it. */
+/** The server that the lines are for, as the person's browser reaches it. */
 export interface Place {
   /** As in `https://belfry.example.com:8443`. */
   readonly origin: string;
   /** With the port, always. */
   readonly host: string;
-  /** Whether programs need the certificate of the server's own authority. */
+  /** Programs need the certificate of the server's own authority. */
   readonly ownAuthority: boolean;
 }
 

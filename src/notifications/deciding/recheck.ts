@@ -88,7 +88,7 @@ export async function recheckMatches(
   const before = await readMatches(sql, tenantId, keys);
   const late = deliveries.filter((each) => delayed(each) && matchOf(before, each)?.firstDueMs !== undefined);
   // What happened before a delay ended comes first; what came after it does not hold the look up.
-  const oldestMs = late.length > 0 ? await unseenSinceMs(sql, tenantId) : Infinity;
+  const oldestMs = late.length > 0 ? await unseenSinceMs(sql, tenantId, nowMs) : Infinity;
   const ready = late.filter(({ dueMs }) => dueMs < oldestMs);
   const looked = ready.length > 0 ? await lookAgain(sql, tenantId, ready, rules, deciding, nowMs) : undefined;
   const postponed = new Set(looked === undefined ? late : late.filter((each) => !ready.includes(each)));

@@ -1,6 +1,7 @@
 import type { Db } from "../../db/connect.ts";
-import type { Consumer } from "../../events/consumers/consumer.ts";
+import { type Consumer, feedJob, feedKind } from "../../events/consumers/consumer.ts";
 import { behindSinceMs } from "../../events/consumers/cursors.ts";
+import { runBy } from "../../jobs/queue.ts";
 import { type Deciding, rulesName } from "./deciding.ts";
 import { takeFacts } from "./take-facts.ts";
 import { unmatchedSinceMs } from "./unmatched.ts";
@@ -22,7 +23,15 @@ export function rulesConsumer(deciding: Deciding): Consumer {
   };
 }
 
-/** When the oldest change of a tenant was stored that rules have not seen yet; Infinity: they have seen all. */
-export async function unseenSinceMs(db: Db, tenantId: string): Promise<number> {
-  return Math.min(await behindSinceMs(db, tenantId, rulesName), await unmatchedSinceMs(db, tenantId));
+/** Changes that are this old, ms, have a job that reads them, unless a server of 0.2 has stored them. */
+const leftMs = 5000;
+
+/**
+ * Returns when the oldest change of a tenant was stored that rules have not seen yet, ms; Infinity: they have seen all. Whoever asks waits
+ * for them: what a server of 0.2 has stored, in a tenant where nothing else happens, is given the job that reads it.
+ */
+export async function unseenSinceMs(db: Db, tenantId: string, nowMs: number): Promise<number> {
+  const behindMs = await behindSinceMs(db, tenantId, rulesName);
+  if (nowMs - behindMs > leftMs) await runBy(db, { tenantId, kind: feedKind(rulesName) }, feedJob, nowMs, nowMs);
+  return Math.min(behindMs, await unmatchedSinceMs(db, tenantId));
 }

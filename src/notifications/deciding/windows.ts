@@ -69,7 +69,7 @@ export function windowRules(deciding: Deciding, nowMs: () => number) {
 }
 
 async function run(deciding: Deciding, tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
-  const oldestMs = await unseenSinceMs(tx, tenantId);
+  const oldestMs = await unseenSinceMs(tx, tenantId, nowMs);
   const endedMs = ({ payload }: Job) => (payload as Released).atMs ?? 0;
   const ready = jobs.filter((job) => endedMs(job) < oldestMs);
   const looked =

@@ -144,7 +144,7 @@ async function lookAtRule(look: Look, keys: readonly Buffer[], own: readonly Job
   const dueMs = await nextDueMs(tx, tenantId, rule.id);
   if (dueMs === undefined || dueMs > nowMs) return { ...nothing, nextMs: dueMs };
   const late = { ...nothing, nextMs: dueMs, isLate: true };
-  if ((await unseenSinceMs(tx, tenantId)) <= dueMs) return late;
+  if ((await unseenSinceMs(tx, tenantId, nowMs)) <= dueMs) return late;
   // What is matched may be in a job that came after this run's, or that another server has, or had when it died.
   const known = own.flatMap(({ payload }) => (payload as GroupPayload).untilMs ?? []);
   const ids = own.map(({ id }) => id);
