@@ -54,7 +54,7 @@ export async function reconsider(
   { nowMs, sinceMs, delayEnds = new Set(), concerns = () => false, judges = false, enabled = false }: Reconsidering,
 ): Promise<Reconsidered | undefined> {
   const rules = await memory.now(tx, tenantId);
-  const looks = await lookAtOccurrences(tx, tenantId, rules, subjects, sinceMs);
+  const looks = await lookAtOccurrences(tx, tenantId, rules, subjects, { sinceMs, nowMs });
   if (looks === undefined) return undefined;
   const root = newRoot();
   const keys = subjects.map(({ key }) => key);
@@ -106,7 +106,7 @@ async function lookAtOccurrences(
   tenantId: string,
   rules: TenantRules,
   subjects: readonly Subject[],
-  sinceMs: number,
+  { sinceMs, nowMs }: Pick<Reconsidering, "sinceMs" | "nowMs">,
 ) {
   const keys = subjects.flatMap(({ eventId, number }) =>
     eventId === undefined || number === undefined ? [] : [{ eventId, number }],
@@ -117,7 +117,7 @@ async function lookAtOccurrences(
     tenantId,
     keys.map(({ eventId }) => eventId),
   );
-  if ((await unseenSinceMs(tx, tenantId)) <= sinceMs) return undefined;
+  if ((await unseenSinceMs(tx, tenantId, nowMs)) <= sinceMs) return undefined;
   const occurrences = await readOccurrences(tx, tenantId, keys);
   const all = [...occurrences].map(([key, { event, occurrence }]) => {
     const row = matchRow(event, occurrence);

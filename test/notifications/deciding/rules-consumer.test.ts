@@ -26,6 +26,7 @@ import type { JobKind } from "../../../src/jobs/worker.ts";
 import type { Log } from "../../../src/log.ts";
 import { rulesName } from "../../../src/notifications/deciding/deciding.ts";
 import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
+import { unseenSinceMs } from "../../../src/notifications/deciding/rules-consumer.ts";
 import { explanations } from "../../../src/notifications/explain.ts";
 import { admittedValues, openRecord } from "../../../src/rpc/context.ts";
 import { ingestEvents } from "../../entities/stored.ts";
@@ -572,6 +573,20 @@ describe("beside servers of 0.2", () => {
     expect(await occasions(tenant)).toEqual(["first"]);
     await tenant.match(t0 + 10);
     expect(await occasions(tenant)).toEqual(["first"]);
+  });
+
+  test("what one has left in the feed is read as soon as something waits for it", async () => {
+    const tenant = await simple();
+    const reading = kindOf(tenant, feedKind(rulesName));
+    await tenant.put(t0, report(1, web("before")));
+    expect([await runOnce(tenant, reading, t0 + 2000), await runOnce(tenant, reading, t0 + 2000)]).toEqual([
+      "done",
+      "none",
+    ]);
+    await older(tenant, "matched", t0 + 3000, report(2));
+    expect([await isBehind(tenant), await runOnce(tenant, reading, t0 + 9000)]).toEqual([true, "none"]);
+    expect(await unseenSinceMs(sql, tenant.tenantId, t0 + 9000)).toBe(t0 + 3000);
+    expect([await runOnce(tenant, reading, t0 + 9000), await isBehind(tenant)]).toEqual(["done", false]);
   });
 
   test("what one ends between two transactions is not begun again by what was read before", async () => {
