@@ -233,7 +233,7 @@ function watchWaits(url: string) {
 const stopsAbruptly = /the server is stopping|REFUSED_STREAM|ECONNRESET|other side closed/;
 
 /** The etag of a destination did not count its secrets in 0.2.0, so it is another one since. */
-const withoutSecrets = /^destinations.*\.etag was /;
+const withoutSecrets = /destinations.*\.etag was /;
 
 /** Settings of a version, in its own names: those of 0.1.0 had no units. */
 function settingsOf({ knows }: Version, defaults = false): Record<string, string> {
@@ -409,6 +409,7 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     await sleep(1000);
   }
 
+  const counts = (line: string) => old.version !== "0.2.0" || !withoutSecrets.test(line);
   for (let round = 1; ; round++) {
     if (round > until.rounds || performance.now() > (until.endMs ?? Infinity)) {
       await beside.stop();
@@ -424,7 +425,7 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
       let without = await unset(db, one.id);
       for (; without > 0 && performance.now() < late; await sleep(200)) without = await unset(db, one.id);
       if (without > 0) throw new Error(`FAULTS_SEED=${seed}: ${without} entities lack what the updater sets`);
-      const differing = (await carried?.compareImport()) ?? [];
+      const differing = ((await carried?.compareImport()) ?? []).filter(counts);
       if (differing.length > 0)
         throw new Error(`FAULTS_SEED=${seed}, in the end:\n${differing.slice(0, 20).join("\n")}`);
       if (carried) say("ids, cursors and watches went on from version to version; the export was imported whole");
@@ -441,9 +442,7 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     for (const version of [next, old]) {
       for (const server of servers) {
         await replace(server, version);
-        const found = ((await carried?.compare(server.url)) ?? []).filter(
-          (line) => old.version !== "0.2.0" || !withoutSecrets.test(line),
-        );
+        const found = ((await carried?.compare(server.url)) ?? []).filter(counts);
         lost.push(...found.map((line) => `version ${version.version}: ${line}`));
       }
       const { next: count } = await applied(db);
