@@ -83,7 +83,11 @@ export async function groupedAndSilenced(
     if (chance(0.1)) await end(n, name, book.get(name) as Known);
     if (n % 20 === 0) {
       const endsAt = `${Date.now() + int(2000, 20_000)}`;
-      await make("silences", { matchers: [`host=host-${int(0, hosts - 1)}`], endsAt, comment: "works on it" });
+      const silence = { matchers: [`host=host-${int(0, hosts - 1)}`], endsAt, comment: "works on it" };
+      // A server whose clock has stepped, or that was paused, reads it when it is over.
+      await make("silences", silence).catch((error: Error) => {
+        if (!error.message.includes("endsAt: must be after")) throw error;
+      });
       silences += 1;
     }
   }
