@@ -50,7 +50,7 @@ const shared = {
   allowOnly: false,
   // Also on a machine where `auto` means several.
   env: { BELFRY_PROCESSES: "1" },
-  setupFiles: ["test/support/collect-statements.ts", "test/support/check-answers.ts"],
+  setupFiles: ["test/support/collect-statements.ts", "test/support/check-answers.ts", "test/support/draw-cases.ts"],
 };
 
 const firstProjects = [

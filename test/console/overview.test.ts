@@ -38,9 +38,9 @@ describe("the overview of the list", () => {
     await critical.waitFor();
     expect(totals(page).getByRole("button").allTextContents()).toEqual(["2 critical", "2 warning"]);
     await totals(page).getByText("2 entities").waitFor();
-    await page.getByText("4 occurrences").waitFor();
-    await page.keyboard.press("j");
-    await page.keyboard.press("a");
+    await page.getByRole("row").filter({ hasText: "down" }).first().getByRole("gridcell").first().click();
+    await page.getByText("1 selected").waitFor();
+    await page.getByRole("button", { name: "Acknowledge", exact: true }).click();
     await totals(page).getByRole("button", { name: "2 critical, 1 unacked" }).waitFor();
     await critical.click();
     await page.getByText("2 occurrences").waitFor();

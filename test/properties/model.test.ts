@@ -12,7 +12,7 @@ import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
-import { type Condition, type ModelUpdater, PropertyModel } from "./model.ts";
+import { type Condition, holds, type ModelUpdater, PropertyModel } from "./model.ts";
 
 const database = await testDatabase();
 const { sql } = database;
@@ -152,7 +152,13 @@ const model = fc.record({
 });
 const text = JSON.stringify;
 
-async function putAll(state: PropertyModel, real: Real, models: { source: string; site: string; name: string }[]) {
+interface PutModel {
+  source: string;
+  site: string;
+  name: string;
+}
+
+async function putAll(state: PropertyModel, real: Real, models: PutModel[]) {
   const distinct = [...new Map(models.map((each) => [each.source, each])).values()];
   await Promise.all(
     distinct.map(async ({ source, site, name }) => {
@@ -220,12 +226,13 @@ const commands = [
       waitMs: fc.nat(300),
     })
     .map(({ models, updater, waitMs }) =>
-      // Without conditions on properties it does not matter which of them comes first.
+      // Which of them comes first does not matter without conditions on properties, and where no entity leaves what the updater sets.
       command(`at once ${text(models)} and ${text(updater)}, restart after ${waitMs} ms`, async (state, real) => {
         if ([...state.updaters.values()].some(({ condition }) => reads(condition))) return;
         const before = state.updaters.get(updater.name);
         if (before?.enabled) return;
         const enabled = { ...updater, enabled: true };
+        if (models.some((each) => leaves(state, each, enabled))) return;
         await Promise.all([putAll(state, real, models), real.change([enabled])]);
         state.change([enabled]);
         await sleep(waitMs);
@@ -234,6 +241,13 @@ const commands = [
     ),
   fc.constant(command("restart", restart)),
 ];
+
+/** Whether an entity meets the condition of an updater, and no longer does so once a model of it is put. */
+function leaves({ entities }: PropertyModel, { source, site, name }: PutModel, { condition }: ModelUpdater): boolean {
+  const before = entities.get(source);
+  if (before === undefined || before.deleted || !holds(condition, before)) return false;
+  return !holds(condition, { ...before, site, name: `${name} ${site}` });
+}
 
 /** Whether a condition looks at properties, which other updaters may be setting just then. */
 function reads(condition: Condition): boolean {

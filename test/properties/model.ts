@@ -23,7 +23,7 @@ export interface ModelEntity {
 
 const propertiesMax = 200;
 
-function holds(condition: Condition, entity: ModelEntity): boolean {
+export function holds(condition: Condition, entity: ModelEntity): boolean {
   if ("site" in condition) return entity.site === condition.site;
   if ("nameStart" in condition) return entity.name.startsWith(condition.nameStart);
   if ("property" in condition) return entity.properties[condition.property] === condition.equals;
