@@ -47,6 +47,7 @@ const shared = {
   // These end what hangs, also on a machine that is busy with something else.
   testTimeout: 60_000,
   hookTimeout: 120_000,
+  expect: { poll: { timeout: 30_000 } },
   allowOnly: false,
   // Also on a machine where `auto` means several.
   env: { BELFRY_PROCESSES: "1" },
