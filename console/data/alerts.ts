@@ -1,10 +1,10 @@
 import { computed, signal } from "@preact/signals";
 import { preference } from "./preferences.ts";
 
-/** What this browser notifies a person of while no tab is in sight. */
+/** The occurrences that this browser notifies a person of while no tab is in sight. */
 export const alerts = preference<"off" | "critical">("alerts", "off");
 
-/** Whether the browser shows notifications; "none": it knows of none, "unable": pages alone can show none. */
+/** The browser's permission to show notifications; "none": it knows of none, "unable": a page without a service worker can show none. */
 export const browserShows = signal<NotificationPermission | "none" | "unable">("none");
 
 export const alertsOn = computed(() => alerts.value === "critical" && browserShows.value === "granted");

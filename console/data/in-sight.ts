@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-/** Whether a person may see the page. */
+/** True while the page is visible by the browser's account: its tab is in front, its window not minimised. */
 export const inSight = signal(true);
 
 /** Follows the browser's tabs. Called once, at the start. */

@@ -14,7 +14,7 @@ import { session } from "./session.ts";
 export type LiveState = "live" | "connecting" | "away" | "hidden";
 export const liveState = signal<LiveState>("connecting");
 
-/** Whether this tab watches for all. */
+/** True in the tab that watches for all tabs of the browser. */
 export const watchesHere = signal(false);
 
 /** What is heard: the ids of events that changed, or that changes were missed and lists are to be read again. */

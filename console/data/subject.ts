@@ -1,4 +1,4 @@
 import { signal } from "@preact/signals";
 
-/** What the screen shows, as the title of the page names it; empty where it shows nothing in particular. */
+/** The name of the thing that the screen shows, for the title of the page; empty where the screen shows a list. */
 export const subject = signal("");

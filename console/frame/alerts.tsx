@@ -18,7 +18,7 @@ const events = clientOf(EventQueryService);
 /** The shortest time between two notifications. */
 const everyMs = 5000;
 const knownMax = 500;
-/** How many of those that one notification counts it names. */
+/** The most occurrences that one notification names; it counts the others. */
 const namedMax = 4;
 
 /** The newest critical occurrences that nobody has taken on. */

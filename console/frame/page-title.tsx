@@ -16,7 +16,7 @@ const askAgainMs = 5000;
 /** A page out of sight may hear no news: it counts from time to time. */
 const unseenMs = 60_000;
 
-/** How many open occurrences nobody has acknowledged; 0 until that is known. */
+/** Counts open occurrences that nobody has acknowledged; 0 until the first answer. */
 function useUnacknowledged(): number {
   const news = useNews(askAgainMs);
   const unseen = useSignal(0);

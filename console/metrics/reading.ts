@@ -29,7 +29,7 @@ export const parameters = {
   period: parameterOf("period"),
   /** What there is a plot for, of each metric: as `divisions` has it. */
   by: parameterOf("by"),
-  /** How often it is read by itself. */
+  /** The name of the refresh interval, as `choices` of refresh.tsx has it; empty: none. */
   refresh: parameterOf("refresh"),
 };
 

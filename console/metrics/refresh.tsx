@@ -6,20 +6,20 @@ import { nowMs, tickMs } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import { parameters, type Read } from "./reading.ts";
 
-/** How often the screen reads by itself: as the address has it, as a person reads it, and in ms. */
+/** The intervals of refreshes: their name in the address, their text, and ms. */
 const choices = [
   ["30s", "30 s", 30_000],
   ["1m", "1 min", 60_000],
   ["5m", "5 min", 300_000],
 ] as const;
 
-/** Whether the range of the address ends now, so that later there is more to read. Reads signals. */
+/** Tells whether the range of the address ends now, so that a later reading finds more. Reads signals. */
 export const endsNow = () => !parameters.range.value.includes("-");
 
 /** The choice of the address; undefined: the screen reads when it is asked to. Reads signals. */
 export const refreshHere = () => (endsNow() ? choices.find(([name]) => name === parameters.refresh.value) : undefined);
 
-/** Whether a person drags across a plot. */
+/** Tells whether a person drags across a plot. */
 const drags = () => document.querySelector("[role=application]:active") !== null;
 
 /**
