@@ -1,4 +1,4 @@
-import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { effect, type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { type Failure, failureOfReading, isCancelled, serverAway } from "./calls.ts";
 import { answerHere, lastAnswer, rememberAnswer } from "./last-answers.ts";
@@ -40,12 +40,15 @@ export function useAnswer<T>(
     last.current = of;
   }, [of]);
   const state = useSignal<{ value?: T; loading: boolean; failure?: Failure }>({ loading: true });
-  const wasAway = useSignal(false);
-  useSignalEffect(() => {
-    const away = serverAway.value;
-    if (!away && wasAway.peek() && state.peek().failure !== undefined) again();
-    wasAway.value = away;
-  });
+  // At once, not with the next frame as useSignalEffect: until then another call may have found the server again.
+  useEffect(() => {
+    let wasAway = false;
+    return effect(() => {
+      const away = serverAway.value;
+      if (!away && wasAway && state.peek().failure !== undefined) again();
+      wasAway = away;
+    });
+  }, []);
   useSignalEffect(() => {
     round.value;
     const ended = new AbortController();

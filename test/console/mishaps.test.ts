@@ -1,3 +1,4 @@
+import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { createLink } from "../../src/auth/console-links.ts";
@@ -86,6 +87,24 @@ describe("a list that finds no server", () => {
     expect(await page.getByText("theirs").count()).toBe(0);
     release();
     await page.getByText("There are no entities yet.").waitFor();
+  });
+  onPage("asks again where another call finds the server before the next frame", async (page) => {
+    const tenant = await testTenant(sql);
+    await page.logIn(tenant, "#/silences");
+    const [answered, failed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    page.passBy("ListApiClients", (next) => async (request) => {
+      const answer = await next(request);
+      answered.resolve();
+      await failed.promise;
+      return answer;
+    });
+    page.passBy("ListAuditEntries", () => async () => {
+      await answered.promise;
+      setImmediate(failed.resolve);
+      throw new ConnectError("Failed to fetch", Code.Unavailable);
+    });
+    await page.goto("#/settings/audit");
+    await page.getByRole("row").filter({ hasText: "Create session" }).waitFor();
   });
 });
 
