@@ -156,20 +156,22 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
     const action = settings.find((each) => each.name === name);
     if (action && meant.length > 0 && may(EventManagementService.method.setEventStatus)) void run(action, meant);
   };
-  useShortcuts({
+  const acts = {
     a: () => pressed(meant.every(({ occurrence }) => occurrence.acknowledged) ? "Unacknowledge" : "Acknowledge"),
     c: () => pressed("Close"),
     n() {
-      writing.value = meant.length > 0 && may(EventManagementService.method.annotateEvents);
+      writing.value = may(EventManagementService.method.annotateEvents);
     },
-  });
+  };
+  useShortcuts(meant.length > 0 ? acts : {});
   return (
     <>
       {rows.length > 0 &&
         may(EventManagementService.method.setEventStatus) &&
-        wanted.map((action) => (
+        wanted.map((action, place) => (
           <button
-            key={action.name}
+            // By place: the button that takes the place of the one that was pressed has its focus.
+            key={place}
             type="button"
             class={main && action.name === "Acknowledge" ? ui.primary : undefined}
             onClick={() => void run(action, rows)}

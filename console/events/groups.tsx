@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import {
   type EventGroup,
@@ -12,7 +13,9 @@ import { clientOf } from "../data/calls.ts";
 import { useNews } from "../data/news.ts";
 import { usePlace } from "../data/place.ts";
 import { may } from "../data/session.ts";
+import { useShortcuts } from "../data/shortcuts.ts";
 import { equalityText } from "../form/matcher-text.ts";
+import { useFocusKept } from "../ui/focus-kept.ts";
 import { Problem } from "../ui/problem.tsx";
 import { Sign } from "../ui/sign.tsx";
 import { Time } from "../ui/time.tsx";
@@ -93,12 +96,54 @@ export function Groups({ label }: { label: string }) {
     label,
     "groups",
   );
+  const current = usePlace("current group", "");
+  const scroll = usePlace("groups, scroll", 0);
+  const left = usePlace("groups, focus", "");
+  const scroller = useRef<HTMLDivElement>(null);
+  const restored = useRef(false);
+  const lastAt = useRef(0);
   const { failure, again } = answer.value;
   const value = answered(answer.value);
   const groups = value?.groups ?? [];
   const total = Number(value?.totalCount ?? 0n);
+  const keys = groups.map((group) => keyOf(label, group));
+  const at = keys.indexOf(current.value);
+  if (at !== -1) lastAt.current = at;
+  const focus = (index: number) => {
+    const bounded = Math.max(0, Math.min(keys.length - 1, index));
+    const toggles = scroller.current?.querySelectorAll<HTMLElement>("[data-toggle]");
+    toggles?.[bounded]?.focus();
+  };
+  const step = (by: number) => focus(at === -1 ? 0 : at + by);
+  useShortcuts({ j: () => step(1), k: () => step(-1) });
+  useFocusKept(scroller, () => {
+    const toggles = [...(scroller.current?.querySelectorAll<HTMLElement>("[data-toggle]") ?? [])];
+    return toggles[Math.min(lastAt.current, toggles.length - 1)] ?? null;
+  });
+  // Back where it was, as soon as there are groups.
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (element === null || restored.current || groups.length === 0) return;
+    restored.current = true;
+    element.scrollTop = scroll.peek();
+    if (left.peek() === "") return;
+    const link = [...element.querySelectorAll("a")].find((each) => each.getAttribute("href") === left.peek());
+    left.value = "";
+    if (link) link.focus({ preventScroll: true });
+    else focus(keys.indexOf(current.peek()));
+  }, [groups.length]);
   return (
-    <div class={groupsLook.groups}>
+    <div
+      class={groupsLook.groups}
+      ref={scroller}
+      onScroll={({ currentTarget }) => {
+        if (restored.current) scroll.value = currentTarget.scrollTop;
+      }}
+      onClickCapture={({ target }) => {
+        const link = (target as Element).closest("a");
+        if (link !== null) left.value = link.getAttribute("href") ?? "";
+      }}
+    >
       <Problem failure={failure} again={again} />
       <p class={groupsLook.total} role="status">
         {value && `${total.toLocaleString("en")} ${total === 1 ? "group" : "groups"}`}
@@ -106,13 +151,17 @@ export function Groups({ label }: { label: string }) {
       {value && total === 0 && <p class={ui.pad}>No occurrence matches, so there is no group.</p>}
       <ul aria-label={`Groups by ${label}`}>
         {groups.map((group) => {
-          const key = JSON.stringify(group.labels[label] ?? null);
+          const key = keyOf(label, group);
           return (
             <Group
               key={key}
               label={label}
               group={group}
               open={open.value.has(key)}
+              current={key === current.value}
+              become={() => {
+                current.value = key;
+              }}
               toggle={() => {
                 const next = new Set(open.value);
                 if (!next.delete(key)) next.add(key);
@@ -140,24 +189,34 @@ export function Groups({ label }: { label: string }) {
   );
 }
 
+const keyOf = (label: string, { labels }: EventGroup) => JSON.stringify(labels[label] ?? null);
+
 interface GroupProps {
   readonly label: string;
   readonly group: EventGroup;
   readonly open: boolean;
+  /** Letters act on it. */
+  readonly current: boolean;
+  /** Makes it the current one. */
+  become(): void;
   toggle(): void;
   changed(): void;
 }
 
-function Group({ label, group, open, toggle, changed }: GroupProps) {
+function Group({ label, group, open, current, become, toggle, changed }: GroupProps) {
   const value = group.labels[label];
   const count = Number(group.count);
   const acknowledged = Number(group.acknowledgedCount);
   const name = value ?? `without ${label}`;
   const { word, tone } = severityOf(group.severity);
   return (
-    <li class={acknowledged === count ? groupsLook.dim : undefined}>
+    <li
+      class={acknowledged === count ? groupsLook.dim : undefined}
+      aria-current={current || undefined}
+      onFocusIn={become}
+    >
       <div class={groupsLook.head}>
-        <button type="button" class={groupsLook.toggle} aria-expanded={open} onClick={toggle}>
+        <button type="button" data-toggle class={groupsLook.toggle} aria-expanded={open} onClick={toggle}>
           <span aria-hidden="true">{open ? "▾" : "▸"}</span> <Sign tone={tone} />
           <span class={ui.unseen}>{word}</span>
           <strong title={name}>{name}</strong>
@@ -183,6 +242,7 @@ function Group({ label, group, open, toggle, changed }: GroupProps) {
             of={`of ${name}`}
             query={() => queryOfGroup(label, value)}
             changed={changed}
+            letters={current}
           />
           {may(SilenceService.method.createSilence) && (
             <a

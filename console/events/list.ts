@@ -18,10 +18,16 @@ const firstPage = 100;
 const laterPages = 200;
 /** Most rows that are kept of an address that was left. */
 const keptMax = 500;
+/** Time for which rows that have come are marked. */
+const freshMs = 1500;
 /** The shortest time between two counts of what the query finds. */
 const countAgainMs = 1000;
-/** Most changed events that the list reads again one by one; beyond that it reads the first page. */
+/** Most changed events that the list reads again one by one; beyond that it reads all its rows again. */
 export const changedMax = 500;
+/** Most events that the server answers in a page. */
+const pageMax = 1000;
+/** Most rows that are read again beyond as many as are loaded. */
+const newMax = 1000;
 
 const always = [
   "name",
@@ -69,9 +75,12 @@ interface Left {
 export function eventList() {
   const rows = signal<readonly EventRow[]>([]);
   const waiting = signal<readonly EventRow[]>([]);
+  const gone = signal<ReadonlySet<string>>(new Set());
+  const fresh = signal<ReadonlySet<string>>(new Set());
   const total = signal(0);
   const loading = signal(true);
   const failure = signal<Failure | undefined>(undefined);
+  let asking: () => QueryInit = () => ({});
   let query: QueryInit = {};
   /** The fields that rows are read with since `show`; pages follow each other with those that the first one was asked for. */
   let shownFields: QueryInit["fields"];
@@ -83,10 +92,13 @@ export function eventList() {
   let wanted = "";
   let shown: string | undefined;
 
+  const present = () => rows.peek().filter((row) => !gone.peek().has(rowKey(row)));
+  const matching = () => rows.peek().length - gone.peek().size + waiting.peek().length;
+
   /** Keeps what is shown for a person who comes back while the server is away. */
   function keep(): void {
     if (shown === undefined) return;
-    const all = [...rows.peek(), ...waiting.peek()].sort(compare(sort));
+    const all = [...present(), ...waiting.peek()].sort(compare(sort));
     rememberAnswer(shown, { rows: all.slice(0, keptMax), total: total.peek() } satisfies Left);
   }
 
@@ -100,6 +112,7 @@ export function eventList() {
       rows.value = [...left.rows].sort(compare(sort));
       total.value = left.total;
       waiting.value = [];
+      gone.value = new Set();
     });
   }
 
@@ -110,31 +123,39 @@ export function eventList() {
     batch(() => {
       rows.value = [];
       waiting.value = [];
+      gone.value = new Set();
       total.value = 0;
     });
   }
 
-  /** Reads the page at `cursor` and adds it; the first one replaces what is there. Returns whether that was done. */
-  async function load(cursor: string): Promise<boolean> {
+  /** Takes the query as it is asked from the first page on: a range of time may lead to now. */
+  function renew(): void {
+    query = { ...asking(), fields: shownFields ?? query.fields };
+    shownFields = undefined;
+  }
+
+  /**
+   * Reads the page at `cursor` and adds it; the first one replaces what is there. While `held`, no row moves. Returns whether that was
+   * done.
+   */
+  async function load(cursor: string, held = false): Promise<boolean> {
     const { signal: until } = ended;
-    if (cursor === "" && shownFields !== undefined) {
-      query = { ...query, fields: shownFields };
-      shownFields = undefined;
-    }
     try {
       const pageInput = { limit: cursor === "" ? firstPage : laterPages, cursor };
       const asked = { ...query, sortBy: sortBy(sort), pageInput };
       const { results, pageInfo } = await events.searchEvents({ query: asked }, { signal: until });
       if (until.aborted) return true;
-      const known = new Set(cursor === "" ? [] : rows.value.map(rowKey));
+      const known = new Set(cursor === "" ? [] : [...rows.value, ...waiting.value].map(rowKey));
       const added = rowsOf(results).filter((row) => !known.has(rowKey(row)));
       const lacking = shownFields === undefined ? [] : results.map(({ id }) => id);
       // A search places an event where its first occurrence belongs: here each occurrence is a row.
       const order = compare(sort);
-      rows.value = cursor === "" ? added.sort(order) : merge(rows.value, added.sort(order), order);
+      if (cursor === "") rows.value = added.sort(order);
+      else take(added, () => false, held);
       next = pageInfo?.hasNext ? pageInfo.endCursor : undefined;
       if (cursor === "") shown = wanted;
       if (cursor === "") waiting.value = [];
+      if (cursor === "") gone.value = new Set();
       if (cursor === "") total.value = Number(pageInfo?.totalCount ?? 0n);
       failure.value = undefined;
       if (lacking.length > 0) await refresh(lacking, true);
@@ -148,6 +169,144 @@ export function eventList() {
     }
     if (!until.aborted) loading.value = false;
     return until.aborted || failure.peek() === undefined;
+  }
+
+  /**
+   * Shows what was found in place of the rows that were `asked` for. While `held`, what is new waits, what matches no longer stays as
+   * `gone`, and no row moves.
+   */
+  function take(found: EventRow[], asked: (row: EventRow) => boolean, held: boolean): void {
+    const order = compare(sort);
+    const stillWaiting = waiting.value.filter((row) => !asked(row));
+    if (!held) {
+      rows.value = merge(
+        rows.value.filter((row) => !asked(row)),
+        found.sort(order),
+        order,
+      );
+      waiting.value = stillWaiting;
+      gone.value = new Set(rows.value.map(rowKey).filter((key) => gone.value.has(key)));
+      return;
+    }
+    const now = new Map(found.map((row) => [rowKey(row), row]));
+    const end = rows.value.at(-1);
+    const stillGone = new Set(gone.value);
+    const placed = rows.value.map((row) => {
+      const key = rowKey(row);
+      const known = now.get(key);
+      now.delete(key);
+      if (known !== undefined) stillGone.delete(key);
+      else if (asked(row)) stillGone.add(key);
+      return known ?? row;
+    });
+    const isAfter = (row: EventRow) => end === undefined || order(row, end) > 0;
+    const fresh = [...now.values()];
+    rows.value = [...placed, ...fresh.filter(isAfter).sort(order)];
+    waiting.value = [...stillWaiting, ...fresh.filter((row) => !isAfter(row))];
+    gone.value = stillGone;
+    settled = false;
+  }
+
+  let fading: ReturnType<typeof setTimeout> | undefined;
+
+  /** Marks rows that have come for a moment. */
+  function mark(keys: readonly string[]): void {
+    if (keys.length === 0) return;
+    fresh.value = new Set([...fresh.value, ...keys]);
+    clearTimeout(fading);
+    fading = setTimeout(() => {
+      fresh.value = new Set();
+    }, freshMs);
+  }
+
+  /** The rows are in order, and all of them match. */
+  let settled = true;
+
+  let rereading: Promise<boolean> | undefined;
+  let rereadingNext: Promise<boolean> | undefined;
+
+  /**
+   * Reads the rows that are loaded again, and what has come among them. While `held`, what is new waits, and no row moves. Returns
+   * whether that was done.
+   */
+  async function again(held: boolean): Promise<boolean> {
+    if (shown !== wanted || loading.peek()) return restart();
+    // Of several that are wanted while one runs, one that follows it is enough.
+    rereadingNext ??= Promise.resolve(rereading).then(() => {
+      rereadingNext = undefined;
+      rereading = rereadRows(held);
+      return rereading;
+    });
+    return await rereadingNext;
+  }
+
+  async function rereadRows(held: boolean): Promise<boolean> {
+    // A search that has begun since finds it all.
+    if (shown !== wanted || loading.peek()) return true;
+    const { signal: until } = ended;
+    const order = compare(sort);
+    const end = rows.peek().at(-1);
+    /** Tells whether rows up to the last one are still to be read; rows of the same order follow each other by their ids. */
+    const isBeforeEnd = (row: EventRow | undefined) =>
+      row !== undefined &&
+      end !== undefined &&
+      (order(row, end) < 0 || (order(row, end) === 0 && !found.has(rowKey(end))));
+    const most = rows.peek().length + newMax;
+    const found = new Map<string, EventRow>();
+    let last: EventRow | undefined;
+    let cursor = "";
+    try {
+      renew();
+      let count = 0;
+      do {
+        const limit = Math.min(
+          pageMax,
+          Math.max(cursor === "" ? firstPage : laterPages, rows.peek().length - found.size),
+        );
+        const asked = { ...query, sortBy: sortBy(sort), pageInput: { limit, cursor } };
+        const { results, pageInfo } = await events.searchEvents({ query: asked }, { signal: until });
+        if (until.aborted) return true;
+        for (const row of rowsOf(results)) {
+          found.set(rowKey(row), row);
+          last = row;
+        }
+        cursor = pageInfo?.hasNext ? pageInfo.endCursor : "";
+        count = Number(pageInfo?.totalCount ?? count);
+      } while (cursor !== "" && found.size < most && isBeforeEnd(last));
+      const to = last;
+      // Of rows beyond those that were read nothing is known.
+      const isRead = (row: EventRow) =>
+        found.has(rowKey(row)) || cursor === "" || to === undefined || order(row, to) < 0;
+      batch(() => {
+        take([...found.values()], isRead, held);
+        total.value = count;
+        failure.value = undefined;
+      });
+      next = cursor === "" ? undefined : cursor;
+      return true;
+    } catch (error) {
+      if (until.aborted || isCancelled(error)) return true;
+      failure.value = failureOfReading(error);
+      return false;
+    }
+  }
+
+  /** Searches from the first page. Returns whether that was done. */
+  async function restart(): Promise<boolean> {
+    ended.abort();
+    try {
+      renew();
+    } catch (error) {
+      batch(() => {
+        empty();
+        loading.value = false;
+        failure.value = failureOfReading(error);
+      });
+      return false;
+    }
+    ended = new AbortController();
+    loading.value = true;
+    return await load("");
   }
 
   let counting: ReturnType<typeof setTimeout> | undefined;
@@ -170,17 +329,18 @@ export function eventList() {
   }
 
   /**
-   * Reads these events again: those that match now are shown as they are now, others leave. While `held`, what is new waits, and
-   * no row moves. Returns whether that was done.
+   * Reads these events again: those that match now are shown as they are now, others leave. While `held`, nothing comes, leaves
+   * or moves. Returns whether that was done.
    */
   async function refresh(eventIds: readonly string[], held = false): Promise<boolean> {
+    await rereading;
     const { signal: until } = ended;
     if (until.aborted) return true;
-    if (eventIds.length > changedMax) return await load("");
+    if (eventIds.length > changedMax) return await again(held);
     const ids = create(ClauseSchema, { withIds: { ids: [...eventIds] } });
     const clause = query.clause === undefined ? ids : allOf([query.clause, ids]);
     const fields = shownFields ?? query.fields;
-    const asked = { ...query, ...(fields && { fields }), clause, pageInput: { limit: 1000 } };
+    const asked = { ...query, ...(fields && { fields }), clause, pageInput: { limit: pageMax } };
     try {
       const { results } = await events.searchEvents({ query: asked }, { signal: until });
       if (until.aborted) return true;
@@ -189,23 +349,12 @@ export function eventList() {
       const end = next === undefined ? undefined : rows.value.at(-1);
       // What lies beyond the pages that are loaded comes with its page.
       const found = rowsOf(results).filter((row) => end === undefined || order(row, end) <= 0);
-      const kept = rows.value.filter(({ event }) => !changed.has(event.id));
-      const stillWaiting = waiting.value.filter(({ event }) => !changed.has(event.id));
-      const before = rows.value.length + waiting.value.length;
+      const before = matching();
       batch(() => {
-        if (held) {
-          const now = new Map(found.map((row) => [rowKey(row), row]));
-          rows.value = rows.value.flatMap((row) => {
-            const known = now.get(rowKey(row));
-            now.delete(rowKey(row));
-            return changed.has(row.event.id) ? (known ?? []) : row;
-          });
-          waiting.value = [...stillWaiting, ...now.values()];
-        } else {
-          rows.value = merge(kept, found.sort(order), order);
-          waiting.value = stillWaiting;
-        }
-        if (end === undefined) total.value += rows.value.length + waiting.value.length - before;
+        const known = new Set(rows.value.map(rowKey));
+        take(found, ({ event }) => changed.has(event.id), held);
+        if (!held) mark(found.map(rowKey).filter((key) => !known.has(key)));
+        if (end === undefined) total.value += matching() - before;
       });
       if (end !== undefined) countAgain();
       return true;
@@ -218,6 +367,10 @@ export function eventList() {
     rows,
     /** Rows that have come while `held`, and are shown by `release`. */
     waiting,
+    /** Keys of rows that match no longer, and that `release` takes away. */
+    gone,
+    /** Keys of rows that have just come. */
+    fresh,
     total,
     loading,
     failure,
@@ -230,20 +383,9 @@ export function eventList() {
       keep();
       wanted = answerToQuery("events");
       sort = newSort;
-      shownFields = undefined;
-      try {
-        query = { ...newQuery(), fields: [...always, ...moreFields].map((field) => ({ field })) };
-      } catch (error) {
-        batch(() => {
-          empty();
-          loading.value = false;
-          failure.value = failureOfReading(error);
-        });
-        return;
-      }
-      ended = new AbortController();
-      loading.value = true;
-      await load("");
+      asking = newQuery;
+      shownFields = [...always, ...moreFields].map((field) => ({ field }));
+      await restart();
     },
 
     /** Reads the rows that are loaded with other fields from now on. */
@@ -252,23 +394,30 @@ export function eventList() {
       await refresh([...new Set(rows.peek().map(({ event }) => event.id))].slice(0, changedMax), held);
     },
 
-    /** Reads the next page. */
-    async more(): Promise<void> {
+    /** Reads the next page. While `held`, it goes on where a page has nothing that follows the rows: else no more would be asked for. */
+    async more(held: boolean): Promise<void> {
       if (loadingMore || next === undefined) return;
       loadingMore = true;
-      await load(next);
+      await rereading;
+      const { signal: until } = ended;
+      const { length } = rows.peek();
+      while (next !== undefined && !until.aborted && (await load(next, held)) && rows.peek().length === length);
       loadingMore = false;
     },
 
-    /** Shows the rows that wait. */
+    /** Shows the rows that wait, without those that are gone. */
     release(): void {
-      if (waiting.peek().length === 0) return;
+      if (settled) return;
+      settled = true;
       batch(() => {
-        rows.value = [...rows.value, ...waiting.value].sort(compare(sort));
+        rows.value = [...present(), ...waiting.value].sort(compare(sort));
+        mark(waiting.value.map(rowKey));
         waiting.value = [];
+        gone.value = new Set();
       });
     },
 
+    again,
     refresh,
     keep,
   };

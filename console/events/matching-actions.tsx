@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { say, sayFailure } from "../data/notice.ts";
 import { may } from "../data/session.ts";
+import { useShortcuts } from "../data/shortcuts.ts";
 import { AskFirst } from "../ui/ask-first.tsx";
 import { doMatching, type MatchingAction } from "./matching.ts";
 import type { QueryInit } from "./query.ts";
@@ -15,15 +16,17 @@ interface MatchingActionsProps {
   /** The query that finds them. */
   query(): QueryInit;
   changed(): void;
+  /** Letters do it, too: a acknowledges, c closes. */
+  readonly letters: boolean;
 }
 
 const words = { acknowledge: "acknowledged", close: "closed" } as const;
 
 /** Acknowledges or closes all that a query finds, whether it is loaded or not, with the way back. */
-export function MatchingActions({ count, unacknowledged, of, query, changed }: MatchingActionsProps) {
+export function MatchingActions({ count, unacknowledged, of, query, changed, letters }: MatchingActionsProps) {
   const progress = useSignal("");
-  if (!may(EventManagementService.method.setMatchingStatus)) return null;
   const run = async (action: MatchingAction) => {
+    if (progress.peek() !== "") return;
     progress.value = "…";
     const done = await doMatching(action, query(), (so) => {
       progress.value = `${so.toLocaleString("en")} ${words[action]}…`;
@@ -40,6 +43,9 @@ export function MatchingActions({ count, unacknowledged, of, query, changed }: M
         changed();
       });
   };
+  const allowed = may(EventManagementService.method.setMatchingStatus);
+  useShortcuts(allowed && letters && unacknowledged > 0 ? { a: () => void run("acknowledge") } : {});
+  if (!allowed) return null;
   const number = count.toLocaleString("en");
   return (
     <>
@@ -47,7 +53,8 @@ export function MatchingActions({ count, unacknowledged, of, query, changed }: M
         <button
           type="button"
           aria-label={`Acknowledge all ${number} ${of}`}
-          disabled={progress.value !== ""}
+          // A disabled button would lose the focus.
+          aria-disabled={progress.value !== ""}
           onClick={() => void run("acknowledge")}
         >
           Acknowledge
@@ -55,6 +62,7 @@ export function MatchingActions({ count, unacknowledged, of, query, changed }: M
       )}
       <AskFirst
         action="Close"
+        letter={letters ? "c" : undefined}
         label={`Close all ${number} ${of}…`}
         question={`Close all ${number} ${of}?`}
         act={() => run("close")}

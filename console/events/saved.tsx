@@ -5,6 +5,7 @@ import { address, goTo, linkTo } from "../data/address.ts";
 import { failureOf } from "../data/calls.ts";
 import { say, sayFailure } from "../data/notice.ts";
 import { may } from "../data/session.ts";
+import ui from "../ui/ui.module.css";
 import eventsLook from "./events.module.css";
 import { showFacets } from "./own-facets.ts";
 import { deleteView, parametersOf, readViews, saved, saveView, viewOf } from "./saved-filters.ts";
@@ -77,6 +78,7 @@ export function SavedFilters() {
       {!may(EventViewService.method.createEventView) ? null : current ? (
         <button
           type="button"
+          class={ui.danger}
           onClick={() => {
             const { name: gone, query, display } = current;
             void change(

@@ -12,6 +12,7 @@ import { usePlace } from "../data/place.ts";
 import { preference } from "../data/preferences.ts";
 import { useWayBack } from "../data/way-back.ts";
 import { HealthStrip } from "../deliveries/health.tsx";
+import { useFocusKept } from "../ui/focus-kept.ts";
 import { More } from "../ui/more.tsx";
 import { narrow, wide } from "../ui/narrow.ts";
 import { Empty, Problem } from "../ui/problem.tsx";
@@ -49,16 +50,16 @@ const [noStatus, open] = [String(Status.DEFAULT), String(Status.OPEN)];
 /** The fields of rows beyond those that every list shows. Reads signals. */
 const fieldsOf = () => [...listOf("columns"), ...tellingKeys().map((key) => `metadataFields.${key}`)];
 
-/** The list of the address, kept current: the first change is asked for at once, those after it together. New rows wait while one reads. */
+/** The list of the address, kept current: the first change is asked for at once, those after it together. Nothing comes or leaves while one reads. */
 function useList(reading: Signal<boolean>) {
   const list = useMemo(eventList, []);
   const news = useMemo(() => signal(0), []);
   useEffect(() => {
-    const find = () => void list.find(queryOf, sort.value, untracked(fieldsOf));
     const endFinding = effect(() => {
       listOf("columns");
-      find();
+      void list.find(queryOf, sort.value, untracked(fieldsOf));
     });
+    const again = () => untracked(() => void list.again(reading.peek()));
     let named = labelNames.peek();
     let facets = ownFacets().join();
     const endNaming = effect(() => {
@@ -72,7 +73,7 @@ function useList(reading: Signal<boolean>) {
     let gathering: ReturnType<typeof setTimeout> | undefined;
     let counting: ReturnType<typeof setTimeout> | undefined;
     let ended = false;
-    // One more than the list asks for one by one is enough: it then reads the first page.
+    // One more than the list asks for one by one is enough: it then reads all its rows.
     const keep = (ids: readonly string[]) => {
       for (const id of ids) if (changed.size <= changedMax) changed.add(id);
     };
@@ -95,7 +96,7 @@ function useList(reading: Signal<boolean>) {
     };
     const endNews = onNews((heard) => {
       if ("missed" in heard) {
-        find();
+        again();
         news.value += 1;
         return;
       }
@@ -111,10 +112,10 @@ function useList(reading: Signal<boolean>) {
       const back = wasAway && !away;
       wasAway = away;
       if (list.failure.value === undefined || away) return;
-      if (back) untracked(find);
+      if (back) again();
       else if (list.failure.value.away) {
         // Another call may have found the server meanwhile, so that no return will be seen.
-        const asking = setTimeout(find, askAgainMs);
+        const asking = setTimeout(again, askAgainMs);
         return () => clearTimeout(asking);
       }
     });
@@ -140,6 +141,8 @@ export function EventsScreen() {
   useWayBack("Events");
   const reading = useSignal(false);
   const grid = useRef<HTMLElement>(null);
+  const section = useRef<HTMLElement>(null);
+  useFocusKept(section, () => grid.current);
   const { list, news } = useList(reading);
   const counts = useAnswer(
     (until) => {
@@ -158,6 +161,8 @@ export function EventsScreen() {
   const editing = opened.value ?? ownClause.value !== undefined;
   const withFilters = filtersOpen.value === "" ? wide.value : filtersOpen.value === "open";
   const rows = list.rows.value;
+  const gone = list.gone.value;
+  const fresh = list.fresh.value;
   const label = groupedBy();
   const columns = listOf("columns");
   const shown = useColumns(rows, columns);
@@ -167,11 +172,15 @@ export function EventsScreen() {
   const found = useSignal<{ selected: ReadonlySet<string>; query: string } | undefined>(undefined);
   const here = address.value.parameters.toString();
   const withFound = chosen.length > 0 && found.value?.selected === selected.value && found.value.query === here;
+  // All that was loaded was selected: what comes later is no part of it, and the rest can still be added.
+  const whole = useRef<ReadonlySet<string>>(undefined);
+  if (chosen.length > 0 && chosen.length === rows.length) whole.current = selected.value;
+  const offered = chosen.length > 0 && whole.current === selected.value && !withFound;
   const conditions = ownClause.value ? conditionCount(searchClauses, ownClause.value) : 0;
   const filtering = filters.filter((filter) => address.value.parameters.has(filter)).length;
   const { key, descending } = sort.value;
   const errors = clauseErrors(list.failure.value?.fields ?? []);
-  const total = Math.max(list.total.value, rows.length + list.waiting.value.length);
+  const total = Math.max(list.total.value, rows.length - gone.size + list.waiting.value.length);
   const unknown = list.failure.value !== undefined && rows.length === 0;
   const count = unknown ? "" : `${total.toLocaleString("en")} ${total === 1 ? "occurrence" : "occurrences"}`;
   /** Reads changed rows again. Where the current one alone was changed and moves, the one that follows it becomes current. */
@@ -245,10 +254,10 @@ export function EventsScreen() {
       <HealthStrip />
       <Overview counts={counted} news={news} />
       <div class={withFilters ? `${ui.columns} ${eventsLook.withFilters}` : ui.columns}>
-        <section aria-label="List of events" class={eventsLook.list}>
+        <section ref={section} aria-label="List of events" class={eventsLook.list}>
           <Problem
             failure={errors.length > 0 ? undefined : list.failure.value}
-            again={() => void list.find(queryOf, sort.value, fieldsOf())}
+            again={() => void list.again(reading.peek())}
           />
           <p class={eventsLook.news} role="status">
             {list.waiting.value.length > 0 && (
@@ -283,9 +292,11 @@ export function EventsScreen() {
               sort={{ key, descending }}
               sortable={sortable}
               sortBy={(by) => setParameters({ sort: by === key && descending ? by : `-${by}` })}
-              total={total}
-              more={() => void list.more()}
+              total={Math.max(total, rows.length)}
+              more={() => void list.more(reading.peek())}
               dim={({ occurrence }) => occurrence.acknowledged ?? false}
+              gone={(row) => gone.has(rowKey(row))}
+              fresh={(row) => fresh.has(rowKey(row))}
             />
           )}
           {/* Below the list: no row moves when the first one is selected. */}
@@ -304,7 +315,7 @@ export function EventsScreen() {
                 </button>
               </>
             )}
-            {chosen.length > 0 && chosen.length === rows.length && total > rows.length && !withFound && (
+            {offered && total > chosen.length && (
               <button
                 type="button"
                 onClick={() => {
@@ -319,10 +330,11 @@ export function EventsScreen() {
                 count={total}
                 unacknowledged={total}
                 of="found"
+                letters
                 query={queryOf}
                 changed={() => {
                   selected.value = new Set();
-                  void list.find(queryOf, sort.value, fieldsOf());
+                  void list.again(false);
                   news.value += 1;
                 }}
               />

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { type Failure, failureOf } from "../data/calls.ts";
+import { useShortcuts } from "../data/shortcuts.ts";
 import { Dialog } from "./dialog.tsx";
 import { Problem } from "./problem.tsx";
 import ui from "./ui.module.css";
@@ -17,10 +18,12 @@ interface AskFirstProps {
   act(): Promise<unknown>;
   /** Reads again what uses it: when the question opens, and after a refusal. */
   look?(): void;
+  /** Letter that asks, too. */
+  readonly letter?: string | undefined;
 }
 
 /** A button for what deletes or ends something: it asks first, and says where it stands why it was refused. */
-export function AskFirst({ action, label, question, children, act, look }: AskFirstProps) {
+export function AskFirst({ action, label, question, children, act, look, letter }: AskFirstProps) {
   const asking = useSignal(false);
   const busy = useSignal(false);
   const failure = useSignal<Failure | undefined>(undefined);
@@ -40,17 +43,14 @@ export function AskFirst({ action, label, question, children, act, look }: AskFi
       busy.value = false;
     }
   };
+  const ask = () => {
+    asking.value = true;
+    look?.();
+  };
+  useShortcuts(letter === undefined ? {} : { [letter]: ask });
   return (
     <>
-      <button
-        type="button"
-        aria-label={label}
-        class={ui.danger}
-        onClick={() => {
-          asking.value = true;
-          look?.();
-        }}
-      >
+      <button type="button" aria-label={label} class={ui.danger} onClick={ask}>
         {action}…
       </button>
       {asking.value && (
@@ -58,7 +58,7 @@ export function AskFirst({ action, label, question, children, act, look }: AskFi
           {children}
           <Problem failure={failure.value} />
           <div class={ui.buttons}>
-            <button type="button" class={ui.primary} disabled={busy.value} onClick={() => void run()}>
+            <button type="button" class={`${ui.danger} ${ui.primary}`} disabled={busy.value} onClick={() => void run()}>
               {action}
             </button>
             <button type="button" onClick={close}>

@@ -6,15 +6,24 @@ import ui from "./ui.module.css";
 export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
+  const leaving = useRef(false);
   useEffect(() => {
-    element.current?.showModal();
+    const dialog = element.current;
+    dialog?.showModal();
+    // One that is removed while it is open gives nothing back.
+    return () => {
+      leaving.current = true;
+      dialog?.close();
+    };
   }, []);
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: by keyboard Escape does it, as of any dialog
     <dialog
       ref={element}
       aria-labelledby={id}
-      onClose={close}
+      onClose={() => {
+        if (!leaving.current) close();
+      }}
       onClick={({ target, currentTarget }) => {
         if (target === currentTarget) currentTarget.close();
       }}

@@ -10,7 +10,10 @@ interface RowProps {
   readonly id: string;
   readonly row: unknown;
   readonly at: number;
+  /** The grid's keys act on it. */
   readonly current: boolean;
+  /** It was made the current one: letters act on it, too. */
+  readonly active: boolean;
   /** Undefined where rows cannot be selected. */
   readonly chosen: boolean | undefined;
   readonly columns: readonly Column<unknown>[];
@@ -19,13 +22,17 @@ interface RowProps {
   readonly tone: string | undefined;
   /** The row stands back: nothing is to be done about it. */
   readonly dim: boolean;
+  /** The row matches no longer, and leaves when nobody reads. */
+  readonly gone: boolean;
+  /** The row has just come. */
+  readonly fresh: boolean;
   /** Address that it leads to. */
   readonly href: string | undefined;
 }
 
 /** One row of a table, at its place in the whole. */
 export const TableRow = memo(function TableRow(props: RowProps) {
-  const { id, row, at, current, chosen, columns, tracks, rowHeight, tone, dim, href } = props;
+  const { id, row, at, current, active, chosen, columns, tracks, rowHeight, tone, dim, gone, fresh, href } = props;
   return (
     // biome-ignore lint/a11y/useSemanticElements: only the rows in sight exist, which a table element cannot say
     // biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus, and names its active row
@@ -34,9 +41,11 @@ export const TableRow = memo(function TableRow(props: RowProps) {
       role="row"
       aria-rowindex={at + 2}
       aria-selected={chosen}
-      class={`${tableLook.row} ${current ? tableLook.current : ""} ${chosen ? tableLook.chosen : ""}`}
+      class={`${tableLook.row} ${current ? tableLook.current : ""} ${active ? tableLook.active : ""} ${chosen ? tableLook.chosen : ""}`}
       data-tone={tone}
-      data-dim={dim || undefined}
+      data-dim={dim || gone || undefined}
+      data-gone={gone || undefined}
+      data-fresh={fresh || undefined}
       style={{ transform: `translateY(${at * rowHeight}px)`, gridTemplateColumns: tracks, height: `${rowHeight}px` }}
     >
       {chosen !== undefined && (
@@ -48,7 +57,7 @@ export const TableRow = memo(function TableRow(props: RowProps) {
           </span>
         </span>
       )}
-      {columns.map((column) => (
+      {columns.map((column, place) => (
         // biome-ignore lint/a11y/useSemanticElements: as above
         // biome-ignore lint/a11y/useFocusableInteractive: as above
         <span
@@ -57,6 +66,7 @@ export const TableRow = memo(function TableRow(props: RowProps) {
           class={`${tableLook.cell} ${lineLook[column.line ?? 2]} ${column.end ? tableLook.cellEnd : ""}`}
           title={column.title?.(row)}
         >
+          {gone && place === 0 && <span class={ui.unseen}>Matches no longer: </span>}
           {column.link && href !== undefined ? (
             <a href={href} tabIndex={-1} draggable={false}>
               {column.cell(row)}

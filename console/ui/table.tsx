@@ -31,6 +31,10 @@ interface TableProps<T> {
   tone?: (row: T) => string;
   /** Rows stand back. */
   dim?: (row: T) => boolean;
+  /** Rows are left of what was found before: they match no longer. */
+  gone?: (row: T) => boolean;
+  /** Rows have just come. */
+  fresh?: (row: T) => boolean;
   /** Gets the key of the current row. */
   readonly active?: Signal<string>;
   /** Gets the element that scrolls and has the focus. */
@@ -40,8 +44,8 @@ interface TableProps<T> {
 }
 
 const beyond = 6;
-/** A pointer that rests for longer points at nothing. */
-const pointingMs = 5000;
+/** A pointer that rests for longer points at nothing: to read a row and to decide takes less. */
+const pointingMs = 60_000;
 /** Height of the rows in sight of the table that was shown last: the next one is seldom of another, which would draw it twice. */
 let lastHeight = 600;
 
@@ -51,7 +55,7 @@ let lastHeight = 600;
  */
 export function Table<T>(props: TableProps<T>) {
   const { label, rows, columns, rowKey, hrefOf, selected, total = rows.length, more } = props;
-  const { sort, sortBy, sortable = [], tone, dim, reading } = props;
+  const { sort, sortBy, sortable = [], tone, dim, gone, fresh, reading } = props;
   const id = useId();
   const scroller = useRef<HTMLDivElement>(null);
   const place = usePlace(`${label}, row`, 0);
@@ -178,10 +182,17 @@ export function Table<T>(props: TableProps<T>) {
         onMouseDown={(event) => {
           // A range is of rows, not of texts.
           if (event.shiftKey && (event.target as Element).closest("[data-pick]")) event.preventDefault();
+          // Browsers would scroll by it.
+          if (event.button === 1 && hrefOf) event.preventDefault();
+        }}
+        onAuxClick={(event) => {
+          const row = rows[indexAt(event)];
+          const beside = (event.target as Element).closest("a, button, [data-pick]") === null;
+          if (event.button === 1 && beside && row !== undefined && hrefOf) openElsewhere(hrefOf(row));
         }}
         onClick={(event) => {
           const target = event.target as Element;
-          const index = Number(target.closest("[role=row]")?.getAttribute("aria-rowindex")) - 2;
+          const index = indexAt(event);
           const row = rows[index];
           if (row === undefined) return;
           become(index);
@@ -192,6 +203,7 @@ export function Table<T>(props: TableProps<T>) {
           const link = target.closest("a");
           if (marked !== "" && !event.shiftKey) event.preventDefault();
           else if (link !== null || target.closest("button")) leave();
+          else if (hrefOf && (event.ctrlKey || event.metaKey)) openElsewhere(hrefOf(row));
           else if (hrefOf) {
             leave();
             goTo(hrefOf(row));
@@ -205,12 +217,15 @@ export function Table<T>(props: TableProps<T>) {
             row={row}
             at={first + offset}
             current={first + offset === current}
+            active={first + offset === at}
             chosen={selected?.value.has(rowKey(row))}
             columns={columns as readonly Column<unknown>[]}
             tracks={tracks}
             rowHeight={rowHeight}
             tone={tone?.(row)}
             dim={dim?.(row) ?? false}
+            gone={gone?.(row) ?? false}
+            fresh={fresh?.(row) ?? false}
             href={hrefOf?.(row)}
           />
         ))}
@@ -218,6 +233,13 @@ export function Table<T>(props: TableProps<T>) {
     </div>
   );
 }
+
+/** The place of the row that was pressed in the list; -1 for none. */
+const indexAt = ({ target }: MouseEvent) =>
+  Number((target as Element).closest("[role=row]")?.getAttribute("aria-rowindex") ?? 1) - 2;
+
+/** Opens an address where a browser opens a link that is pressed like this: a tab of its own. */
+const openElsewhere = (href: string) => void open(href, "_blank", "noopener");
 
 /** Scrolls as little as brings a row into sight. */
 function showRow(element: HTMLElement | null, rowTop: number, rowHeight: number, height: number): void {

@@ -122,7 +122,7 @@ function Tools({ window, held, changed }: ToolsProps) {
   return (
     <>
       {running && may(stopMaintenanceWindow) && (
-        <button type="button" onClick={() => void run(endNow)}>
+        <button type="button" class={ui.danger} onClick={() => void run(endNow)}>
           End now
         </button>
       )}

@@ -94,6 +94,7 @@ const names = [
   "requestAnimationFrame",
   "cancelAnimationFrame",
   "ResizeObserver",
+  "MutationObserver",
   "HashChangeEvent",
   "CustomEvent",
   "Element",
