@@ -113,6 +113,13 @@ export function failureOfReading(error: unknown): Failure {
   return failureOf(error);
 }
 
+/** Describes a failed question that nothing asks again by itself. */
+export function failureOfAsking(error: unknown): Failure {
+  const message = "The server did not answer. Try it again once the server is back.";
+  if (isAway(error)) return { message, fields: [], away: true };
+  return failureOf(error);
+}
+
 /** What a failed change says: nothing repeats it. */
 export function failureOf(error: unknown): Failure {
   const failure = ConnectError.from(error);
@@ -125,10 +132,13 @@ export function failureOf(error: unknown): Failure {
   }
   const fields = failure.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
   return {
-    message: failure.rawMessage,
+    message: asSentence(failure.rawMessage),
     fields: fields.map(({ field, description }) => ({ field, description })),
     ...(failure.code === Code.InvalidArgument && { invalid: true }),
   };
 }
+
+/** Begins a text of the server with a capital letter, since it stands alone here; the path of a field stays as it is. */
+const asSentence = (text: string) => text.replace(/^\p{Ll}(?=\p{Ll}*\s)/u, (first) => first.toUpperCase());
 
 export const isCancelled = (error: unknown) => ConnectError.from(error).code === Code.Canceled;

@@ -2,6 +2,7 @@ import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { computed, effect, signal } from "@preact/signals";
 import { Permission, permission } from "#gen/belfry/auth/v1/permission_pb.ts";
+import { ApiClientType } from "#gen/belfry/tenants/v1/api_client_pb.ts";
 import { type Session, SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { clientOf, type Failure, failureOf, isAway, refusals } from "./calls.ts";
 import { forgetAnswers } from "./last-answers.ts";
@@ -115,7 +116,9 @@ export async function logIn(
     // Whoever may read nothing would see screens that fail, one and all.
     if (made !== undefined && held[made.role] === undefined) {
       await logOut();
-      const message = "This key can only send data, and shows nothing here. Log in with a key that a person uses.";
+      const only =
+        made.clientType === ApiClientType.USER_MANAGEMENT ? "manage accounts and groups through the API" : "send data";
+      const message = `This key can only ${only}, and shows nothing here. Log in with a key that a person uses.`;
       logInFailure.value = { message, fields: [] };
       return;
     }

@@ -1,20 +1,19 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { type Delivery, DeliveryService, DeliveryStatus } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { BreakerState } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { linkTo } from "../data/address.ts";
-import { useAnswer } from "../data/answer.ts";
-import { clientOf, type Failure, failureOf } from "../data/calls.ts";
+import { type Failure, failureOf } from "../data/calls.ts";
+import { askHealth, health } from "../data/health.ts";
 import { may } from "../data/session.ts";
 import { Problem } from "../ui/problem.tsx";
 import { nowMs, Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import deliveriesLook from "./deliveries.module.css";
+import { Cause, isDown } from "./health.tsx";
 import { GroupMembers } from "./members.tsx";
 import { lastAnswer, sendAgain } from "./send-again.ts";
-
-const destinations = clientOf(DestinationService);
 
 export const statusWords: Readonly<Record<number, { word: string; sign: string; tone: string }>> = {
   [DeliveryStatus.DELIVERY_STATUS_UNSPECIFIED]: { word: "Any", sign: "", tone: "" },
@@ -114,16 +113,13 @@ export function DeliveryCard({
   );
 }
 
-/** Says when the next attempt is due, and what holds it back beyond that. */
-function NextAttempt({ destination, at }: { destination: string; at: Timestamp }) {
-  const answer = useAnswer((signal) => {
-    // As long as it waits it is asked again.
-    nowMs.value;
-    return destinations.getDestination({ name: destination }, { signal });
-  });
-  const known = answer.value.value?.destination;
+/** Says when the next attempt is due, or why and how long its destination holds it back. */
+function NextAttempt({ destination: name, at }: { destination: string; at: Timestamp }) {
+  // What was asked last may be older than the pause.
+  useEffect(() => void askHealth(), [name]);
+  const destination = health.value?.destinations.find((each) => each.name === name);
   const overdue = timestampMs(at) < nowMs.value;
-  if (known?.breakerState !== BreakerState.OPEN) {
+  if (destination === undefined || !isDown(destination)) {
     return (
       <p class={ui.hint}>
         {overdue ? "Waits for its turn since " : "Next attempt "}
@@ -131,13 +127,26 @@ function NextAttempt({ destination, at }: { destination: string; at: Timestamp }
       </p>
     );
   }
+  const { disabledReason, breakerState, waitingCount } = destination;
   return (
     <p>
       <span class={ui.state} data-tone="critical">
         <span aria-hidden="true">▲</span> Held back
-      </span>{" "}
-      because the destination <a href={linkTo(["rules", "destinations", destination])}>{destination}</a> is paused: it
-      failed again and again. What waits is sent when it answers.
+      </span>
+      {overdue && (
+        <>
+          {" "}
+          since <Time at={at} />
+        </>
+      )}
+      : the destination <a href={linkTo(["rules", "destinations", name])}>{name}</a> is{" "}
+      <Cause destination={destination} />
+      {waitingCount > 0n && `; ${waitingCount.toLocaleString("en")} wait`}.{" "}
+      {disabledReason !== ""
+        ? "What waits fails unless the destination is made active first."
+        : breakerState === BreakerState.HALF_OPEN
+          ? "It failed again and again: one notification is tried alone, and the others follow once it is taken."
+          : "It failed again and again; what waits is sent when it answers."}
     </p>
   );
 }

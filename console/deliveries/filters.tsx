@@ -120,11 +120,24 @@ function NameFilter({ label, find }: { label: string; find: Find }) {
   const used = useSignal(false);
   const answer = useAnswer(async (signal) => (used.value ? await find(words, signal) : []), words);
   const offered = answer.value.value ?? [];
-  const take = (text: string) => {
-    const found = offered.find((each) => each.text === text);
-    if (found === undefined) return;
+  /** Candidates for the words that were entered. */
+  const meant = useSignal<readonly Offered[]>([]);
+  const take = ({ parameter: of, value }: Offered) => {
     typed.value = undefined;
-    setParameters({ [found.parameter]: found.value });
+    meant.value = [];
+    setParameters({ [of]: value });
+  };
+  const enter = async (text: string) => {
+    const found = await find(text, new AbortController().signal).catch(() => []);
+    const whole = found.filter((each) => each.text === text);
+    const fits = whole.length > 0 ? whole : found;
+    const [first] = fits;
+    if (first !== undefined && fits.length === 1) return take(first);
+    meant.value = fits;
+    if (fits.length > 0) return;
+    typed.value = undefined;
+    // A name that nothing has may be of something that is deleted; deliveries remember it.
+    if (label !== "About") setParameters({ [parameter]: text });
   };
   return (
     <>
@@ -140,14 +153,15 @@ function NameFilter({ label, find }: { label: string; find: Find }) {
         }}
         onInput={({ currentTarget }) => {
           typed.value = currentTarget.value;
+          meant.value = [];
           if (currentTarget.value === "") setParameters({ [parameter]: undefined });
-          take(currentTarget.value);
+          const found = offered.find(({ text }) => text === currentTarget.value);
+          if (found) take(found);
         }}
         onChange={({ currentTarget }) => {
-          // A name that is not offered may be of something that is deleted; deliveries remember it.
-          if (label !== "About" && typed.value !== undefined)
-            setParameters({ [parameter]: currentTarget.value.trim() });
-          typed.value = undefined;
+          const text = currentTarget.value.trim();
+          if (typed.value !== undefined && text !== "") void enter(text);
+          else typed.value = undefined;
         }}
       />
       <datalist id={id}>
@@ -155,6 +169,16 @@ function NameFilter({ label, find }: { label: string; find: Find }) {
           <option key={value} value={text} />
         ))}
       </datalist>
+      {meant.value.length > 0 && (
+        // biome-ignore lint/a11y/useSemanticElements: a fieldset would be drawn as a part of a form
+        <span class={ui.buttons} role="group" aria-label={`${label}: which one?`}>
+          {meant.value.map((each) => (
+            <button key={each.value} type="button" onClick={() => take(each)}>
+              {each.text}
+            </button>
+          ))}
+        </span>
+      )}
     </>
   );
 }

@@ -15,23 +15,30 @@ const longMs = 60_000;
 export const isDown = ({ breakerState, disabledReason }: DestinationHealth) =>
   breakerState !== BreakerState.CLOSED || disabledReason !== "";
 
-/** Says how a destination stands: why it takes nothing, and what waits. */
-export function DestinationState({ destination }: { destination: DestinationHealth }) {
-  const { disabledReason, pausedUntil, waitingCount, waitingSince, failedCount } = destination;
+/** Says why a destination takes nothing, and until when. */
+export function Cause({ destination }: { destination: DestinationHealth }) {
+  const { disabledReason, breakerState, pausedUntil } = destination;
+  if (disabledReason !== "") return <>disabled: {disabledReason}</>;
+  if (breakerState === BreakerState.HALF_OPEN) return <>on trial</>;
   return (
     <>
-      {disabledReason !== "" && <>disabled: {disabledReason}</>}
-      {disabledReason === "" && isDown(destination) && (
+      paused
+      {pausedUntil && timestampMs(pausedUntil) > nowMs.value && (
         <>
-          paused
-          {pausedUntil && timestampMs(pausedUntil) > nowMs.value && (
-            <>
-              {" "}
-              until <Time at={pausedUntil} due />
-            </>
-          )}
+          {" "}
+          until <Time at={pausedUntil} due />
         </>
       )}
+    </>
+  );
+}
+
+/** Says how a destination stands: why it takes nothing, and what waits. */
+export function DestinationState({ destination }: { destination: DestinationHealth }) {
+  const { waitingCount, waitingSince, failedCount } = destination;
+  return (
+    <>
+      {isDown(destination) && <Cause destination={destination} />}
       {waitingCount > 0n && (
         <>
           {isDown(destination) && "; "}
@@ -83,10 +90,11 @@ export function HealthStrip() {
         </span>
       )}
       {failedCount > 0n && <span>{failedCount.toLocaleString("en")} failed in the last hour.</span>}
-      {named.slice(0, namedMax).map(({ name }) => (
-        <a key={name} href={linkTo(["rules", "destinations", name])}>
-          {name}
-        </a>
+      {named.slice(0, namedMax).map((destination) => (
+        <span key={destination.name}>
+          <a href={linkTo(["rules", "destinations", destination.name])}>{destination.name}</a>{" "}
+          <Cause destination={destination} />
+        </span>
       ))}
       {named.length > namedMax && <span>and {named.length - namedMax} more</span>}
       <a class={ui.push} href={linkTo(["deliveries"], { status: failedCount > 0n ? "3" : "1" })}>

@@ -4,13 +4,18 @@ import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
+import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
 import { linkTo } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { useOne } from "../data/one.ts";
 import { periodOf, readSeries } from "../data/series.ts";
+import { may } from "../data/session.ts";
 import { SeverityMark, statusWord } from "../events/words.tsx";
+import { equalityText } from "../form/matcher-text.ts";
+import { silenceLink } from "../silences/link.ts";
 import { Facts } from "../ui/facts.tsx";
 import { Plot } from "../ui/plot.tsx";
 import { Problem } from "../ui/problem.tsx";
@@ -20,6 +25,7 @@ import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import { windowsHolding } from "../windows/holding.ts";
 import { CustomProperties } from "./custom-properties.tsx";
+import { readEntity } from "./read.ts";
 import { stateText } from "./states.ts";
 
 const entities = clientOf(EntityService);
@@ -27,10 +33,7 @@ const events = clientOf(EventQueryService);
 
 /** One entity: what it is, what it belongs to, how it does. */
 export function OneEntity({ id }: { id: string }) {
-  const answer = useOne("entity", async (signal) => {
-    const searchInput = { query: { clause: { withIds: { ids: [id] } } } };
-    return (await entities.searchEntities({ searchInput }, { signal })).entities?.entities[0];
-  });
+  const answer = useOne("entity", (signal) => readEntity(id, signal));
   const { value, failure, again } = answer.value;
   return (
     <div class={ui.screen}>
@@ -40,6 +43,16 @@ export function OneEntity({ id }: { id: string }) {
         tools={
           value && (
             <>
+              {may(SilenceService.method.createSilence) && (
+                <a class={ui.button} href={silenceLink({ matchers: matchersOf(value) })}>
+                  Silence…
+                </a>
+              )}
+              {may(MaintenanceWindowService.method.createMaintenanceWindow) && (
+                <a class={ui.button} href={linkTo(["windows", "new"], { entity: id })}>
+                  Maintenance…
+                </a>
+              )}
               <a href={linkTo(["metrics"], { entity: id })}>All metrics</a>
               <a href={linkTo(["events"], { status: "any", where: eventsOf(id) })}>All events</a>
             </>
@@ -63,6 +76,12 @@ export function OneEntity({ id }: { id: string }) {
     </div>
   );
 }
+
+/** Returns matchers for what happens to it: an occurrence has its entity's dimensions among its labels. */
+const matchersOf = ({ dimensions }: Entity) =>
+  Object.entries(dimensions)
+    .map(([name, value]) => equalityText(name, value))
+    .join("\n");
 
 const eventsOf = (id: string) => JSON.stringify({ filter: { field: "entity", operation: "OP_EQUALS", value: id } });
 

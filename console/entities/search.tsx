@@ -1,4 +1,4 @@
-import { create, toJsonString } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import type { Value } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
@@ -9,7 +9,7 @@ import { conditionCount } from "../clause/draft.ts";
 import { ClauseEditor } from "../clause/editor.tsx";
 import { knownFields } from "../clause/fields.ts";
 import { searchClauses } from "../clause/search-clause.ts";
-import { address, linkTo, setParameters } from "../data/address.ts";
+import { address, hereWith, linkTo, setParameters } from "../data/address.ts";
 import { clientOf } from "../data/calls.ts";
 import { dimensionsText } from "../data/dimensions.ts";
 import { useList } from "../data/list.ts";
@@ -189,9 +189,7 @@ function Groups({ groups }: { groups: readonly Group[] }) {
         const text = none ? "none" : valueText(kind.value);
         return (
           <li key={`${kind.case} ${text}`}>
-            <a href={linkTo(["entities"], { group: field, where: none ? without(field) : narrowed(field, text) })}>
-              {text === "" ? '""' : text}
-            </a>{" "}
+            <a href={narrowed(field, none ? undefined : text)}>{text === "" ? '""' : text}</a>{" "}
             <span class={ui.quiet}>{count.toLocaleString("en")}</span>
           </li>
         );
@@ -201,14 +199,15 @@ function Groups({ groups }: { groups: readonly Group[] }) {
   );
 }
 
-/** The entities that do not have the field. */
-const without = (field: string) => JSON.stringify({ not: { clause: { filter: { field, operation: "OP_EXISTS" } } } });
-
-function narrowed(field: string, value: string): string {
-  return toJsonString(
+/** Returns the address of the entities of a group, among those that are found now. */
+function narrowed(field: string, value: string | undefined): string {
+  const exists = { filter: { field, operation: Operation.OP_EXISTS } };
+  const clause = create(
     ClauseSchema,
-    create(ClauseSchema, {
-      filter: { field, operation: Operation.OP_EQUALS, value: { kind: { case: "stringValue", value } } },
-    }),
+    value === undefined
+      ? { noneOf: { clause: exists } }
+      : { filter: { field, operation: Operation.OP_EQUALS, value: { kind: { case: "stringValue", value } } } },
   );
+  const own = clauseOf(address.value.parameters.get("where"));
+  return hereWith({ where: clauseText(own ? allOf([own, clause]) : clause) });
 }

@@ -1,11 +1,15 @@
 import { useSignal } from "@preact/signals";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
+import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
 import { clientOf, failureOf } from "../data/calls.ts";
 import { say } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import { useShortcuts } from "../data/shortcuts.ts";
+import { silenceLink } from "../silences/link.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import { More } from "../ui/more.tsx";
+import { narrow } from "../ui/narrow.ts";
 import { countText } from "../ui/quantity.ts";
 import ui from "../ui/ui.module.css";
 import eventsLook from "./events.module.css";
@@ -164,22 +168,27 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
     },
   };
   useShortcuts(meant.length > 0 ? acts : {});
-  return (
+  const buttons = (names: readonly string[]) =>
+    rows.length > 0 &&
+    may(EventManagementService.method.setEventStatus) &&
+    wanted
+      .filter(({ name }) => names.includes(name))
+      .map((action, place) => (
+        <button
+          // By place: the button that takes the place of the one that was pressed has its focus.
+          key={place}
+          type="button"
+          class={main && action.name === "Acknowledge" ? ui.primary : undefined}
+          onClick={() => void run(action, rows)}
+        >
+          {action.name}
+        </button>
+      ));
+  const [only] = rows.length === 1 ? rows : [];
+  const rare = rows.length > 0 && (
     <>
-      {rows.length > 0 &&
-        may(EventManagementService.method.setEventStatus) &&
-        wanted.map((action, place) => (
-          <button
-            // By place: the button that takes the place of the one that was pressed has its focus.
-            key={place}
-            type="button"
-            class={main && action.name === "Acknowledge" ? ui.primary : undefined}
-            onClick={() => void run(action, rows)}
-          >
-            {action.name}
-          </button>
-        ))}
-      {rows.length > 0 && may(EventManagementService.method.annotateEvents) && (
+      {buttons(["Suppress"])}
+      {may(EventManagementService.method.annotateEvents) && (
         <button
           type="button"
           onClick={() => {
@@ -188,6 +197,22 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
         >
           Annotate…
         </button>
+      )}
+    </>
+  );
+  return (
+    <>
+      {buttons(["Acknowledge", "Unacknowledge"])}
+      {only && may(SilenceService.method.createSilence) && (
+        <a class={ui.button} href={silenceLink({ occurrence: only.occurrence.id })}>
+          Silence…
+        </a>
+      )}
+      {buttons(["Close", "Reopen"])}
+      {narrow.value && rows.length > 0 && may(EventManagementService.method.annotateEvents) ? (
+        <More label="More actions">{rare}</More>
+      ) : (
+        rare
       )}
       {now && <Result outcome={now} again={(failed) => void run(now.action, failed)} />}
       {writing.value && (

@@ -2,7 +2,7 @@ import { toJson } from "@bufbuild/protobuf";
 import { useSignal } from "@preact/signals";
 import { type Event, EventSchema } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { clientOf, failureOf } from "../data/calls.ts";
+import { clientOf, failureOfAsking } from "../data/calls.ts";
 import { byteOrderMark, csvLine, download } from "../data/download.ts";
 import { fieldText, isoText, times } from "./columns.tsx";
 import eventsLook from "./events.module.css";
@@ -70,7 +70,7 @@ export function Export({
       if (form === "json") texts.push(texts.length === 0 ? "[]\n" : "\n]\n");
       download(`events.${form}`, form === "csv" ? "text/csv" : "application/json", texts);
     } catch (error) {
-      if (!end.signal.aborted) failure.value = failureOf(error).message;
+      if (!end.signal.aborted) failure.value = failureOfAsking(error).message;
     }
     state.value = undefined;
   };

@@ -15,6 +15,7 @@ import { usePlace } from "../data/place.ts";
 import { may } from "../data/session.ts";
 import { useShortcuts } from "../data/shortcuts.ts";
 import { equalityText } from "../form/matcher-text.ts";
+import { silenceLink } from "../silences/link.ts";
 import { useFocusKept } from "../ui/focus-kept.ts";
 import { Problem } from "../ui/problem.tsx";
 import { Sign } from "../ui/sign.tsx";
@@ -248,7 +249,7 @@ function Group({ label, group, open, current, become, toggle, changed }: GroupPr
             <a
               class={ui.button}
               aria-label={`Silence ${name}…`}
-              href={linkTo(["silences", "new"], { matchers: equalityText(label, value ?? "") })}
+              href={silenceLink({ matchers: equalityText(label, value ?? "") })}
             >
               Silence…
             </a>

@@ -9,6 +9,7 @@ import { may } from "../data/session.ts";
 import { countText } from "../ui/quantity.ts";
 import { durationText, Time, timeText } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
+import { TextWithLinks } from "../ui/web-address.tsx";
 import occurrenceLook from "./occurrence.module.css";
 
 const events = clientOf(EventQueryService);
@@ -49,7 +50,11 @@ export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occ
             <p class={ui.hint}>
               <Time at={step.at} />
             </p>
-            {step.text !== undefined && <p class={occurrenceLook.note}>{step.text}</p>}
+            {step.text !== undefined && (
+              <p class={occurrenceLook.note}>
+                <TextWithLinks text={step.text} />
+              </p>
+            )}
           </li>
         ))}
         {endTime === undefined && (

@@ -1,6 +1,7 @@
 import type { Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import ui from "../ui/ui.module.css";
 import { LinkOut, webAddress } from "../ui/web-address.tsx";
+import occurrenceLook from "./occurrence.module.css";
 
 /** What senders call the addresses of pages about an alert, the first one that is there. */
 const pages = [
@@ -12,13 +13,15 @@ const pages = [
 /** Alertmanager's annotations arrive under this prefix. */
 const annotationPrefix = "annotation.";
 
-/** Buttons for the pages that an occurrence names. The pointer sees the address before it is opened. */
+/** Buttons for the pages that an occurrence names, each with its host: what it opens is known before. */
 export function LinksOut({ occurrence }: { occurrence: Occurrence }) {
   const values: Readonly<Record<string, unknown>> = { ...occurrence.dimensions, ...occurrence.metadataFields };
   return pages.map(([word, names]) => {
     const href = names
       .map((name) => webAddress(values[name]) ?? webAddress(values[annotationPrefix + name]))
       .find((address) => address !== undefined);
-    return href === undefined ? null : <LinkOut key={word} href={href} text={word} class={ui.button} />;
+    if (href === undefined) return null;
+    const look = `${ui.button} ${occurrenceLook.linkOut}`;
+    return <LinkOut key={word} href={href} text={`${word}: ${new URL(href).host}`} class={look} />;
   });
 }

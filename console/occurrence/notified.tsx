@@ -11,6 +11,7 @@ import { clientOf } from "../data/calls.ts";
 import { useNews } from "../data/news.ts";
 import { DeliveryCard } from "../deliveries/card.tsx";
 import { outcomes, StepLinks, Steps } from "../deliveries/explanation.tsx";
+import { silenceChanges } from "../silences/changes.ts";
 import { Problem } from "../ui/problem.tsx";
 import { nowMs } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
@@ -36,6 +37,7 @@ export function WhoWasNotified({ occurrenceId, eventId }: { occurrenceId: string
   const answer = useAnswer(
     (signal) => {
       news.value;
+      silenceChanges.value;
       return deliveries.explainOccurrence({ id: occurrenceId, limit: rulesMax }, { signal });
     },
     occurrenceId,

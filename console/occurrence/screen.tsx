@@ -2,9 +2,9 @@ import { useEffect } from "preact/hooks";
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { address, linkTo } from "../data/address.ts";
-import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { onNews } from "../data/live.ts";
+import { useOne } from "../data/one.ts";
 import { Actions } from "../events/actions.tsx";
 import { plainName } from "../events/entity-names.ts";
 import eventsLook from "../events/events.module.css";
@@ -33,16 +33,12 @@ export function OccurrenceScreen() {
 
 /** One occurrence: its life, what it caused, and what surrounds it. */
 function OneOccurrence({ id }: { id: string }) {
-  const answer = useAnswer(
-    async (signal) => {
-      const { result } = await events.getEvent({ id: id.replace(/:\d+$/, ""), occurrenceIds: [id] }, { signal });
-      return { event: result, occurrence: result?.occurrences[0] };
-    },
-    undefined,
-    "occurrence",
-  );
+  const answer = useOne("occurrence", async (signal) => {
+    const { result } = await events.getEvent({ id: id.replace(/:\d+$/, ""), occurrenceIds: [id] }, { signal });
+    return result && { event: result, occurrence: result.occurrences[0] };
+  });
   const { value, loading, failure, again } = answer.value;
-  const eventId = value?.event?.id;
+  const eventId = value?.event.id;
   useEffect(
     () =>
       onNews((news) => ("missed" in news || news.eventIds.some((each) => each === eventId)) && answer.peek().again()),
@@ -50,13 +46,17 @@ function OneOccurrence({ id }: { id: string }) {
   );
   return (
     <div class={ui.screen}>
-      {value?.event && value.occurrence ? (
+      {value?.occurrence ? (
         <Found event={value.event} occurrence={value.occurrence} again={again} />
       ) : (
-        <ScreenHead title="Occurrence" count={loading && "Loading…"} />
+        <ScreenHead
+          title="Occurrence"
+          above={["Events", linkTo(["events"])]}
+          count={loading && value === undefined && "Loading…"}
+        />
       )}
       <Problem failure={failure} again={again} />
-      {value?.event && !value.occurrence && (
+      {value !== undefined && !value?.occurrence && (
         <p class={ui.pad}>
           This occurrence is not stored any more. <a href={linkTo(["events"], { status: "any" })}>To the events</a>
         </p>
@@ -66,12 +66,7 @@ function OneOccurrence({ id }: { id: string }) {
 }
 
 function Found({ event, occurrence, again }: { event: Event; occurrence: Occurrence; again(): void }) {
-  const actions = (
-    <>
-      <LinksOut occurrence={occurrence} />
-      <Actions main rows={[{ event, occurrence }]} reread={again} />
-    </>
-  );
+  const actions = <Actions main rows={[{ event, occurrence }]} reread={again} />;
   return (
     <>
       <ScreenHead
@@ -82,7 +77,12 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
           linkTo(["events"]),
           `/ occurrence ${countText(Number(occurrence.id.split(":").at(-1)))} of ${countText(event.count ?? 1n)}`,
         ]}
-        tools={!narrow.value && actions}
+        tools={
+          <>
+            <LinksOut occurrence={occurrence} />
+            {!narrow.value && actions}
+          </>
+        }
       />
       <div class={ui.scroll}>
         <div class={occurrenceLook.halves}>
@@ -93,7 +93,7 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
           <div class={occurrenceLook.half}>
             <WhoWasNotified occurrenceId={occurrence.id} eventId={event.id} />
             <Labels occurrence={occurrence} />
-            <OccurrenceSilences occurrenceId={occurrence.id} />
+            <OccurrenceSilences occurrenceId={occurrence.id} event={event} />
           </div>
           {event.entity && <EntityMetrics event={event} occurrence={occurrence} />}
         </div>

@@ -1,17 +1,33 @@
+import type { Event } from "#gen/belfry/events/v1/event_pb.ts";
+import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
 import { linkTo } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
+import { useNews } from "../data/news.ts";
 import { may } from "../data/session.ts";
+import { silenceChanges } from "../silences/changes.ts";
 import { Problem } from "../ui/problem.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 
 const silences = clientOf(SilenceService);
 
-/** What silences an occurrence now, and until when; the way to a silence of its labels. */
-export function OccurrenceSilences({ occurrenceId }: { occurrenceId: string }) {
-  const answer = useAnswer((signal) => silences.listSilences({ occurrenceId }, { signal }), occurrenceId, "silences");
+/** The shortest time between two questions while the occurrence changes. */
+const askAgainMs = 1000;
+
+/** Lists what silences an occurrence now, and until when; links to a window that holds its entity. */
+export function OccurrenceSilences({ occurrenceId, event }: { occurrenceId: string; event: Event }) {
+  const news = useNews(askAgainMs, event.id);
+  const answer = useAnswer(
+    (signal) => {
+      news.value;
+      silenceChanges.value;
+      return silences.listSilences({ occurrenceId }, { signal });
+    },
+    occurrenceId,
+    "silences",
+  );
   const { value, failure, again } = answer.value;
   const found = value?.silences ?? [];
   return (
@@ -27,10 +43,10 @@ export function OccurrenceSilences({ occurrenceId }: { occurrenceId: string }) {
           </li>
         ))}
       </ul>
-      {may(SilenceService.method.createSilence) && (
+      {event.entity && may(MaintenanceWindowService.method.createMaintenanceWindow) && (
         <p>
-          <a class={ui.button} href={linkTo(["silences", "new"], { occurrence: occurrenceId })}>
-            Silence…
+          <a class={ui.button} href={linkTo(["windows", "new"], { entity: event.entity })}>
+            Maintenance of its entity…
           </a>
         </p>
       )}

@@ -1,13 +1,11 @@
 import { type Silence, Silence_State as State } from "#gen/belfry/notifications/v1/silence_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { clientOf } from "../data/calls.ts";
 import { say } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import { AskFirst } from "../ui/ask-first.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
-
-const silences = clientOf(SilenceService);
+import { endSilence } from "./changes.ts";
 
 const words: Readonly<Record<number, readonly [sign: string, word: string, tone: string]>> = {
   [State.PENDING]: ["○", "Scheduled", "info"],
@@ -20,7 +18,7 @@ export function SilenceCard({ silence, changed }: { silence: Silence; changed():
   const { id, matchers, ruleNames, destinationNames, comment, createdBy, author, state } = silence;
   const [sign, word, tone] = words[state] ?? ["", "", ""];
   const end = async () => {
-    await silences.expireSilence({ id });
+    await endSilence(id);
     changed();
     say("The silence has ended; what it held and still matches is sent.");
   };

@@ -2,8 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
 import { address, goTo, linkTo } from "../data/address.ts";
-import { clientOf, type Failure, failureOf } from "../data/calls.ts";
-import { say } from "../data/notice.ts";
+import { clientOf, type Failure, failureOf, failureOfAsking } from "../data/calls.ts";
 import formLook from "../form/form.module.css";
 import { MatcherCompletion } from "../form/matcher-completion.tsx";
 import { equalityText } from "../form/matcher-text.ts";
@@ -12,6 +11,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import ui from "../ui/ui.module.css";
+import { makeSilence } from "./changes.ts";
 import { SilencePreview, usePreview } from "./preview.tsx";
 
 const silences = clientOf(SilenceService);
@@ -27,7 +27,10 @@ const durations: readonly (readonly [value: string, label: string])[] = [
   [untilResolved, "until what it matches has ended"],
 ];
 
-/** The form of a new silence; from an occurrence with the matchers of its labels, from a group with those of the address. */
+/**
+ * The form of a new silence; from an occurrence with the matchers of its labels, otherwise with those of the address. It leads back to
+ * where it was opened.
+ */
 export function NewSilence() {
   const id = useId();
   const matchers = useSignal(address.value.parameters.get("matchers") ?? "");
@@ -38,6 +41,8 @@ export function NewSilence() {
   const failure = useSignal<Failure | undefined>(undefined);
   const preview = usePreview(matchers);
   const occurrenceId = address.value.parameters.get("occurrence") ?? "";
+  const from = address.value.parameters.get("from") ?? "";
+  const back = from.startsWith("#/") ? from : linkTo(["silences"]);
 
   useEffect(() => {
     if (occurrenceId === "") return;
@@ -49,7 +54,7 @@ export function NewSilence() {
             .join("\n");
       },
       (error) => {
-        failure.value = failureOf(error);
+        failure.value = failureOfAsking(error);
       },
     );
   }, [occurrenceId]);
@@ -59,17 +64,14 @@ export function NewSilence() {
     failure.value = undefined;
     try {
       const hours = Number(duration.value);
-      await silences.createSilence({
-        silence: {
-          matchers: matchersIn(matchers.value),
-          comment: comment.value,
-          ...(duration.value === untilResolved
-            ? { untilResolved: true }
-            : { endsAt: BigInt(Date.now() + hours * hourMs) }),
-        },
+      await makeSilence({
+        matchers: matchersIn(matchers.value),
+        comment: comment.value,
+        ...(duration.value === untilResolved
+          ? { untilResolved: true }
+          : { endsAt: BigInt(Date.now() + hours * hourMs) }),
       });
-      say("The silence was made.");
-      goTo(linkTo(["silences"]));
+      goTo(back);
     } catch (error) {
       failure.value = failureOf(error);
     } finally {
@@ -149,7 +151,7 @@ export function NewSilence() {
             <button type="submit" class={ui.primary} disabled={busy.value}>
               Silence
             </button>
-            <a class={ui.button} href={linkTo(["silences"])}>
+            <a class={ui.button} href={back}>
               Cancel
             </a>
           </div>

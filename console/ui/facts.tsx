@@ -1,6 +1,6 @@
 import { linkTo } from "../data/address.ts";
 import ui from "./ui.module.css";
-import { LinkOut, webAddress } from "./web-address.tsx";
+import { LinkOut, TextWithLinks, webAddress } from "./web-address.tsx";
 
 /** The text of a value of any shape. */
 export function valueText(value: unknown): string {
@@ -32,6 +32,8 @@ export function Facts({ title, values, folded, prefix }: FactsProps) {
             <dd>
               {address !== undefined ? (
                 <LinkOut href={address} text={String(value)} />
+              ) : typeof value === "string" && /https?:\/\//i.test(value) ? (
+                <TextWithLinks text={value} />
               ) : prefix !== undefined && typeof value === "string" ? (
                 <a href={eventsWith(filterText(prefix + key, value))}>{value}</a>
               ) : (

@@ -13,10 +13,11 @@ interface ClockChangeProps {
   readonly runs: boolean;
 }
 
-/** Tells what the next change of the clock in the window's zone does to its runs. A change that touches none is left out. */
+/** Tells what the next change of the clock in the window's zone does to its runs. Nothing is said where it touches none. */
 export function ClockChangeCard({ window, change, runs }: ClockChangeProps) {
   const zone = window.schedule?.timeZone || "UTC";
-  if (!runs || (change && !touchesRuns(change))) return null;
+  const repeats = Number(window.schedule?.recurrence?.type ?? 0n) !== 0;
+  if (!runs || (change ? !touchesRuns(change) : !repeats)) return null;
   const around = change ? [...(change.before ? [change.before] : []), ...change.after] : [];
   return (
     <section class={ui.card} aria-labelledby="clock">

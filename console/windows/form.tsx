@@ -28,19 +28,27 @@ interface WindowFormProps {
   readonly stored: MaintenanceWindow;
   /** Empty: it is not stored yet. */
   readonly id: string;
+  /** The entity that a new one was asked for. */
+  readonly entityId?: string;
   readonly label: string;
   send(value: MaintenanceWindow): Promise<MaintenanceWindow>;
   done(stored: MaintenanceWindow): void;
 }
 
 /** All that a person may set of a window, with what the server would make of it beside. */
-export function WindowForm({ stored, id, label, send, done }: WindowFormProps) {
-  const form = useForm(MaintenanceWindowSchema, { key: draftOf(id), stored, prefix: "specification", send, done });
+export function WindowForm({ stored, id, entityId, label, send, done }: WindowFormProps) {
+  const form = useForm(MaintenanceWindowSchema, {
+    key: draftOf(id, entityId),
+    stored,
+    prefix: "specification",
+    send,
+    done,
+  });
   return (
     <div class={ui.beside}>
       <form class={formLook.form} onSubmit={form.submit} aria-label="Maintenance window">
         <Identity form={form} fixed={id !== ""} />
-        <ScheduleFields form={form} />
+        <ScheduleFields form={form} isNew={id === ""} />
         <Effect form={form} />
         <Notification form={form} />
         <FormEnd form={form} schema={MaintenanceWindowSchema} send={label} />

@@ -13,8 +13,12 @@ import { sameWritten } from "../form/written.ts";
 
 const windows = clientOf(MaintenanceWindowService);
 
-/** What its form keeps under, of what was typed and not sent. @param id empty for a new one */
-export const draftOf = (id: string) => `window/${id || "new"}`;
+/**
+ * Names the draft of a window's form.
+ * @param id empty for a new one
+ * @param entityId the entity that a new one was asked for
+ */
+export const draftOf = (id: string, entityId = "") => `window/${id || `new${entityId && `/${entityId}`}`}`;
 
 /** A window by its id; null: there is none. */
 export async function readWindow(id: string, signal?: AbortSignal): Promise<MaintenanceWindow | null> {

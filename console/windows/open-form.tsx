@@ -1,40 +1,71 @@
 import { create } from "@bufbuild/protobuf";
+import { useMemo } from "preact/hooks";
+import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
 import { MaintenanceWindowSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import { goTo, linkTo } from "../data/address.ts";
+import { address, goTo, linkTo } from "../data/address.ts";
 import { useOne } from "../data/one.ts";
+import { readEntity } from "../entities/read.ts";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
-import { zoneName } from "../ui/time.tsx";
+import { timeText, zoneName } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import { WindowForm } from "./form.tsx";
 import { createWindow, readWindow, replaceWindow } from "./one.ts";
 
 const hourMs = 3_600_000;
 
-/** What a new window begins with: two hours from the next full hour on, once. */
-const blank = () =>
+/** What a new window begins with: two hours from the next full hour on, once. An entity makes it one of this entity. */
+const blank = (entity: Entity | undefined) =>
   create(MaintenanceWindowSchema, {
+    name: entity && `${entity.name}, ${timeText(Date.now())}`,
     schedule: {
       start: BigInt((Math.floor(Date.now() / hourMs) + 1) * hourMs),
       duration: BigInt(2 * hourMs),
       timeZone: zoneName.value,
     },
-    target: { case: "query", value: {} },
+    target: { case: "query", value: entity ? { clause: only(entity) } : {} },
     maintenanceState: 300,
   });
 
-/** The form of a window that is not there yet. */
+const only = ({ id }: Entity) =>
+  create(ClauseSchema, {
+    filter: { field: "id", operation: Operation.OP_EQUALS, value: { kind: { case: "stringValue", value: id } } },
+  });
+
+/** The form of a window that is not there yet; of the entity that the address names. */
 export function NewWindow() {
+  const entityId = address.value.parameters.get("entity") ?? "";
   return (
     <FormScreen title="New maintenance window">
-      <WindowForm
-        stored={blank()}
-        id=""
-        send={createWindow}
-        done={({ id }) => goTo(linkTo(["windows", id]))}
-        label="Create the window"
-      />
+      {entityId === "" ? <NewForm /> : <NewOfEntity key={entityId} id={entityId} />}
     </FormScreen>
+  );
+}
+
+function NewOfEntity({ id }: { id: string }) {
+  const answer = useOne("entity", (signal) => readEntity(id, signal));
+  const { value, failure, again } = answer.value;
+  return (
+    <>
+      <Problem failure={failure} again={again} />
+      {value === null && <p>There is no such entity. It may have been deleted.</p>}
+      {value && <NewForm entity={value} />}
+    </>
+  );
+}
+
+function NewForm({ entity }: { entity?: Entity }) {
+  const stored = useMemo(() => blank(entity), [entity?.id]);
+  return (
+    <WindowForm
+      stored={stored}
+      id=""
+      entityId={entity?.id ?? ""}
+      send={createWindow}
+      done={({ id }) => goTo(linkTo(["windows", id]))}
+      label="Create the window"
+    />
   );
 }
 

@@ -5,8 +5,10 @@ import {
   type MaintenanceWindowSchema,
   type Recurrence,
   RecurrenceSchema,
+  RunMode,
   type Schedule,
   ScheduleSchema,
+  WindowStatus,
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import clauseLook from "../clause/clause.module.css";
 import { DurationField } from "../form/duration-field.tsx";
@@ -42,8 +44,15 @@ const units: Readonly<Record<string, string>> = {
   "6": "years",
 };
 
-/** When a window runs. */
-export function ScheduleFields({ form }: { form: WindowFormState }) {
+/** Lengths of runs that begin at once. */
+const nowFor = [
+  ["30 min", 1_800_000],
+  ["2 h", 7_200_000],
+  ["8 h", 28_800_000],
+] as const;
+
+/** When a window runs. A new one can begin now, by one press. */
+export function ScheduleFields({ form, isNew }: { form: WindowFormState; isNew: boolean }) {
   const schedule = form.value.schedule ?? create(ScheduleSchema);
   const put = (part: Partial<Schedule>) =>
     form.change({ schedule: Object.assign(clone(ScheduleSchema, schedule), part) });
@@ -55,6 +64,27 @@ export function ScheduleFields({ form }: { form: WindowFormState }) {
   return (
     <fieldset>
       <legend>When it runs</legend>
+      {isNew && (
+        // biome-ignore lint/a11y/useSemanticElements: a fieldset would be drawn as a part of the form
+        <div class={ui.buttons} role="group" aria-label="Create it now">
+          <span class={clauseLook.label}>Now for</span>
+          {nowFor.map(([words, ms]) => (
+            <button
+              key={words}
+              type="button"
+              disabled={form.sending}
+              onClick={({ currentTarget }) => {
+                put({ start: BigInt(Date.now()), duration: BigInt(ms), recurrence: undefined, skipNext: 0n });
+                form.change({ runMode: RunMode.AUTO, status: WindowStatus.ENABLED });
+                currentTarget.form?.requestSubmit();
+              }}
+            >
+              {words}
+            </button>
+          ))}
+          <span class={ui.hint}>One press creates the window, which begins at once.</span>
+        </div>
+      )}
       <StartField form={form} schedule={schedule} put={put} />
       <DurationField
         form={form}

@@ -19,13 +19,18 @@ describe("addresses that an occurrence names", () => {
       runbook_url: "https://runbooks.example.com/disk",
       generatorURL: graph,
       dashboard_url: "javascript:alert(1)",
+      "annotation.description": "Free space runs out, see https://docs.example.com/space.",
     };
     const summary = "see (https://wiki.example.com/disk), <b>not</b> data:text/html,x";
     await sendEvents(server, tenant, [
       { name: "disk", source: "a", severity: Severity.ERROR, summary, metadataFields },
     ]);
     const { results } = await v1(server, tenant)("/v1/events:search", { query: {} });
-    await page.logIn(tenant, `#/occurrences/${results[0].occurrences[0].id}`);
+    const [{ id: eventId, occurrences }] = results;
+    const annotation = "as in https://tickets.example.com/7";
+    const annotations = [{ eventId, occurrenceId: occurrences[0].id, annotation }];
+    await v1(server, tenant)("/v1/event-management/annotate", { annotations });
+    await page.logIn(tenant, `#/occurrences/${occurrences[0].id}`);
     const linkOut = async (name: string | RegExp) => {
       const link = page.getByRole("link", { name }).first();
       expect(await link.getAttribute("rel")).toBe("noreferrer noopener");
@@ -36,6 +41,15 @@ describe("addresses that an occurrence names", () => {
     expect(await linkOut(/^Graph/)).toBe(graph);
     expect(await linkOut(/^https:\/\/prometheus.example.com/)).toBe(graph);
     expect(await linkOut(/wiki/)).toBe("https://wiki.example.com/disk");
+    expect(await linkOut(/docs/)).toBe("https://docs.example.com/space");
+    expect(await linkOut(/tickets/)).toBe("https://tickets.example.com/7");
+    // The button says where it leads.
+    await page.getByRole("link", { name: /^Runbook: runbooks\.example\.com/ }).waitFor();
+    await page.getByRole("link", { name: /^Graph: prometheus\.example\.com/ }).waitFor();
+    const description = page.getByRole("definition").filter({ hasText: "Free space" });
+    const narrowing = description.getByRole("link", { name: /^Events with annotation/ });
+    expect(await narrowing.count()).toBe(1);
+    expect(await description.locator('a[href^="#/events"]').count()).toBe(2);
     expect(await page.getByRole("link", { name: /^Dashboard/ }).count()).toBe(0);
     expect(await page.locator('a[href^="javascript:"], a[href^="data:"]').count()).toBe(0);
   });
@@ -128,6 +142,26 @@ describe("entities", () => {
     await page.logIn(tenant, "#/entities?group=metadataFields.rack");
     await page.getByRole("list", { name: "Groups by metadataFields.rack" }).getByRole("link", { name: "none" }).click();
     await page.getByText("2 entities").waitFor();
+  });
+
+  onPage("of a group are those among what was found, by words and by conditions", async (page) => {
+    const tenant = await testTenant(sql);
+    const racks = [
+      ["web-1", "r1"],
+      ["web-2", "r1"],
+      ["web-3", "r2"],
+      ["db-1", "r1"],
+    ] as const;
+    const models = racks.map(([name, rack]) => model(name, { rack, site: name === "web-2" ? "b" : "a" }));
+    await v1(server, tenant)("/v1/data-receiver/models", { models });
+    const where = JSON.stringify({ filter: { field: "metadataFields.site", operation: "OP_EQUALS", value: "a" } });
+    const address = new URLSearchParams({ text: "web", where, group: "metadataFields.rack" });
+    await page.logIn(tenant, `#/entities?${address}`);
+    await page.getByText("2 entities").waitFor();
+    await page.getByRole("list", { name: "Groups by metadataFields.rack" }).getByRole("link", { name: "r1" }).click();
+    await page.getByText("1 entity", { exact: true }).waitFor();
+    await page.getByRole("row").getByText("web-1").waitFor();
+    expect(await page.getByLabel("Search by name").inputValue()).toBe("web");
   });
 });
 

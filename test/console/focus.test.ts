@@ -86,7 +86,7 @@ describe("the focus", () => {
 describe("the row that letters act on", () => {
   onPage("is marked wherever the focus is", async (page) => {
     await opened(page);
-    const outline = (name: string) => rowOf(page, name).evaluate((row) => getComputedStyle(row as never).outlineStyle);
+    const outline = (name: string) => rowOf(page, name).evaluate("(row) => getComputedStyle(row).outlineStyle");
     await pick(page, "second");
     await pick(page, "second");
     await page.getByRole("button", { name: "Conditions" }).focus();

@@ -30,19 +30,20 @@ describe("logging in", () => {
     await page.getByRole("heading", { name: "Log in" }).waitFor();
   });
 
-  onPage("a key that may read nothing is refused in plain words, and holds no session", async (page) => {
-    const tenant = await testTenant(sql);
-    const { "service-api-key": key = "" } = await keyHeaders(sql, tenant.id, "DATA_INGEST", null);
-    await page.getByLabel("API key").fill(key);
-    await page.getByRole("button", { name: "Log in" }).click();
-    await page
-      .getByRole("alert")
-      .getByText(/^This key can only send data/)
-      .waitFor();
-    expect(page.held()).not.toContain("session-proof");
-    await page.reload();
-    await page.getByRole("heading", { name: "Log in" }).waitFor();
-  });
+  for (const [type, said] of [
+    ["DATA_INGEST", /^This key can only send data/],
+    ["USER_MANAGEMENT", /^This key can only manage accounts and groups/],
+  ] as const)
+    onPage(`a ${type} key, which reads nothing here, is told what it can do, and holds no session`, async (page) => {
+      const tenant = await testTenant(sql);
+      const { "service-api-key": key = "" } = await keyHeaders(sql, tenant.id, type, null);
+      await page.getByLabel("API key").fill(key);
+      await page.getByRole("button", { name: "Log in" }).click();
+      await page.getByRole("alert").getByText(said).waitFor();
+      expect(page.held()).not.toContain("session-proof");
+      await page.reload();
+      await page.getByRole("heading", { name: "Log in" }).waitFor();
+    });
 
   onPage(
     "a key that reads alone sees no section that it may not read, and its address says so plainly",

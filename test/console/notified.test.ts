@@ -217,6 +217,28 @@ describe("the list of deliveries", () => {
     await page.getByText("No delivery matches these filters.").waitFor();
   });
 
+  onPage("is found by a part of a name and Enter, which offers the names where several have it", async (page) => {
+    const tenant = await withRules();
+    await sendEvents(server, tenant, critical("disk full"));
+    await page.logIn(tenant, "#/deliveries");
+    await page.getByText("1 in all").waitFor();
+    const enter = async (label: string, text: string) => {
+      await page.getByLabel(label, { exact: true }).fill(text);
+      await page.getByLabel(label, { exact: true }).press("Enter");
+    };
+    await enter("Rule", "pag");
+    await page.waitForHash(/rule=page$/);
+    await page.getByText("1 in all").waitFor();
+    await enter("Rule", "CPU");
+    await page.getByRole("group", { name: "Rule: which one?" }).getByRole("button", { name: "CPU <i>3</i>" }).click();
+    await page.waitForHash(/rule=CPU\+%3Ci%3E3%3C%2Fi%3E$/);
+    await page.getByText("No delivery matches these filters.").waitFor();
+    await page.getByRole("group", { name: "Rule: which one?" }).waitFor({ state: "detached" });
+    // What is deleted is found by its whole name.
+    await enter("Rule", "gone");
+    await page.waitForHash(/rule=gone$/);
+  });
+
   onPage("shows what is decided and answered while one looks; while one reads, new ones wait", async (page) => {
     const tenant = await withRules();
     await page.logIn(tenant, "#/deliveries");

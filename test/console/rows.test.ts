@@ -85,7 +85,9 @@ describe("what deletes or ends something", () => {
     const tenant = await testTenant(server.database.sql);
     const red = "rgb(176, 28, 20)";
     const look = (name: string, property: string) =>
-      page.getByRole("button", { name, exact: true }).evaluate((button, name) => getComputedStyle(button as never)[name as never] as string, property);
+      page
+        .getByRole("button", { name, exact: true })
+        .evaluate("(button, property) => getComputedStyle(button)[property]", property);
     await openConsole(page, server, tenant, "#/events?severity=5&group=alertname");
     await page.getByRole("button", { name: "Save view" }).click();
     await page.getByLabel("Name of this view").fill("the worst");

@@ -174,6 +174,8 @@ describe("a rule", () => {
       await says.getByText("The latest of this name.").waitFor();
       await says.getByLabel("For the event").selectOption({ index: 0 });
       await says.getByText('trigger "critical" does not match').waitFor();
+      // It is as it was written: nothing is wrong.
+      expect(await says.locator('[data-tone="critical"]').count()).toBe(0);
       await says.getByText("What on call gets").click();
       await says.getByText(/"message": "<img src=x/).waitFor();
       await says.getByText("Why was I (not) notified?").click();

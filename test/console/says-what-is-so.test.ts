@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { describe, expect } from "vitest";
@@ -9,15 +9,16 @@ import {
   DeliverySchema,
   DeliveryService,
   DeliveryStatus,
+  type DestinationHealthSchema,
   ExplainNotificationResponse_Outcome as Outcome,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { BreakerState } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { SessionSchema, SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
 import { domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { sendEvents } from "./console-page.ts";
+import { v1 } from "./json-call.ts";
 
 const server = await testServer();
 const { sql } = server.database;
@@ -61,6 +62,60 @@ describe("the list of events", () => {
   });
 });
 
+describe("a reading that the server did not answer", () => {
+  const { onPage } = domPage(server);
+  const changing = /may not have been done/;
+  const reading = "The server did not answer. Try it again once the server is back.";
+
+  onPage("says of the next page of a list that nothing repeats it, and leaves a change out of it", async (page) => {
+    const tenant = await testTenant(sql);
+    const endsAt = Date.now() + 3_600_000;
+    for (let at = 0; at < 51; at += 1)
+      await v1(server, tenant)("/v1/notification/silences", { matchers: [`a=${at}`], comment: `s${at}`, endsAt });
+    await page.logIn(tenant, "#/silences");
+    await page.getByText("51 silences").waitFor();
+    void page.fail("ListSilences");
+    await page.getByRole("button", { name: "More" }).click();
+    // Another call finds the server: until then the frame alone says that it is away.
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Find by name" }).waitFor();
+    await page.keyboard.type("x");
+    await page.getByRole("alert").getByText(reading).waitFor();
+    expect(await page.getByText(changing).count()).toBe(0);
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("article", { name: "s0", exact: true }).waitFor();
+  });
+
+  onPage("says it of an export and of what is looked for, too", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [{ name: "stays", source: "a" }]);
+    await page.logIn(tenant);
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    void page.fail("SearchEvents");
+    await page.getByRole("button", { name: "Export CSV" }).click();
+    await page.getByText(reading).waitFor();
+    void page.fail("ListTriggers");
+    await page.keyboard.press("Control+k");
+    const finder = page.getByRole("dialog", { name: "Find anything" });
+    await finder.getByRole("combobox", { name: "Find by name" }).waitFor();
+    await page.keyboard.type("stays");
+    await finder.getByText(reading).waitFor();
+    expect(await page.getByText(changing).count()).toBe(0);
+  });
+});
+
+describe("an error of the server", () => {
+  const { onPage } = domPage(server);
+
+  onPage("that stands alone begins with a capital letter", async (page) => {
+    const tenant = await testTenant(sql);
+    await page.logIn(tenant, "#/silences?id=xyz");
+    const alert = page.getByRole("alert");
+    await alert.waitFor();
+    expect(alert.allTextContents().join()).toMatch(/^No silence found/);
+  });
+});
+
 const session = create(SessionSchema, { id: "s", tenant: "Example", client: "Operations", role: "manager" });
 const pending = create(DeliverySchema, {
   id: "d1",
@@ -86,11 +141,19 @@ function loggedIn({ service }: ConnectRouter): void {
   });
 }
 
-/** Answers as a server whose only destination is paused, and whose rule has decided once. */
-function paused(router: ConnectRouter): void {
+/** Answers as a server whose only destination is in trouble, and whose rule has decided once. */
+const inTrouble = (state: MessageInitShape<typeof DestinationHealthSchema>) => (router: ConnectRouter) => {
   const { service } = router;
   loggedIn(router);
   service(DeliveryService, {
+    getNotificationHealth: () => ({
+      destinations: [
+        { name: "pager", waitingCount: 41n, waitingSince: timestampFromMs(Date.now() - 660_000), ...state },
+      ],
+      destinationCount: 1n,
+      pausedCount: 1n,
+      waitingCount: 41n,
+    }),
     listDeliveries: () => ({ deliveries: [pending], totalCount: 1n }),
     getDelivery: () => ({ delivery: pending }),
     explainNotification: () => ({
@@ -102,21 +165,44 @@ function paused(router: ConnectRouter): void {
       ],
     }),
   });
-  service(DestinationService, {
-    getDestination: () => ({ destination: { name: "pager", breakerState: BreakerState.OPEN } }),
+};
+
+const paused = { breakerState: BreakerState.OPEN, pausedUntil: timestampFromMs(Date.now() + 3_660_000) };
+
+for (const [trouble, state, said] of [
+  ["paused", paused, /since \S+ \S+ 11m ago: the destination pager is paused until \S+ \S+ in 1h; 41 wait\./],
+  [
+    "on trial",
+    { breakerState: BreakerState.HALF_OPEN },
+    /pager is on trial; 41 wait\. .*one notification is tried alone/,
+  ],
+  ["disabled", { disabledReason: "HTTP 410" }, /pager is disabled: HTTP 410; 41 wait\. What waits fails/],
+] as const)
+  describe(`a destination that is ${trouble}`, () => {
+    const { onPage } = domPage(inTrouble(state));
+    const key = { headers: { "service-api-key": "bf_any" } };
+
+    onPage(
+      "holds a delivery back: the delivery says so, since when, why and until when, and how many wait",
+      async (page) => {
+        await page.logIn(key, "#/deliveries?open=d1");
+        const dialog = page.getByRole("dialog", { name: "Delivery" });
+        await dialog.getByText("Held back").waitFor();
+        await dialog.getByRole("link", { name: "pager" }).waitFor();
+        expect(dialog.allTextContents().join().replaceAll(/\s+/g, " ")).toMatch(said);
+        expect(await dialog.getByText(/Next attempt|Waits for its turn/).count()).toBe(0);
+      },
+    );
+
+    onPage("is named with its reason or its next attempt over the list of events", async (page) => {
+      await page.logIn(key);
+      const strip = page.getByRole("status", { name: "Health of notifying" });
+      await strip.getByText(new RegExp(trouble)).waitFor();
+    });
   });
-}
 
 describe("a delivery", () => {
-  const { onPage } = domPage(paused);
-
-  onPage("that waits names the destination that is paused, and no attempt of the past as the next", async (page) => {
-    await page.logIn({ headers: { "service-api-key": "bf_any" } }, "#/deliveries?open=d1");
-    const dialog = page.getByRole("dialog", { name: "Delivery" });
-    await dialog.getByText("Held back").waitFor();
-    await dialog.getByRole("link", { name: "pager" }).waitFor();
-    expect(await dialog.getByText(/Next attempt/).count()).toBe(0);
-  });
+  const { onPage } = domPage(inTrouble(paused));
 
   onPage("that failed is marked as wrong, and the rule that stopped before it is not", async (page) => {
     await page.logIn({ headers: { "service-api-key": "bf_any" } }, "#/deliveries?open=d1");

@@ -237,7 +237,7 @@ describe("the audit log", () => {
   onPage("says who did what, and is filtered by operation", async (page) => {
     await call("/v1/user-mgmt/end-user-groups", { name: "Seen", cloudRoles: ["user"] });
     await page.logIn(tenant, "#/settings/audit");
-    await page.getByLabel("Operation").fill("CreateUserGroup");
+    await page.getByLabel("Operation").fill("Create user group");
     await page.getByLabel("Operation").press("Enter");
     await page.getByRole("row").filter({ hasText: "Seen" }).click();
     const dialog = page.getByRole("dialog", { name: "Create user group" });

@@ -28,8 +28,6 @@ describe("silences", async () => {
     await page.getByText("It matches 1 open occurrence").waitFor();
     await page.getByLabel("Comment").fill("new <b>disks</b>");
     await page.getByRole("button", { name: "Silence" }).click();
-    await page.getByRole("article", { name: "new <b>disks</b>" }).waitFor();
-    await page.goto(`#/occurrences/${occurrence}`);
     await page.getByRole("link", { name: "new <b>disks</b>" }).click();
     await page.getByRole("button", { name: "End now…", exact: true }).click();
     await page.getByRole("button", { name: "End now", exact: true }).click();

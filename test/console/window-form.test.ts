@@ -84,6 +84,19 @@ describe("the preview of a window that cannot run yet", () => {
   });
 });
 
+describe("the change of the clock", () => {
+  const change = (page: DomPage) => preview(page).getByText("The clock of UTC is not changed.");
+
+  onPage("is no matter of a window that runs once, where the clock is never changed", async (page) => {
+    await newWindow(page, "UTC", `${Temporal.Now.plainDateISO().year + 1}-01-05T10:00`);
+    await form(page).getByLabel("Repeats").selectOption({ label: "By days" });
+    await change(page).waitFor();
+    await form(page).getByLabel("Repeats").selectOption({ label: "Once" });
+    await change(page).waitFor({ state: "detached" });
+    await preview(page).getByRole("table", { name: "The next runs" }).waitFor();
+  });
+});
+
 describe("a first run at a time that the clock leaves out", () => {
   onPage("says at the field when it begins, and that later runs begin then, too", async (page) => {
     const timeZone = "America/New_York";

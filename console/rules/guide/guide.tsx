@@ -153,7 +153,7 @@ function DestinationStep() {
     <>
       <p>A destination says where notifications go: an e-mail address, a chat, a paging service, a webhook.</p>
       <ExistingNames
-        label="Take a destination that is there"
+        label="Use an existing destination"
         read={async (signal) => {
           const page = await destinations.listDestinations({ pageSize: 1000 }, { signal });
           return page.destinations.map(({ name }) => name);
@@ -176,7 +176,7 @@ function RuleStep({ trigger, destination }: { trigger: string; destination: stri
     <>
       <p>A rule joins the two, and says with which words and how often you are notified.</p>
       <ExistingNames
-        label="Take a rule that joins them already"
+        label="Use a rule that already connects them"
         read={async (signal) => {
           const asked = { triggerNames: [trigger], destinationNames: [destination], pageSize: 1000 };
           const page = await rules.listRules(asked, { signal });

@@ -110,8 +110,8 @@ function Matching({ value: { matches, steps }, rule }: { value: PreviewMessageRe
             <span aria-hidden="true">✓</span> The event sets the rule off.
           </span>
         ) : (
-          <span class={ui.state} data-tone="critical">
-            <span aria-hidden="true">■</span> The event does not set the rule off.
+          <span class={ui.state} data-tone="quiet">
+            <span aria-hidden="true">–</span> The event does not set the rule off.
           </span>
         )}
       </p>

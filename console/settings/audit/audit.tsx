@@ -27,6 +27,16 @@ function operationText(rpc: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
+/** Returns the name of the operation that these words are of; a name that is typed stays as it is. */
+const nameOf = (words: string) =>
+  words.includes("/")
+    ? words.trim()
+    : words
+        .trim()
+        .split(/\s+/)
+        .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+        .join("");
+
 /** The screens of resources, by their type. */
 const places: Readonly<Record<string, readonly string[]>> = {
   rule: ["rules", "rules"],
@@ -151,12 +161,12 @@ function Filters({ rows }: { rows: readonly AuditEntry[] }) {
         aria-label="Operation"
         placeholder="Operation"
         list="audit-operations"
-        value={parameters.get("rpc") ?? ""}
-        onChange={({ currentTarget }) => setParameters({ rpc: currentTarget.value.trim() })}
+        value={operationText(parameters.get("rpc") ?? "")}
+        onChange={({ currentTarget }) => setParameters({ rpc: nameOf(currentTarget.value) })}
       />
       <datalist id="audit-operations">
-        {[...new Set(rows.map(({ rpc }) => shortName(rpc)))].sort().map((rpc) => (
-          <option key={rpc} value={rpc} />
+        {[...new Set(rows.map(({ rpc }) => operationText(rpc)))].sort().map((words) => (
+          <option key={words} value={words} />
         ))}
       </datalist>
       <TimeRangeChoice
