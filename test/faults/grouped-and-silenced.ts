@@ -115,14 +115,17 @@ export async function groupedAndSilenced(
 
   /** Messages that arrived and are not recorded as sent, and the other way round. */
   async function unrecorded(db: Db): Promise<string[]> {
-    const rows = await db<{ id: string }[]>`
-      select id from delivery_history where tenant_id = ${tenantId} and rule_name = ${rule} and status = 'SENT'`;
-    const sent = new Set(rows.map(({ id }) => id));
+    const rows = await db<{ id: string; status: string }[]>`
+      select id, status from delivery_history
+      where tenant_id = ${tenantId} and rule_name = ${rule} and (status = 'SENT' or attempts @> '[{"reason": "lost"}]')`;
+    const told = new Set(rows.map(({ id }) => id));
+    const sent = rows.flatMap(({ id, status }) => (status === "SENT" ? [id] : []));
     return [
-      ...[...messages].filter((id) => !sent.has(id)).map((id) => `message ${id} arrived and is not recorded as sent`),
-      ...[...sent]
-        .filter((id) => !messages.has(id))
-        .map((id) => `message ${id} is recorded as sent and did not arrive`),
+      // Of a server that is killed while it sends, the next one tells that it may have arrived.
+      ...[...messages]
+        .filter((id) => !told.has(id))
+        .map((id) => `message ${id} arrived and the history does not say so`),
+      ...sent.filter((id) => !messages.has(id)).map((id) => `message ${id} is recorded as sent and did not arrive`),
     ].slice(0, 10);
   }
 }

@@ -272,8 +272,39 @@ test("a clear follows what may have gone out: the end of its try was not recorde
     where tenant_id = ${place.id} and id = ${first as string}`;
   const over = async () => new Map([[first as string, { send: false, reason: "the condition is over" } as const]]);
   await place.dispatch(nowMs + 10_001, { recheck: over });
+  expect(await place.done()).toMatchObject([
+    { status: "CANCELLED", attempts: [{ reason: "lost", answer: expect.stringContaining("may have taken it") }] },
+    { status: "SENT", attempts: [{ reason: "sent" }] },
+  ]);
+  expect(idsAt("/lost")).toEqual([clear]);
+});
+
+test("a clear follows what may have gone out, also where the look after it failed", async () => {
+  const place = await tenant({ lost: {} });
+  const destination = "lost";
+  const [first, clear] = await place.put([
+    { destination, createdMs: nowMs },
+    { destination, createdMs: nowMs + 1, occasion: "clear" },
+  ]);
+  await sql`update due_deliveries set fence = 1, lease_until_ms = ${BigInt(nowMs + 10_000)}
+    where tenant_id = ${place.id} and id = ${first as string}`;
+  const fails = () => Promise.reject(new Error("the database went away"));
+  await expect(place.dispatch(nowMs + 10_001, { recheck: fails })).rejects.toThrow("went away");
+  receiver().received.length = 0;
+  const over = async () => new Map([[first as string, { send: false, reason: "the condition is over" } as const]]);
+  await place.dispatch(nowMs + 20_000, { recheck: over });
   expect((await place.done()).map(({ status }) => status)).toEqual(["CANCELLED", "SENT"]);
   expect(idsAt("/lost")).toEqual([clear]);
+});
+
+test("what a destination that was disabled may have taken is told in the history", async () => {
+  const place = await tenant({ gone: {} });
+  const [id] = await place.put([{ destination: "gone" }]);
+  await sql`update due_deliveries set fence = 1, lease_until_ms = ${BigInt(nowMs + 10_000)}
+    where tenant_id = ${place.id} and id = ${id as string}`;
+  await sql`update destinations set disabled_reason = 'it answered 410' where tenant_id = ${place.id}`;
+  await place.dispatch(nowMs + 10_001);
+  expect(await place.done()).toMatchObject([{ status: "FAILED", attempts: [{ reason: "lost" }] }]);
 });
 
 test("what is recorded twice, because the first answer of the database was lost, counts once", async () => {

@@ -41,7 +41,7 @@ test("what a look has taken when the dispatcher is told to stop is given back un
   expect(left).toEqual([{ id, lease_until_ms: 0n, tries: 0 }]);
 });
 
-test("a try that a stop cuts off costs nothing, and what may have arrived is cleared", async () => {
+test("a try that a stop cuts off costs nothing; what may have arrived is told and cleared", async () => {
   const place = await tenant();
   const [first] = await place.put([{ createdMs: nowMs }, { createdMs: nowMs + 1, occasion: "clear" }]);
   const trying = Promise.withResolvers<void>();
@@ -60,7 +60,10 @@ test("a try that a stop cuts off costs nothing, and what may have arrived is cle
   expect((await place.waiting()).map(({ tries }) => tries)).toEqual([0, 0]);
   const over = async () => new Map([[first as string, { send: false, reason: "the condition is over" } as const]]);
   await place.dispatch(nowMs + 1, { recheck: over });
-  expect((await place.done()).map(({ status }) => status)).toEqual(["CANCELLED", "SENT"]);
+  expect(await place.done()).toMatchObject([
+    { status: "CANCELLED", attempts: [{ reason: "lost" }] },
+    { status: "SENT", attempts: [{ reason: "sent" }] },
+  ]);
 });
 
 test("a delivery that was given back is anybody's: a renewal of its lease that was under way has no effect", async () => {

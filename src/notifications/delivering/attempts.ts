@@ -4,13 +4,26 @@ const attemptsKept = 20;
 /** One try of a delivery, as it is kept. */
 export interface Attempt {
   timeMs: number;
-  /** `sent`, or why it was not. */
+  /** `sent`, or why it is not known to be. */
   reason: string;
   /** What the receiver said. */
   answer: string;
   /** Of the first one that is kept: how many were before it. Absent: none. */
   earlier?: number;
 }
+
+/** Why a try is known as no more than begun: the process that made it ended before it recorded what came of it. */
+const lostReason = "lost";
+
+/** Returns the record of such a try, as it is found later. */
+export const lostAttempt = (foundMs: number): Attempt => ({
+  timeMs: foundMs,
+  reason: lostReason,
+  answer: "the server stopped before it learned the answer; the receiver may have taken it",
+});
+
+/** Tells whether a try among these may have reached the receiver without an answer. */
+export const mayHaveArrived = (attempts: readonly Attempt[]) => attempts.some(({ reason }) => reason === lostReason);
 
 /** How many there were, with those that are not kept any more. */
 export const countOf = (attempts: readonly Attempt[]) => attempts.length + (attempts[0]?.earlier ?? 0);

@@ -1,7 +1,7 @@
 import type { RuleRef } from "../deciding/recheck.ts";
 import type { AttemptOutcome, ThreadState } from "../kinds/kind.ts";
 import { cutText } from "../rendering/template.ts";
-import type { Attempt } from "./attempts.ts";
+import { type Attempt, lostAttempt } from "./attempts.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
 import type { Sign } from "./destination-state.ts";
 import type { Ended, Ready } from "./prepare.ts";
@@ -78,7 +78,10 @@ export const backResults = ({ row, others, summary }: Ready): Result[] => [
 
 /** A try that was cut off goes back as it was; of its receiver, which may have taken it, is kept what was learned. */
 export const cutOffResults = (ready: Ready, outcome: AttemptOutcome, nowMs: number): Result[] =>
-  triedResults(ready, outcome, nowMs, 0).map(({ row, thread }) => ({ ...backResult(row), ...(thread && { thread }) }));
+  triedResults(ready, outcome, nowMs, 0).map(({ row, thread }) => {
+    const attempts = thread?.sent ? [...row.attempts, lostAttempt(nowMs)] : row.attempts;
+    return { ...backResult({ ...row, attempts }), ...(thread && { thread }) };
+  });
 
 /** What a try came to: those that it summed up share its fate. `random` is from 0 to 1. */
 export function triedResults(ready: Ready, outcome: AttemptOutcome, nowMs: number, random: number): Result[] {

@@ -4,7 +4,7 @@ import { home } from "../../db/home-row.ts";
 import { transaction } from "../../db/transaction.ts";
 import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import type { Occasion } from "../notification.ts";
-import type { Attempt } from "./attempts.ts";
+import { type Attempt, lostAttempt, mayHaveArrived } from "./attempts.ts";
 import type { DestinationState } from "./destination-state.ts";
 import type { KindName } from "./retry.ts";
 
@@ -36,7 +36,7 @@ export interface DueDelivery {
   retriedMs: number | null;
   /** The silence that held it until it was due; null when none did. */
   silenceId: string | null;
-  /** Whether the end of its last try was not recorded: it may have gone out. */
+  /** Whether the end of a try was not recorded: it may have gone out. */
   lost: boolean;
 }
 
@@ -183,6 +183,10 @@ export async function claimDeliveries(
       due_ms::float8 as "dueMs", fence + 1 as fence, tries, slow_tries as "slowTries",
       retried_ms::float8 as "retriedMs", silence_id as "silenceId", lease_until_ms > 0 as lost
     from taken`;
+  for (const row of rows) {
+    if (row.lost) row.attempts.push(lostAttempt(nowMs));
+    row.lost = mayHaveArrived(row.attempts);
+  }
   return rows.sort((a, b) => a.dueMs - b.dueMs || (a.id < b.id ? -1 : 1));
 }
 

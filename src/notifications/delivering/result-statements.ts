@@ -5,7 +5,7 @@ import { transaction } from "../../db/transaction.ts";
 import { announce } from "../../jobs/queue.ts";
 import { type HeldEnd, shareAwaited } from "../deciding/recheck.ts";
 import { type Hold, shareSilences } from "../silences/silences.ts";
-import { newest } from "./attempts.ts";
+import { lostAttempt, newest } from "./attempts.ts";
 import type { Result } from "./classify-response.ts";
 import { type DueDelivery, deliveriesKind, lockDestinationStates, storeDestinationStates } from "./delivery-queue.ts";
 import { judged, type Sign } from "./destination-state.ts";
@@ -262,10 +262,12 @@ export async function endDeliveries(
     order by due_ms, id limit ${portion} for update skip locked`;
   if (ending.length === 0) return 0;
   const ids = uuidArray(ending.map(({ id }) => id));
+  const lost = JSON.stringify(lostAttempt(nowMs));
   await Promise.all([
     tx`
       insert into delivery_history (tenant_id, ${facts(tx)}, attempts, status, error, ended_ms)
-      select tenant_id, ${facts(tx)}, attempts, ${status}, ${error}, ${now}
+      select tenant_id, ${facts(tx)}, case when lease_until_ms > 0 then attempts || ${lost}::jsonb else attempts end,
+        ${status}, ${error}, ${now}
       from due_deliveries where tenant_id = ${tenantId} and id = any(${ids}::uuid[])`,
     tx`delete from due_deliveries where tenant_id = ${tenantId} and id = any(${ids}::uuid[])`,
   ]);
