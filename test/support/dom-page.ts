@@ -300,6 +300,21 @@ async function openPage(server: Answering, started: Console) {
     document.dispatchEvent(new window.Event("visibilitychange"));
   };
 
+  /** Ends the wait for a call that is never made. */
+  const called = <T>(method: string, made: Promise<T>): Promise<T> => {
+    let found: { readonly value: T } | undefined;
+    const call = until(
+      document,
+      () => found,
+      () => `${method} is not called`,
+    ).then(({ value }) => value);
+    call.catch(() => undefined); // who waits for it is told, at once or later
+    void made.then((value) => {
+      found = { value };
+    });
+    return call;
+  };
+
   downloads.length = 0;
   notices.length = 0;
   await begin();
@@ -379,7 +394,7 @@ async function openPage(server: Answering, started: Console) {
         made.resolve();
         return Promise.reject(new ConnectError("Failed to fetch", Code.Unavailable));
       });
-      await made.promise;
+      await called(method, made.promise);
     },
     hold(method: string) {
       const made = Promise.withResolvers<{ release(): void; signal: AbortSignal }>();
@@ -389,7 +404,7 @@ async function openPage(server: Answering, started: Console) {
         await Promise.race([gate.promise, aborted(request.signal)]);
         return await next(request);
       });
-      return made.promise;
+      return called(method, made.promise);
     },
   };
   // With their accessors, which an assignment would read once.
