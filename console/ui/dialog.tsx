@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import ui from "./ui.module.css";
 
 /** A question over the page. Escape and a press beside it close it; the focus goes back to where it was. */
@@ -7,10 +7,10 @@ export function Dialog({ title, close, children }: { title: string; close: () =>
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
   const leaving = useRef(false);
-  useEffect(() => {
+  // With the drawing: one that is removed while it is open gives the focus back to nothing, and an effect would end after that.
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
-    // One that is removed while it is open gives nothing back.
     return () => {
       leaving.current = true;
       dialog?.close();

@@ -1,5 +1,5 @@
 import { createClient } from "@connectrpc/connect";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { transport } from "../support/clients.ts";
@@ -21,6 +21,13 @@ export async function openFilters(page: Place): Promise<void> {
   const filters = page.getByRole("button", { name: /^Filters/ });
   if ((await filters.getAttribute("aria-expanded")) !== "true") await filters.click();
 }
+
+/** A function of browsers. */
+declare const getComputedStyle: (element: unknown) => Readonly<Record<string, string>>;
+
+/** Reads a property of an element's style, by its name in scripts. */
+export const styleOf = (element: Locator, property: string): Promise<string | undefined> =>
+  element.evaluate((each, name) => getComputedStyle(each)[name], property);
 
 /** What an event of a test says; the rest is the same for all. */
 export interface Sent {

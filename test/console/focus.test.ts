@@ -4,7 +4,7 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { testBrowser } from "../support/browser.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
-import { openConsole, sendEvents } from "./console-page.ts";
+import { openConsole, sendEvents, styleOf } from "./console-page.ts";
 
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 const { onPage } = testBrowser();
@@ -86,7 +86,7 @@ describe("the focus", () => {
 describe("the row that letters act on", () => {
   onPage("is marked wherever the focus is", async (page) => {
     await opened(page);
-    const outline = (name: string) => rowOf(page, name).evaluate("(row) => getComputedStyle(row).outlineStyle");
+    const outline = (name: string) => styleOf(rowOf(page, name), "outlineStyle");
     await pick(page, "second");
     await pick(page, "second");
     await page.getByRole("button", { name: "Conditions" }).focus();

@@ -31,10 +31,10 @@ const opened = async (page: Page) => {
   await page.locator('main:not([aria-busy="true"])').waitFor();
 };
 const focusedRole = (page: Page) => page.evaluate("document.activeElement.getAttribute('role')");
-/** The text of the row that the grid says is its current one, once that is drawn. */
+/** The name in the row that the grid says is its current one, once that is drawn. */
 async function current(page: Page): Promise<string> {
   const text =
-    "document.getElementById(document.querySelector('[role=grid]').getAttribute('aria-activedescendant'))?.textContent ?? ''";
+    "document.getElementById(document.querySelector('[role=grid]').getAttribute('aria-activedescendant'))?.querySelector('a').textContent ?? ''";
   await expect.poll(() => page.evaluate(text), { timeout: 20_000 }).not.toBe("");
   return String(await page.evaluate(text));
 }

@@ -4,7 +4,7 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { testBrowser } from "../support/browser.ts";
 import { testServer } from "../support/server.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
-import { openConsole, sendEvents } from "./console-page.ts";
+import { openConsole, sendEvents, styleOf } from "./console-page.ts";
 
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 const { onPage } = testBrowser();
@@ -84,10 +84,7 @@ describe("what deletes or ends something", () => {
   onPage("is red, and so is the button that confirms it", async (page) => {
     const tenant = await testTenant(server.database.sql);
     const red = "rgb(176, 28, 20)";
-    const look = (name: string, property: string) =>
-      page
-        .getByRole("button", { name, exact: true })
-        .evaluate("(button, property) => getComputedStyle(button)[property]", property);
+    const look = (name: string, property: string) => styleOf(page.getByRole("button", { name, exact: true }), property);
     await openConsole(page, server, tenant, "#/events?severity=5&group=alertname");
     await page.getByRole("button", { name: "Save view" }).click();
     await page.getByLabel("Name of this view").fill("the worst");
