@@ -199,7 +199,8 @@ export function eventList() {
       else if (asked(row)) stillGone.add(key);
       return known ?? row;
     });
-    const isAfter = (row: EventRow) => end === undefined || order(row, end) > 0;
+    // Of rows of the same order those that come later follow.
+    const isAfter = (row: EventRow) => end === undefined || order(row, end) >= 0;
     const fresh = [...now.values()];
     rows.value = [...placed, ...fresh.filter(isAfter).sort(order)];
     waiting.value = [...stillWaiting, ...fresh.filter((row) => !isAfter(row))];

@@ -11,14 +11,15 @@ const { onPage } = testBrowser();
 
 const grid = (page: Page) => page.getByRole("grid", { name: "Events" });
 
-/** Opens a list of so many errors, `check 0` the newest, which is live. */
-async function opened(page: Page, count: number): Promise<TestTenant> {
+/** Opens a list of so many errors, `check 0` the newest unless all are `ofOneTime`, which is live. */
+async function opened(page: Page, count: number, ofOneTime = false): Promise<TestTenant> {
   const tenant = await testTenant(server.database.sql);
+  const now = Date.now();
   const checks = Array.from({ length: count }, (_, at) => ({
     name: `check ${at}`,
     source: `host ${at % 300}`,
     severity: Severity.ERROR,
-    timestamp: BigInt(Date.now() - at * 1000),
+    timestamp: BigInt(now - (ofOneTime ? 0 : at * 1000)),
   }));
   await sendEvents(server, tenant, checks);
   await openConsole(page, server, tenant);
@@ -35,11 +36,11 @@ const see = (page: Page, state: "hidden" | "visible") =>
     document.dispatchEvent(new Event("visibilitychange"));
   `);
 
-/** The text of the current row, and where the list is scrolled to. */
+/** The name in the current row, and where the list is scrolled to. */
 const place = (page: Page) =>
   page.evaluate(`(() => {
     const grid = document.querySelector("[role=grid]");
-    return [document.getElementById(grid.getAttribute("aria-activedescendant"))?.textContent, grid.scrollTop];
+    return [document.getElementById(grid.getAttribute("aria-activedescendant"))?.querySelector("a").textContent, grid.scrollTop];
   })()`) as Promise<[string | undefined, number]>;
 
 const rowIndex = (page: Page) =>
@@ -89,6 +90,16 @@ describe("what a person reads stays where it is", () => {
     await page.getByRole("button", { name: /^[\d,]+ new$/ }).waitFor();
     expect(await place(page)).toEqual(before);
     await page.getByText("2 selected").waitFor();
+  });
+});
+
+describe("further pages", () => {
+  onPage("follow where a person reads, also of rows of the same time", async (page) => {
+    await opened(page, 700, true);
+    await selectBeyond(page, 650);
+    expect(await page.getByRole("button", { name: /^[\d,]+ new$/ }).count()).toBe(0);
+    await page.keyboard.press("End");
+    await expect.poll(() => rowIndex(page), { timeout: 20_000 }).toBe(701);
   });
 });
 
