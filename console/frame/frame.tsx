@@ -53,8 +53,10 @@ function Main({ children }: { children: ComponentChildren }) {
   );
 }
 
+/** To the list where the screen has one: before it stand search, filters and charts, dozens of presses of Tab. */
 function toMain() {
-  document.getElementById("main")?.focus();
+  const list = document.querySelector<HTMLElement>("main [role=grid], main [data-toggle]");
+  (list ?? document.getElementById("main"))?.focus();
 }
 
 function Starting() {
