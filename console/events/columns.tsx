@@ -4,6 +4,7 @@ import ui from "../ui/ui.module.css";
 import { entityText, type SharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
 import type { EventRow } from "./list.ts";
+import { narrowBy } from "./terms.ts";
 import { SeverityMark, severityOf, statusWord } from "./words.tsx";
 
 interface Shown {
@@ -77,14 +78,23 @@ function own({ parts, labels, withStatus }: Shown): readonly Column<EventRow>[] 
   ];
 }
 
-/** The values of these labels, as many as there is room for; who points at one reads them all. */
+/** The values of these labels, as many as there is room for, each of which narrows the list. */
 function Labels({ keys, values }: { keys: readonly string[]; values: Readonly<Record<string, unknown>> }) {
   const shown = keys.flatMap((key) => (values[key] === undefined ? [] : [[key, String(values[key])] as const]));
   if (shown.length === 0) return null;
   return (
-    <span class={eventsLook.labels} title={shown.map(([key, value]) => `${key}: ${value}`).join("\n")}>
+    <span class={eventsLook.labels}>
       {shown.map(([key, value]) => (
-        <span key={key}>{value}</span>
+        <button
+          key={key}
+          type="button"
+          // By keyboard the filters do it.
+          tabIndex={-1}
+          title={`${key}: ${value}\nPress to list only these, with Alt only others`}
+          onClick={({ altKey }) => narrowBy(key, value, altKey)}
+        >
+          {value}
+        </button>
       ))}
     </span>
   );

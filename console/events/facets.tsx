@@ -10,7 +10,7 @@ import { entityText, sharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
 import { FacetChoice } from "./facet-choice.tsx";
 import { keepFacets, ownFacets } from "./own-facets.ts";
-import { choose, chosen, type Filter, filters, queryOf } from "./query.ts";
+import { choose, chosen, excluded, type Filter, filters, queryOf } from "./query.ts";
 import { chooseValues, terms, termsMax, valuesOf } from "./terms.ts";
 import { severities, statuses } from "./words.tsx";
 
@@ -29,7 +29,7 @@ export interface Counts extends Readonly<Record<Filter, ValueCounts>> {
  * were chosen. Reads signals.
  */
 export async function countFilters(signal: AbortSignal): Promise<Counts> {
-  const narrowed = filters.filter((filter) => chosen(filter).length > 0);
+  const narrowed = filters.filter((filter) => chosen(filter).length + excluded(filter).length > 0);
   const free = filters.filter((filter) => !narrowed.includes(filter));
   const asked = [
     { query: queryOf(), of: free },
@@ -60,7 +60,8 @@ export const Facets = memo(function Facets({ counts }: { counts: Counts | undefi
   const of = (filter: Filter) => ({
     counts: counts?.[filter],
     selected: chosen(filter),
-    choose: (values: readonly string[]) => choose(filter, values),
+    excluded: excluded(filter),
+    choose: (values: readonly string[], without: readonly string[]) => choose(filter, values, without),
   });
   const labels = ownFacets();
   const full = terms().length >= termsMax;
@@ -92,7 +93,8 @@ export const Facets = memo(function Facets({ counts }: { counts: Counts | undefi
           label={label}
           counts={counts?.labels.get(label)}
           selected={valuesOf(label)}
-          choose={(values) => chooseValues(label, values)}
+          excluded={valuesOf(label, true)}
+          choose={(values, without) => chooseValues(label, values, without)}
           full={full}
           remove={() => keepFacets(labels.filter((each) => each !== label))}
         />
@@ -112,7 +114,9 @@ interface FacetProps {
   readonly label: string;
   readonly counts: ValueCounts | undefined;
   readonly selected: readonly string[];
-  choose(values: readonly string[]): void;
+  readonly excluded: readonly string[];
+  /** Lists occurrences of one of these values, and of none of those `without`. */
+  choose(values: readonly string[], without: readonly string[]): void;
   /** The values that are always listed, with their words. Absent: the most frequent ones are. */
   readonly values?: readonly FacetValue[];
   /** Returns the word for a value. Absent: the value itself. */
@@ -125,16 +129,18 @@ interface FacetProps {
 
 const shownMax = 8;
 
-function Facet({ label, counts, selected, choose, values, wordOf = (value) => value, full, remove }: FacetProps) {
+function Facet(props: FacetProps) {
+  const { label, counts, selected, excluded, choose, values, wordOf = (value) => value, full, remove } = props;
   const part = useSignal("");
   const counted = counts ?? [];
   const countOf = new Map(counted.map(({ value, count }) => [value, count]));
   const wanted = part.value.toLowerCase();
   const matching = wanted === "" ? counted : counted.filter(({ value }) => value.toLowerCase().includes(wanted));
-  const frequent = matching.filter(({ value }) => !selected.includes(value)).slice(0, shownMax);
+  const narrowing = [...selected, ...excluded];
+  const frequent = matching.filter(({ value }) => !narrowing.includes(value)).slice(0, shownMax);
   const shown: readonly FacetValue[] =
     values?.filter(({ value }) => (countOf.get(value) ?? 0) > 0 || selected.includes(value) || Number(value) !== 0) ??
-    [...selected, ...frequent.map(({ value }) => value)].map((value) => ({ value, word: wordOf(value) }));
+    [...narrowing, ...frequent.map(({ value }) => value)].map((value) => ({ value, word: wordOf(value) }));
   if (shown.length === 0 && counted.length === 0 && remove === undefined) return null;
   return (
     <fieldset class={eventsLook.facet}>
@@ -158,24 +164,43 @@ function Facet({ label, counts, selected, choose, values, wordOf = (value) => va
         />
       )}
       {counts && shown.length === 0 && <p class={ui.hint}>Nothing that is listed has this label.</p>}
-      {shown.map(({ value, word, tone }) => (
-        <label key={value} class={ui.choice}>
-          <input
-            type="checkbox"
-            checked={selected.includes(value)}
-            disabled={full && !selected.includes(value)}
-            onChange={({ currentTarget }) => {
-              const others = selected.filter((each) => each !== value);
-              choose(currentTarget.checked ? [...others, value] : others);
-            }}
-          />
-          <span class={ui.choiceWord} title={word === value ? word : `${word}\n${value}`}>
-            {tone && <Sign tone={tone} />}
-            {word}
-          </span>
-          <span class={eventsLook.choiceCount}>{counts ? (countOf.get(value) ?? 0).toLocaleString("en") : ""}</span>
-        </label>
-      ))}
+      {shown.map(({ value, word, tone }) => {
+        const isOut = excluded.includes(value);
+        const isIn = selected.includes(value);
+        const withoutIt = (all: readonly string[]) => all.filter((each) => each !== value);
+        return (
+          <div key={value} class={eventsLook.value}>
+            <label class={ui.choice}>
+              <input
+                type="checkbox"
+                checked={isIn}
+                disabled={full && !isIn && !isOut}
+                onChange={() => choose(isIn ? withoutIt(selected) : [...selected, value], withoutIt(excluded))}
+              />
+              <span
+                class={ui.choiceWord}
+                title={word === value ? word : `${word}\n${value}`}
+                data-out={isOut || undefined}
+              >
+                {tone && <Sign tone={tone} />}
+                {word}
+              </span>
+              <span class={eventsLook.choiceCount}>{counts ? (countOf.get(value) ?? 0).toLocaleString("en") : ""}</span>
+            </label>
+            {values === undefined && (
+              <button
+                type="button"
+                class={ui.plain}
+                aria-pressed={isOut}
+                disabled={full && !isIn && !isOut}
+                onClick={() => choose(withoutIt(selected), isOut ? withoutIt(excluded) : [...excluded, value])}
+              >
+                <span class={ui.unseen}>Leave out {word} </span>−
+              </button>
+            )}
+          </div>
+        );
+      })}
     </fieldset>
   );
 }

@@ -7,7 +7,7 @@ import { narrow } from "../ui/narrow.ts";
 import eventsLook from "./events.module.css";
 import type { Counts } from "./facets.tsx";
 import { Histogram, readFrequencies } from "./histogram.tsx";
-import { acknowledgedClause, allOf, answerToQuery, choose, chosen, queryOf } from "./query.ts";
+import { acknowledgedClause, allOf, answerToQuery, choose, chosen, excluded, queryOf } from "./query.ts";
 import { severities } from "./words.tsx";
 
 const events = clientOf(EventQueryService);
@@ -61,7 +61,8 @@ interface TotalsProps {
 function Totals({ counts, unacknowledged }: TotalsProps) {
   const selected = chosen("severity");
   const countOf = new Map(counts?.severity.map(({ value, count }) => [value, count]));
-  const entityCount = chosen("entityName").length === 0 ? (counts?.entityName.length ?? 0) : 0;
+  const ofAll = chosen("entityName").length + excluded("entityName").length === 0;
+  const entityCount = ofAll ? (counts?.entityName.length ?? 0) : 0;
   return (
     <fieldset class={eventsLook.totals} aria-label="Totals">
       {severities.slice(0, 4).map(({ value, word, tone }) => {

@@ -25,11 +25,31 @@ export function chosen(filter: Filter): string[] {
   return values.filter((value) => value !== "any");
 }
 
-/** Chooses the values of a filter. Without a choice of statuses the open ones are listed: to list all is a choice of its own. */
-export function choose(filter: Filter, values: readonly string[]): void {
-  const none = filter === "status" ? "any" : undefined;
-  setParameters({ [filter]: values.length === 0 ? none : listText(values) });
+/** The parameters of the values that are left out, of filters that have any number of values. */
+const leavingOut: Partial<Readonly<Record<Filter, string>>> = { entityName: "notEntityName", name: "notName" };
+
+/** Returns the values of a filter that are left out. */
+export function excluded(filter: Filter): string[] {
+  const parameter = leavingOut[filter];
+  return parameter === undefined ? [] : listOf(parameter);
 }
+
+/**
+ * Chooses the values of a filter, and those that are left out. Without a choice of statuses the open ones are listed: to list all is a
+ * choice of its own.
+ */
+export function choose(filter: Filter, values: readonly string[], without: readonly string[] = excluded(filter)): void {
+  const none = filter === "status" ? "any" : undefined;
+  const parameter = leavingOut[filter];
+  setParameters({
+    [filter]: values.length === 0 ? none : listText(values),
+    ...(parameter && { [parameter]: listText(without) }),
+  });
+}
+
+/** Returns how many filters narrow the list. */
+export const narrowingCount = () =>
+  filters.filter((filter) => parameterOf(filter) !== null || excluded(filter).length > 0).length;
 
 /** Parameters that say how events are shown, not which. */
 export const displayed: ReadonlySet<string> = new Set(["columns", "facets", "group", "sort"]);
@@ -87,6 +107,8 @@ export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
   if (acknowledged.length === 1) clauses.push(acknowledgedClause(acknowledged[0] === "true"));
   for (const field of ["entityName", "name"] as const) {
     if (of(field).length > 0) clauses.push(equalsOneOf(field, of(field)));
+    const out = field === without ? [] : excluded(field);
+    if (out.length > 0) clauses.push(create(ClauseSchema, { noneOf: { clause: equalsOneOf(field, out) } }));
   }
   clauses.push(...clausesOfTerms(terms(), withoutLabel));
   const timeRange = timeRangeOf(parameterOf("range"));

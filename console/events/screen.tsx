@@ -33,7 +33,7 @@ import { changedMax, type EventRow, eventList, rowKey } from "./list.ts";
 import { MatchingActions } from "./matching-actions.tsx";
 import { Overview } from "./overview.tsx";
 import { ownFacets } from "./own-facets.ts";
-import { answerToQuery, chosen as chosenOf, clauseText, filters, ownClause, queryOf, sort } from "./query.ts";
+import { answerToQuery, chosen as chosenOf, clauseText, narrowingCount, ownClause, queryOf, sort } from "./query.ts";
 import { SavedFilters } from "./saved.tsx";
 import { SearchField } from "./search-field.tsx";
 import { tellingKeys, tellingLabels } from "./telling-labels.ts";
@@ -177,7 +177,7 @@ export function EventsScreen() {
   if (chosen.length > 0 && chosen.length === rows.length) whole.current = selected.value;
   const offered = chosen.length > 0 && whole.current === selected.value && !withFound;
   const conditions = ownClause.value ? conditionCount(searchClauses, ownClause.value) : 0;
-  const filtering = filters.filter((filter) => address.value.parameters.has(filter)).length;
+  const filtering = narrowingCount();
   const { key, descending } = sort.value;
   const errors = clauseErrors(list.failure.value?.fields ?? []);
   const total = Math.max(list.total.value, rows.length - gone.size + list.waiting.value.length);

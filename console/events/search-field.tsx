@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { type Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { address } from "../data/address.ts";
 import { plainName } from "./entity-names.ts";
-import { choose, chosen, type Filter, filters } from "./query.ts";
+import { choose, chosen, excluded, type Filter, filters } from "./query.ts";
 import searchLook from "./search-field.module.css";
 import { chooseTerms, terms, termsMax, termText } from "./terms.ts";
 import { severityOf, statusWord } from "./words.tsx";
@@ -31,15 +31,24 @@ function chipsOf(filter: Filter): Chip[] {
   const given = address.value.parameters.has(filter);
   // Without a choice those without a status are listed with the open ones: they are open, too.
   const values = given || filter !== "status" ? chosen(filter) : [String(Status.OPEN)];
-  if (values.length > chipsMax)
-    return [{ text: `${label}: ${values.length} values`, remove: () => choose(filter, []) }];
+  const without = excluded(filter);
+  return [
+    ...chipsFor(`${label}:`, values, wordOf, (left) => choose(filter, left)),
+    ...chipsFor(`${label}: not`, without, wordOf, (left) => choose(filter, chosen(filter), left)),
+  ];
+}
+
+/** The chips of these values; `keep` keeps those that are left. */
+function chipsFor(
+  label: string,
+  values: readonly string[],
+  wordOf: (value: string) => string,
+  keep: (left: readonly string[]) => void,
+): Chip[] {
+  if (values.length > chipsMax) return [{ text: `${label} ${values.length} values`, remove: () => keep([]) }];
   return values.map((value) => ({
-    text: `${label}: ${wordOf(value)}`,
-    remove: () =>
-      choose(
-        filter,
-        values.filter((each) => each !== value),
-      ),
+    text: `${label} ${wordOf(value)}`,
+    remove: () => keep(values.filter((each) => each !== value)),
   }));
 }
 

@@ -38,27 +38,30 @@ function labelTerm(term: string): LabelTerm | undefined {
 /** Names of labels that terms can be about, as a pattern of an input. */
 export const labelPattern = "[^\\s=!]+";
 
-/** The term of a value that a label has. */
-export const termOf = (label: string, value: string) => `${label}=${value}`;
-
 /** A term as its chip shows it. */
 export function termText(term: string): string {
   const about = labelTerm(term);
   return about === undefined ? term : `${about.label}: ${about.not ? "not " : ""}${about.value}`;
 }
 
-/** The values of which a label has one, by the terms of the address. Reads signals. */
-export const valuesOf = (label: string) =>
+/** The values of which a label has one, or with `not` none, by the terms of the address. Reads signals. */
+export const valuesOf = (label: string, not = false) =>
   terms().flatMap((term) => {
     const about = labelTerm(term);
-    return about?.label === label && !about.not ? about.value : [];
+    return about?.label === label && about.not === not ? about.value : [];
   });
 
-/** Replaces the values of which a label has one; beyond `termsMax` terms nothing is added. */
-export function chooseValues(label: string, values: readonly string[]): void {
-  const before = valuesOf(label).map((value) => termOf(label, value));
-  const others = terms().filter((term) => !before.includes(term));
-  chooseTerms([...others, ...values.map((value) => termOf(label, value))].slice(0, termsMax));
+/** Replaces the values of which a label has one, and those that it has not; beyond `termsMax` terms nothing is added. */
+export function chooseValues(label: string, values: readonly string[], without: readonly string[]): void {
+  const others = terms().filter((term) => labelTerm(term)?.label !== label);
+  const chosen = [...values.map((value) => `${label}=${value}`), ...without.map((value) => `${label}!=${value}`)];
+  chooseTerms([...others, ...chosen].slice(0, termsMax));
+}
+
+/** Lists only what has this value of a label, or with `out` only what has not. */
+export function narrowBy(label: string, value: string, out: boolean): void {
+  const term = `${label}${out ? "!" : ""}=${value}`;
+  if (labelTerm(term)?.label === label) chooseTerms([...new Set([...terms(), term])].slice(0, termsMax));
 }
 
 /** A label has this value. */
@@ -72,12 +75,12 @@ export function clausesOfTerms(all: readonly string[], without?: string): Clause
   for (const term of all) {
     const about = labelTerm(term);
     if (about === undefined) clauses.push(wordsClause(term));
+    else if (about.label === without) continue;
     else if (about.not)
       clauses.push(create(ClauseSchema, { noneOf: { clause: labelClause(about.label, about.value) } }));
     else oneOf.set(about.label, [...(oneOf.get(about.label) ?? []), labelClause(about.label, about.value)]);
   }
-  for (const [label, values] of oneOf)
-    if (label !== without) clauses.push(create(ClauseSchema, { anyOf: { clauses: values } }));
+  for (const values of oneOf.values()) clauses.push(create(ClauseSchema, { anyOf: { clauses: values } }));
   return clauses;
 }
 

@@ -295,7 +295,7 @@ describe("many occurrences at once", () => {
     void page.hold("WatchEvents");
     await page.logIn(tenant, "#/events?status=any");
     await selectRow(page, "was acknowledged");
-    await page.getByRole("button", { name: "Acknowledge" }).click();
+    await page.getByRole("button", { name: "Acknowledge", exact: true }).click();
     await page.getByText("1 acknowledged").waitFor();
     const done = page.getByRole("status", { name: "Done" });
     const states = async () => {

@@ -34,7 +34,7 @@ export interface Place {
   getAttribute(name: string): Promise<string | null>;
   isDisabled(): Promise<boolean>;
   isChecked(): Promise<boolean>;
-  click(options?: { modifiers?: "Shift"[] }): Promise<void>;
+  click(options?: { modifiers?: ("Shift" | "Alt")[] }): Promise<void>;
   focus(): Promise<void>;
   fill(text: string): Promise<void>;
   /** Types letter by letter. */
@@ -178,9 +178,9 @@ export function placeOf(document: Document, name: string, find: () => Element[])
       const element = await enabled();
       element.focus();
       const window = document.defaultView as unknown as Window;
-      const shiftKey = modifiers.includes("Shift");
+      const [shiftKey, altKey] = [modifiers.includes("Shift"), modifiers.includes("Alt")];
       element.dispatchEvent(
-        new window.MouseEvent("click", { bubbles: true, cancelable: true, composed: true, shiftKey }),
+        new window.MouseEvent("click", { bubbles: true, cancelable: true, composed: true, shiftKey, altKey }),
       );
     },
     focus: async () => (await enabled()).focus(),
