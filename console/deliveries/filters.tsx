@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { useSignal } from "@preact/signals";
-import { useId } from "preact/hooks";
+import { useId, useRef } from "preact/hooks";
 import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
@@ -122,13 +122,23 @@ function NameFilter({ label, find }: { label: string; find: Find }) {
   const offered = answer.value.value ?? [];
   /** Candidates for the words that were entered. */
   const meant = useSignal<readonly Offered[]>([]);
+  const entering = useRef(new AbortController());
+  const forget = () => {
+    entering.current.abort();
+    meant.value = [];
+  };
   const take = ({ parameter: of, value }: Offered) => {
     typed.value = undefined;
-    meant.value = [];
+    forget();
     setParameters({ [of]: value });
   };
   const enter = async (text: string) => {
-    const found = await find(text, new AbortController().signal).catch(() => []);
+    forget();
+    entering.current = new AbortController();
+    const { signal } = entering.current;
+    const found = await find(text, signal).catch(() => []);
+    // Another name was entered or chosen meanwhile.
+    if (signal.aborted) return;
     const whole = found.filter((each) => each.text === text);
     const fits = whole.length > 0 ? whole : found;
     const [first] = fits;
@@ -153,7 +163,7 @@ function NameFilter({ label, find }: { label: string; find: Find }) {
         }}
         onInput={({ currentTarget }) => {
           typed.value = currentTarget.value;
-          meant.value = [];
+          forget();
           if (currentTarget.value === "") setParameters({ [parameter]: undefined });
           const found = offered.find(({ text }) => text === currentTarget.value);
           if (found) take(found);

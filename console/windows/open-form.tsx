@@ -6,6 +6,7 @@ import { MaintenanceWindowSchema } from "#gen/belfry/maintenance/v1/maintenance_
 import { address, goTo, linkTo } from "../data/address.ts";
 import { useOne } from "../data/one.ts";
 import { readEntity } from "../entities/read.ts";
+import { plainName } from "../events/entity-names.ts";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { timeText, zoneName } from "../ui/time.tsx";
@@ -18,7 +19,7 @@ const hourMs = 3_600_000;
 /** What a new window begins with: two hours from the next full hour on, once. An entity makes it one of this entity. */
 const blank = (entity: Entity | undefined) =>
   create(MaintenanceWindowSchema, {
-    name: entity && `${entity.name}, ${timeText(Date.now())}`,
+    name: entity && `${plainName(entity.name)}, ${timeText(Date.now())}`,
     schedule: {
       start: BigInt((Math.floor(Date.now() / hourMs) + 1) * hourMs),
       duration: BigInt(2 * hourMs),

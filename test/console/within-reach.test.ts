@@ -59,7 +59,7 @@ describe("a silence", () => {
     await page.logIn(tenant, `#/entities/${entity}`);
     await head(page).click();
     await silence(page);
-    await page.waitForHash(new RegExp(`^#/entities/${entity}$`));
+    await page.waitForHash(new RegExp(`^#/entities/${encodeURIComponent(entity)}$`));
     await page.getByRole("button", { name: "Undo" }).waitFor();
   });
 
