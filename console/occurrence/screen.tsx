@@ -8,8 +8,6 @@ import { useOne } from "../data/one.ts";
 import { Actions } from "../events/actions.tsx";
 import { plainName } from "../events/entity-names.ts";
 import eventsLook from "../events/events.module.css";
-import { SeverityMark, statusWord } from "../events/words.tsx";
-import { Facts } from "../ui/facts.tsx";
 import { narrow } from "../ui/narrow.ts";
 import { Problem } from "../ui/problem.tsx";
 import { countText } from "../ui/quantity.ts";
@@ -18,6 +16,8 @@ import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import { TextWithLinks } from "../ui/web-address.tsx";
 import { EntityMetrics } from "./entity-metrics.tsx";
+import { HeadLine } from "./head.tsx";
+import { Labels } from "./labels.tsx";
 import { LifeCycle } from "./life-cycle.tsx";
 import { LinksOut } from "./links-out.tsx";
 import { WhoWasNotified } from "./notified.tsx";
@@ -84,15 +84,16 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
           </>
         }
       />
+      <HeadLine event={event} occurrence={occurrence} />
       <div class={ui.scroll}>
         <div class={occurrenceLook.halves}>
           <div class={occurrenceLook.half}>
-            <About event={event} occurrence={occurrence} />
+            <About occurrence={occurrence} />
             <LifeCycle event={event} occurrence={occurrence} />
           </div>
           <div class={occurrenceLook.half}>
             <WhoWasNotified occurrenceId={occurrence.id} eventId={event.id} />
-            <Labels occurrence={occurrence} />
+            <Labels event={event} occurrence={occurrence} />
             <OccurrenceSilences occurrenceId={occurrence.id} event={event} />
           </div>
           {event.entity && <EntityMetrics event={event} occurrence={occurrence} />}
@@ -104,19 +105,11 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
   );
 }
 
-interface AboutProps {
-  readonly event: Event;
-  readonly occurrence: Occurrence;
-}
-
-/** What it says, of what, and when. */
-function About({ event, occurrence }: AboutProps) {
+/** What it says, and when. */
+function About({ occurrence }: { occurrence: Occurrence }) {
   return (
     <section class={ui.card} aria-labelledby="about">
-      <h2 id="about">
-        <SeverityMark value={occurrence.severity} /> · {statusWord(occurrence.status)}
-        {occurrence.acknowledged && <span class={ui.tag}>acknowledged</span>}
-      </h2>
+      <h2 id="about">About</h2>
       {occurrence.summary && (
         <p class={occurrenceLook.summary}>
           <TextWithLinks text={occurrence.summary} />
@@ -128,10 +121,6 @@ function About({ event, occurrence }: AboutProps) {
         </p>
       )}
       <dl class={ui.facts}>
-        <dt>Entity</dt>
-        <dd>
-          <a href={linkTo(["entities", event.entity ?? ""])}>{event.entityName}</a>
-        </dd>
         <dt>First seen</dt>
         <dd>
           <Time at={occurrence.startTime} />
@@ -154,25 +143,7 @@ function About({ event, occurrence }: AboutProps) {
             <dd>{occurrence.type}</dd>
           </>
         )}
-        {event.dedupKey !== undefined && (
-          <>
-            <dt>Dedup key</dt>
-            <dd>{event.dedupKey}</dd>
-          </>
-        )}
       </dl>
-    </section>
-  );
-}
-
-/** Its labels, each of which leads to the events that have it, too. */
-function Labels({ occurrence }: Pick<AboutProps, "occurrence">) {
-  return (
-    <section class={ui.card} aria-labelledby="labels">
-      <h2 id="labels">Labels</h2>
-      <Facts title="Dimensions" values={occurrence.dimensions} prefix="dimensions." />
-      <Facts title="Metadata" values={occurrence.metadataFields ?? {}} prefix="metadataFields." />
-      <Facts title="Core properties of the entity" values={occurrence.coreProperties ?? {}} folded />
     </section>
   );
 }

@@ -35,16 +35,16 @@ export function Facts({ title, values, folded, prefix }: FactsProps) {
               ) : typeof value === "string" && /https?:\/\//i.test(value) ? (
                 <TextWithLinks text={value} />
               ) : prefix !== undefined && typeof value === "string" ? (
-                <a href={eventsWith(filterText(prefix + key, value))}>{value}</a>
+                <a href={eventsWithLabel(prefix + key, value)}>{value}</a>
               ) : (
                 valueText(value)
               )}
               {prefix !== undefined && typeof value === "string" && (
                 <span class={ui.narrowing}>
-                  <a href={eventsWith(filterText(prefix + key, value))} aria-label={`Events with ${key}=${value}`}>
+                  <a href={eventsWithLabel(prefix + key, value)} aria-label={`Events with ${key}=${value}`}>
                     +
                   </a>
-                  <a href={eventsWith(withoutText(prefix + key, value))} aria-label={`Events without ${key}=${value}`}>
+                  <a href={eventsWithoutLabel(prefix + key, value)} aria-label={`Events without ${key}=${value}`}>
                     −
                   </a>
                 </span>
@@ -76,6 +76,11 @@ export function Facts({ title, values, folded, prefix }: FactsProps) {
 const filterText = (field: string, value: string) =>
   JSON.stringify({ filter: { field, operation: "OP_EQUALS", value } });
 
-const withoutText = (field: string, value: string) => `{"not":{"clause":${filterText(field, value)}}}`;
-
 const eventsWith = (where: string) => linkTo(["events"], { where, status: "any" });
+
+/** Returns the link to the events whose field has this value. */
+export const eventsWithLabel = (field: string, value: string) => eventsWith(filterText(field, value));
+
+/** Returns the link to the events whose field has another value, or none. */
+export const eventsWithoutLabel = (field: string, value: string) =>
+  eventsWith(`{"not":{"clause":${filterText(field, value)}}}`);

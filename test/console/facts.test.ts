@@ -70,6 +70,60 @@ describe("addresses that an occurrence names", () => {
   });
 });
 
+describe("an occurrence", () => {
+  onPage(
+    "says in its head how bad it is, how it stands, its age, its entity and its owner; keys are folded",
+    async (page) => {
+      const tenant = await testTenant(sql);
+      const summary = "97 % of /var is used";
+      const metadataFields = {
+        team: "storage",
+        "annotation.summary": summary,
+        "annotation.impact": "writes will fail",
+      };
+      const timestamp = BigInt(Date.now() - 3 * 3_600_000);
+      await sendEvents(server, tenant, [
+        { name: "disk", source: "a", severity: Severity.ERROR, summary, metadataFields, timestamp, dedupKey: "var-1" },
+        { name: "disk", source: "b", metadataFields: { team: "network" } },
+      ]);
+      const { results } = await v1(server, tenant)("/v1/events:search", { query: {} });
+      const one = results.find(({ dedupKey }: { dedupKey?: string }) => dedupKey === "var-1");
+      const here = `#/occurrences/${one.occurrences[0].id}`;
+      await page.logIn(tenant, here);
+      const head = page.getByRole("list", { name: "At a glance" });
+      await head.waitFor();
+      expect(await head.getByRole("listitem").allTextContents()).toEqual([
+        expect.stringMatching(/Error$/),
+        "Open",
+        "Age 3h",
+        "Entity a",
+        "Owner storage",
+      ]);
+      expect(await head.getByRole("link", { name: "a", exact: true }).getAttribute("href")).toBe(
+        `#/entities/${encodeURIComponent(one.entity)}`,
+      );
+      const labels = page.getByRole("region", { name: "Labels" });
+      expect(await labels.getByText(summary).count()).toBe(0);
+      await labels.getByText("writes will fail").waitFor();
+      expect(await labels.locator("details:not([open])").filter({ hasText: "Dedup key" }).allTextContents()).toEqual([
+        "Dedup keyvar-1",
+      ]);
+      await head.getByRole("link", { name: "storage" }).click();
+      await page.getByText("1 occurrence", { exact: true }).waitFor();
+    },
+  );
+
+  onPage("has labels that filter events when pressed, and leave out what has them with Alt", async (page) => {
+    const tenant = await testTenant(sql);
+    const of = (team: string) => ({ name: `disk of ${team}`, source: team, metadataFields: { team } });
+    await sendEvents(server, tenant, [of("a"), of("b"), of("c")]);
+    const { results } = await v1(server, tenant)("/v1/events:search", { query: {} });
+    await page.logIn(tenant, `#/occurrences/${results[0].occurrences[0].id}`);
+    await page.getByRole("link", { name: /^Events with team=/ }).click({ modifiers: ["Alt"] });
+    await page.getByText("2 occurrences").waitFor();
+  });
+});
+
 describe("metrics around the start of an occurrence", () => {
   onPage("are those that share its words, the one of the trigger that made it first", async (page) => {
     const tenant = await testTenant(sql);
