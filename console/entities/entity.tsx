@@ -15,11 +15,12 @@ import { periodOf, readSeries } from "../data/series.ts";
 import { may } from "../data/session.ts";
 import { SeverityMark, statusWord } from "../events/words.tsx";
 import { equalityText } from "../form/matcher-text.ts";
+import { nothing, readHappened } from "../metrics/happened.ts";
 import { silenceLink } from "../silences/link.ts";
 import { Facts } from "../ui/facts.tsx";
+import { LastValue } from "../ui/last-value.tsx";
 import { Plot } from "../ui/plot.tsx";
 import { Problem } from "../ui/problem.tsx";
-import { quantityText } from "../ui/quantity.ts";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
@@ -253,7 +254,12 @@ function Series({ id }: { id: string }) {
       period: periodOf(start, end, 120),
       pageSize: seriesMax,
     };
-    return { start, end, ...(await readSeries(asked, signal)) };
+    const [read, happened] = await Promise.all([
+      readSeries(asked, signal),
+      // Without what happened the series are shown all the same.
+      readHappened(id, start, end, signal).catch(() => nothing),
+    ]);
+    return { start, end, happened, ...read };
   };
   const answer = useAnswer(read, undefined, "series");
   const { value, failure, again } = answer.value;
@@ -267,9 +273,20 @@ function Series({ id }: { id: string }) {
           <figure key={each.key}>
             <figcaption>
               <a href={linkTo(["metrics"], { entity: id, metric: each.metric, range: "6h" })}>{each.name}</a>
-              <span class={ui.quiet}> {quantityText(each.values.at(-1), each.units)}</span>
+              <span class={ui.quiet}>
+                {" "}
+                <LastValue series={each} end={value.end} />
+              </span>
             </figcaption>
-            <Plot name={each.name} series={[each]} start={value.start} end={value.end} height={110} />
+            <Plot
+              name={each.name}
+              series={[each]}
+              start={value.start}
+              end={value.end}
+              height={110}
+              marks={value.happened.marks}
+              bands={value.happened.bands}
+            />
           </figure>
         ))}
       </div>

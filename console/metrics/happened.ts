@@ -6,7 +6,6 @@ import { clientOf } from "../data/calls.ts";
 import { severityOf } from "../events/words.tsx";
 import type { PlotBand, PlotMark } from "../ui/plot.tsx";
 import { windowsHolding } from "../windows/holding.ts";
-import { endsHere, parameters } from "./reading.ts";
 
 const events = clientOf(EventQueryService);
 const windows = clientOf(MaintenanceWindowService);
@@ -33,11 +32,8 @@ export interface Happened {
 
 export const nothing: Happened = { marks: [], bands: [], more: false };
 
-/** Occurrences of the address's entity that began in its range, and windows that hold it. Reads signals. */
-export async function readHappened(signal: AbortSignal): Promise<Happened> {
-  const id = parameters.entity.value;
-  const { start, end } = endsHere();
-  if (id === "") return nothing;
+/** Reads the occurrences of an entity that began in a range, and the windows that hold it. */
+export async function readHappened(id: string, start: number, end: number, signal: AbortSignal): Promise<Happened> {
   const [began, bands] = await Promise.all([readBegan(id, start, end, signal), readHeld(id, end, signal)]);
   return { ...began, bands };
 }

@@ -1,6 +1,7 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { linkTo, listOf, listText, setParameters } from "../data/address.ts";
+import { LastValue } from "../ui/last-value.tsx";
 import { lineStyle, Plot } from "../ui/plot.tsx";
 import { quantityText, unitWords } from "../ui/quantity.ts";
 import { Sign } from "../ui/sign.tsx";
@@ -142,7 +143,11 @@ function PlotCard({ group, start, end, height, happened, tables }: PlotCardProps
             {[shared, unitWords(units)].filter((text) => text !== "").join(" · ") || "\u00a0"}
           </span>
         </h2>
-        {single && <strong class={metricsLook.last}>{quantityText(single.values.at(-1), units)}</strong>}
+        {single && (
+          <strong class={metricsLook.last}>
+            <LastValue series={single} end={end} />
+          </strong>
+        )}
       </div>
       <Plot
         name={name}
@@ -155,7 +160,7 @@ function PlotCard({ group, start, end, height, happened, tables }: PlotCardProps
         lifted={lifted}
         zoom={(from, to) => setParameters({ range: `${from}-${to}` })}
       />
-      {lines.length > 1 && <Legend name={name} lines={listed} only={only} lifted={lifted} />}
+      {lines.length > 1 && <Legend name={name} lines={listed} end={end} only={only} lifted={lifted} />}
       {hidden > 0 && (
         <button
           type="button"
@@ -194,13 +199,14 @@ function usePlaces() {
 interface LegendProps {
   readonly name: string;
   readonly lines: readonly Line[];
+  readonly end: number;
   /** The keys of those that are drawn alone. */
   readonly only: readonly string[];
   readonly lifted: Signal<string | undefined>;
 }
 
 /** The series of a plot with what they come to. A line lifts its series while it is pointed at, and keeps it alone when it is pressed. */
-function Legend({ name, lines, only, lifted }: LegendProps) {
+function Legend({ name, lines, end, only, lifted }: LegendProps) {
   return (
     <table class={metricsLook.legend} aria-label={`Series of ${name}`}>
       <thead>
@@ -213,7 +219,8 @@ function Legend({ name, lines, only, lifted }: LegendProps) {
         </tr>
       </thead>
       <tbody>
-        {lines.map(({ key, name: line, place = 0, units, values }) => {
+        {lines.map((series) => {
+          const { key, name: line, place = 0, units, values } = series;
           const kept = only.includes(key);
           const drop = () => {
             if (lifted.peek() === key) lifted.value = undefined;
@@ -243,8 +250,10 @@ function Legend({ name, lines, only, lifted }: LegendProps) {
                   <span class={ui.legendLine} style={lineStyle(place)} aria-hidden="true" /> <span>{line}</span>
                 </button>
               </th>
+              <td>
+                <LastValue series={series} end={end} />
+              </td>
               {[
-                values.at(-1),
                 outermost(values, Math.min),
                 outermost(values, Math.max),
                 values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0) / values.length,

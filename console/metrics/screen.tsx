@@ -18,7 +18,7 @@ import { nothing, readHappened } from "./happened.ts";
 import metricsLook from "./metrics.module.css";
 import { divisions } from "./plot-groups.ts";
 import { Plots } from "./plots.tsx";
-import { parameters, type Read, readAll, readEntities } from "./reading.ts";
+import { endsHere, parameters, type Read, readAll, readEntities } from "./reading.ts";
 import { RefreshChoice, useRefresh } from "./refresh.tsx";
 
 /** The series of an entity, or of those that meet a clause, over time: which, how and when are kept in the address. */
@@ -26,7 +26,15 @@ export function MetricsScreen() {
   const matching = useAnswer(readEntities, undefined, "entities");
   const matched = useComputed(() => matching.value.value);
   const answer = useAnswer((signal) => readAll(matched.value, signal), undefined, "metrics");
-  const happened = useAnswer(readHappened, undefined, "happened");
+  const happened = useAnswer(
+    async (signal) => {
+      const id = parameters.entity.value;
+      const { start, end } = endsHere();
+      return id === "" ? nothing : await readHappened(id, start, end, signal);
+    },
+    undefined,
+    "happened",
+  );
   const read = useComputed(() => answer.value.value);
   const tables = useSignal(false);
   const { value } = answer.value;

@@ -11,9 +11,10 @@ import { oneOrNull } from "../data/one-or-null.ts";
 import { periodOf, type ReadSeries, readSeries } from "../data/series.ts";
 import { may } from "../data/session.ts";
 import { allOf } from "../events/query.ts";
+import { nothing, readHappened } from "../metrics/happened.ts";
+import { LastValue } from "../ui/last-value.tsx";
 import { Plot } from "../ui/plot.tsx";
 import { Problem } from "../ui/problem.tsx";
-import { quantityText } from "../ui/quantity.ts";
 import ui from "../ui/ui.module.css";
 import { tellingFirst } from "./telling-metrics.ts";
 
@@ -52,7 +53,15 @@ export function EntityMetrics({ event, occurrence }: EntityMetricsProps) {
   const entityId = event.entity ?? "";
   const aroundMs = Number(occurrence.startTime ?? 0n);
   const [start, end] = [aroundMs - 3_600_000, aroundMs + 3_600_000];
-  const marks = useMemo(() => [{ at: aroundMs, text: "its start", tone: "critical" }], [aroundMs]);
+  const around = useAnswer((signal) => readHappened(entityId, start, end, signal), undefined, "happened");
+  const happened = around.value.value ?? nothing;
+  const marks = useMemo(
+    () => [
+      { at: aroundMs, text: "its start", tone: "critical" },
+      ...happened.marks.filter(({ id }) => id !== occurrence.id),
+    ],
+    [aroundMs, happened],
+  );
   const read = async (signal: AbortSignal) => {
     const how = { entityId, start, end };
     const labels = { ...occurrence.dimensions, ...occurrence.metadataFields };
@@ -85,9 +94,20 @@ export function EntityMetrics({ event, occurrence }: EntityMetricsProps) {
           <figure key={each.key}>
             <figcaption>
               <a href={linkTo(["metrics"], { entity: entityId, metric: each.metric, range })}>{each.name}</a>
-              <span class={ui.quiet}> {quantityText(each.values.at(-1), each.units)}</span>
+              <span class={ui.quiet}>
+                {" "}
+                <LastValue series={each} end={end} />
+              </span>
             </figcaption>
-            <Plot name={each.name} series={[each]} start={start} end={end} height={120} marks={marks} />
+            <Plot
+              name={each.name}
+              series={[each]}
+              start={start}
+              end={end}
+              height={120}
+              marks={marks}
+              bands={happened.bands}
+            />
           </figure>
         ))}
       </div>

@@ -186,6 +186,81 @@ onPage("of an entity show when events began, and the windows that hold it", asyn
   await eventually(told).toEqual([1, 0]);
 });
 
+onPage("of an entity's and an occurrence's page are marked by what happened then, too", async (page) => {
+  const own = await testTenant(sql);
+  const call = v1(server, own);
+  const metrics = [0, 60_000].map((ago) => ({
+    metric: "load",
+    timestamp: at - ago,
+    dimensions: { source: "web-1" },
+    value: 3,
+  }));
+  await call("/v1/data-receiver/metrics", { metrics });
+  const sent = { source: "web-1", severity: Severity.CRITICAL };
+  await sendEvents(server, own, [
+    { ...sent, name: "disk full", timestamp: BigInt(at) },
+    { ...sent, name: "link down", timestamp: BigInt(at) },
+    { ...sent, name: "of another", source: "web-2", timestamp: BigInt(at) },
+  ]);
+  const { results } = await call("/v1/events:search", { query: {} });
+  const full = results.find(({ name }: { name: string }) => name === "disk full");
+  const told = async (region: string) => {
+    const plot = page.getByRole("region", { name: region });
+    await plot.getByRole("application", { name: /load/ }).press("End");
+    return ["disk full", "link down", "of another", "its start"].map((text) =>
+      plot.getByText(text, { exact: true }).count(),
+    );
+  };
+  await page.logIn(own, `#/entities/${encodeURIComponent(full.entity)}`);
+  await page.getByRole("application", { name: /load/ }).waitFor();
+  await eventually(() => told("Series of the last 6 hours")).toEqual([1, 1, 0, 0]);
+  await page.goto(`#/occurrences/${full.occurrences[0].id}`);
+  await page.getByRole("heading", { level: 1, name: "disk full" }).waitFor();
+  await page.getByRole("application", { name: /load/ }).waitFor();
+  await eventually(() => told("Metrics of the entity around its start")).toEqual([0, 1, 0, 1]);
+});
+
+onPage(
+  "say how old a last value is that nothing has followed, and of a range that is over as of its end",
+  async (page) => {
+    const own = await testTenant(sql);
+    const call = v1(server, own);
+    const now = Date.now();
+    const dimensions = { source: "web-1" };
+    const sent = (metric: string, fromMs: number, toMs: number) =>
+      Array.from({ length: (toMs - fromMs) / 60_000 }, (_, n) => ({
+        metric,
+        timestamp: now - fromMs - n * 60_000,
+        dimensions,
+        value: 7,
+      }));
+    await call("/v1/data-receiver/metrics", {
+      metrics: [...sent("ended", 1_500_000, 2_400_000), ...sent("goes.on", 0, 2_400_000)],
+    });
+    const clause = { filter: { field: "id", operation: "OP_EXISTS" } };
+    const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
+    const entity = entities.entities[0].id as string;
+    const said = (metric: string) =>
+      page
+        .getByRole("region", { name: metric })
+        .getByText(/^2[5-7]m ago$/)
+        .count();
+    await page.logIn(own, `#/metrics?entity=${encodeURIComponent(entity)}`);
+    await page.getByText("2 series in 2 plots").waitFor();
+    expect([said("ended"), said("goes.on")]).toEqual([1, 0]);
+    await page.goto(`#/entities/${encodeURIComponent(entity)}`);
+    const figures = page.getByRole("region", { name: "Series of the last 6 hours" }).locator("figcaption");
+    await figures.first().waitFor();
+    expect(figures.filter({ hasText: "ended" }).filter({ hasText: "ago" }).count()).toBe(1);
+    expect(figures.filter({ hasText: "goes.on" }).filter({ hasText: "ago" }).count()).toBe(0);
+    await page.goto(
+      `#/metrics?entity=${encodeURIComponent(entity)}&metric=ended&range=${now - 3_600_000}-${now - 1_500_000}`,
+    );
+    await page.getByText("1 series in 1 plot").waitFor();
+    expect(page.locator("main").getByText(/ago$/).count()).toBe(0);
+  },
+);
+
 onPage("of more entities than are read: the page says so, and equal names have their dimensions", async (page) => {
   const many = await testTenant(sql);
   const sources = Array.from({ length: 120 }, (_, n) => ({
