@@ -26,7 +26,7 @@ const countAgainMs = 1000;
 export const changedMax = 500;
 /** Most events that the server answers in a page. */
 const pageMax = 1000;
-/** Most rows that are read again beyond as many as are loaded. */
+/** Most new rows that a reread adds to those that are loaded. */
 const newMax = 1000;
 
 const always = [
@@ -63,6 +63,8 @@ function compare({ key, descending, acknowledgedLast }: Sort) {
 const rowsOf = (results: readonly Event[]): EventRow[] =>
   results.flatMap((event) => event.occurrences.map((occurrence) => ({ event, occurrence })));
 
+const eventIdsOf = (rows: readonly EventRow[]) => [...new Set(rows.map(({ event }) => event.id))];
+
 export const rowKey = ({ occurrence }: EventRow) => occurrence.id;
 
 /** The list of a query as it was left. */
@@ -71,8 +73,11 @@ interface Left {
   readonly total: number;
 }
 
-/** The occurrences that a query finds, page by page as they come into sight, and kept current as they change. */
-export function eventList() {
+/**
+ * The occurrences that a query finds, page by page as they come into sight, and kept current as they change.
+ * @param isHeld whether rows stay where they are, asked when an answer has come
+ */
+export function eventList(isHeld: () => boolean) {
   const rows = signal<readonly EventRow[]>([]);
   const waiting = signal<readonly EventRow[]>([]);
   const gone = signal<ReadonlySet<string>>(new Set());
@@ -80,12 +85,15 @@ export function eventList() {
   const total = signal(0);
   const loading = signal(true);
   const failure = signal<Failure | undefined>(undefined);
-  let asking: () => QueryInit = () => ({});
+  let buildQuery: () => QueryInit = () => ({});
   let query: QueryInit = {};
   /** The fields that rows are read with since `show`; pages follow each other with those that the first one was asked for. */
   let shownFields: QueryInit["fields"];
   let sort: Sort = { key: "severity", descending: true };
+  /** The cursor of the next page of `query`; undefined: all is loaded. */
   let next: string | undefined;
+  /** The end of the pages that were read, as it was then; undefined: all is loaded. Shown rows change in place, so the last of them is no end. */
+  let end: EventRow | undefined;
   let ended = new AbortController();
   let loadingMore = false;
   /** The names of the list that is asked for, and of the one that is shown. */
@@ -106,7 +114,7 @@ export function eventList() {
   function showLeft(): void {
     const left = shown === wanted ? undefined : lastAnswer<Left>(wanted);
     if (left === undefined) return;
-    next = undefined;
+    readTo(undefined, undefined);
     shown = wanted;
     batch(() => {
       rows.value = [...left.rows].sort(compare(sort));
@@ -118,7 +126,7 @@ export function eventList() {
 
   /** Shows nothing: what was found is no answer to a query that cannot be asked. */
   function empty(): void {
-    next = undefined;
+    readTo(undefined, undefined);
     shown = undefined;
     batch(() => {
       rows.value = [];
@@ -128,37 +136,48 @@ export function eventList() {
     });
   }
 
-  /** Takes the query as it is asked from the first page on: a range of time may lead to now. */
-  function renew(): void {
-    query = { ...asking(), fields: shownFields ?? query.fields };
-    shownFields = undefined;
+  /** Notes how far the pages lead that were read. */
+  function readTo(cursor: string | undefined, last: EventRow | undefined): void {
+    next = cursor;
+    end = cursor === undefined ? undefined : last;
   }
 
-  /**
-   * Reads the page at `cursor` and adds it; the first one replaces what is there. While `held`, no row moves. Returns whether that was
-   * done.
-   */
-  async function load(cursor: string, held = false): Promise<boolean> {
+  /** Builds the query anew, since a range of time may lead to now. @throws as the query of the address */
+  const newQuery = (): QueryInit => ({ ...buildQuery(), fields: shownFields ?? query.fields });
+
+  /** Loads a page; the first one replaces all rows, a later one follows them while they are held. Returns false if the call failed. */
+  async function load(cursor: string): Promise<boolean> {
     const { signal: until } = ended;
+    const of = query;
     try {
       const pageInput = { limit: cursor === "" ? firstPage : laterPages, cursor };
-      const asked = { ...query, sortBy: sortBy(sort), pageInput };
-      const { results, pageInfo } = await events.searchEvents({ query: asked }, { signal: until });
-      if (until.aborted) return true;
+      const { results, pageInfo } = await events.searchEvents(
+        { query: { ...of, sortBy: sortBy(sort), pageInput } },
+        { signal: until },
+      );
+      // Rows that were read again meanwhile have another cursor.
+      if (until.aborted || of !== query) return true;
       const known = new Set(cursor === "" ? [] : [...rows.value, ...waiting.value].map(rowKey));
       const added = rowsOf(results).filter((row) => !known.has(rowKey(row)));
       const lacking = shownFields === undefined ? [] : results.map(({ id }) => id);
       // A search places an event where its first occurrence belongs: here each occurrence is a row.
       const order = compare(sort);
-      if (cursor === "") rows.value = added.sort(order);
-      else take(added, () => false, held);
-      next = pageInfo?.hasNext ? pageInfo.endCursor : undefined;
-      if (cursor === "") shown = wanted;
-      if (cursor === "") waiting.value = [];
-      if (cursor === "") gone.value = new Set();
-      if (cursor === "") total.value = Number(pageInfo?.totalCount ?? 0n);
-      failure.value = undefined;
-      if (lacking.length > 0) await refresh(lacking, true);
+      added.sort(order);
+      batch(() => {
+        if (cursor === "") {
+          rows.value = added;
+          waiting.value = [];
+          gone.value = new Set();
+          total.value = Number(pageInfo?.totalCount ?? 0n);
+          shown = wanted;
+        } else if (isHeld()) {
+          rows.value = [...rows.value, ...added];
+          inOrder = false;
+        } else rows.value = merge(rows.value, added, order);
+        failure.value = undefined;
+      });
+      readTo(pageInfo?.hasNext ? pageInfo.endCursor : undefined, placeOf(results.at(-1)) ?? end);
+      if (lacking.length > 0) await refresh(lacking);
     } catch (error) {
       if (!until.aborted && !isCancelled(error)) {
         const failed = failureOfReading(error);
@@ -171,47 +190,49 @@ export function eventList() {
     return until.aborted || failure.peek() === undefined;
   }
 
+  /** Returns the row at whose place a search lists an event. */
+  const placeOf = (event: Event | undefined) => event && rowsOf([event]).sort(compare(sort))[0];
+
   /**
-   * Shows what was found in place of the rows that were `asked` for. While `held`, what is new waits, what matches no longer stays as
-   * `gone`, and no row moves.
+   * Replaces the rows that were read again by `found`. While they are held, shown rows keep their place: new ones wait, or follow where they
+   * belong behind all others, and missing ones are `gone`. Returns the keys of rows that are new.
    */
-  function take(found: EventRow[], asked: (row: EventRow) => boolean, held: boolean): void {
+  function applyFound(found: EventRow[], wasRead: (row: EventRow) => boolean, held: boolean): string[] {
     const order = compare(sort);
-    const stillWaiting = waiting.value.filter((row) => !asked(row));
+    const stillWaiting = waiting.value.filter((row) => !wasRead(row));
+    const known = new Set(rows.value.map(rowKey));
     if (!held) {
-      rows.value = merge(
-        rows.value.filter((row) => !asked(row)),
-        found.sort(order),
-        order,
-      );
+      const left = rows.value.filter((row) => !wasRead(row));
+      gone.value = new Set(left.map(rowKey).filter((key) => gone.value.has(key)));
+      rows.value = merge(left, found.sort(order), order);
       waiting.value = stillWaiting;
-      gone.value = new Set(rows.value.map(rowKey).filter((key) => gone.value.has(key)));
-      return;
+      return found.map(rowKey).filter((key) => !known.has(key));
     }
     const now = new Map(found.map((row) => [rowKey(row), row]));
-    const end = rows.value.at(-1);
     const stillGone = new Set(gone.value);
     const placed = rows.value.map((row) => {
       const key = rowKey(row);
-      const known = now.get(key);
-      now.delete(key);
-      if (known !== undefined) stillGone.delete(key);
-      else if (asked(row)) stillGone.add(key);
-      return known ?? row;
+      const foundRow = now.get(key);
+      if (foundRow !== undefined) stillGone.delete(key);
+      else if (wasRead(row)) stillGone.add(key);
+      return foundRow ?? row;
     });
+    const last = placed.reduce<EventRow | undefined>((max, row) => (max && order(row, max) < 0 ? max : row), undefined);
+    const newRows = found.filter((row) => !known.has(rowKey(row)));
     // Of rows of the same order those that come later follow.
-    const isAfter = (row: EventRow) => end === undefined || order(row, end) >= 0;
-    const fresh = [...now.values()];
-    rows.value = [...placed, ...fresh.filter(isAfter).sort(order)];
-    waiting.value = [...stillWaiting, ...fresh.filter((row) => !isAfter(row))];
+    const isBehind = (row: EventRow) => last === undefined || order(row, last) >= 0;
+    const behind = newRows.filter(isBehind).sort(order);
+    rows.value = [...placed, ...behind];
+    waiting.value = [...stillWaiting, ...newRows.filter((row) => !isBehind(row))];
     gone.value = stillGone;
-    settled = false;
+    inOrder = false;
+    return behind.map(rowKey);
   }
 
   let fading: ReturnType<typeof setTimeout> | undefined;
 
   /** Marks rows that have come for a moment. */
-  function mark(keys: readonly string[]): void {
+  function markFresh(keys: readonly string[]): void {
     if (keys.length === 0) return;
     fresh.value = new Set([...fresh.value, ...keys]);
     clearTimeout(fading);
@@ -220,70 +241,72 @@ export function eventList() {
     }, freshMs);
   }
 
-  /** The rows are in order, and all of them match. */
-  let settled = true;
+  /** Whether the rows are sorted, and all of them match. */
+  let inOrder = true;
 
   let rereading: Promise<boolean> | undefined;
   let rereadingNext: Promise<boolean> | undefined;
 
-  /**
-   * Reads the rows that are loaded again, and what has come among them. While `held`, what is new waits, and no row moves. Returns
-   * whether that was done.
-   */
-  async function again(held: boolean): Promise<boolean> {
+  /** Rereads all loaded rows and finds new ones between them. Returns whether that was done. */
+  async function again(): Promise<boolean> {
     if (shown !== wanted || loading.peek()) return restart();
     // Of several that are wanted while one runs, one that follows it is enough.
     rereadingNext ??= Promise.resolve(rereading).then(() => {
       rereadingNext = undefined;
-      rereading = rereadRows(held);
+      rereading = rereadRows();
       return rereading;
     });
     return await rereadingNext;
   }
 
-  async function rereadRows(held: boolean): Promise<boolean> {
+  async function rereadRows(): Promise<boolean> {
     // A search that has begun since finds it all.
     if (shown !== wanted || loading.peek()) return true;
     const { signal: until } = ended;
     const order = compare(sort);
-    const end = rows.peek().at(-1);
-    /** Tells whether rows up to the last one are still to be read; rows of the same order follow each other by their ids. */
-    const isBeforeEnd = (row: EventRow | undefined) =>
-      row !== undefined &&
-      end !== undefined &&
-      (order(row, end) < 0 || (order(row, end) === 0 && !found.has(rowKey(end))));
-    const most = rows.peek().length + newMax;
+    const to = end ?? rows.peek().toSorted(order).at(-1);
+    const rowsMax = rows.peek().length + newMax;
     const found = new Map<string, EventRow>();
-    let last: EventRow | undefined;
+    let lastRead: EventRow | undefined;
+    /** Tells whether rows up to the end are still to be read; rows of the same order follow each other by their ids. */
+    const isBeforeEnd = () =>
+      lastRead !== undefined &&
+      to !== undefined &&
+      (order(lastRead, to) < 0 || (order(lastRead, to) === 0 && !found.has(rowKey(to))));
     let cursor = "";
     try {
-      renew();
+      const asked = newQuery();
       let count = 0;
       do {
-        const limit = Math.min(
-          pageMax,
-          Math.max(cursor === "" ? firstPage : laterPages, rows.peek().length - found.size),
+        const wish = Math.max(cursor === "" ? firstPage : laterPages, rows.peek().length - found.size);
+        const pageInput = { limit: Math.min(pageMax, wish), cursor };
+        const { results, pageInfo } = await events.searchEvents(
+          { query: { ...asked, sortBy: sortBy(sort), pageInput } },
+          { signal: until },
         );
-        const asked = { ...query, sortBy: sortBy(sort), pageInput: { limit, cursor } };
-        const { results, pageInfo } = await events.searchEvents({ query: asked }, { signal: until });
         if (until.aborted) return true;
-        for (const row of rowsOf(results)) {
-          found.set(rowKey(row), row);
-          last = row;
-        }
+        for (const row of rowsOf(results)) found.set(rowKey(row), row);
+        lastRead = placeOf(results.at(-1)) ?? lastRead;
         cursor = pageInfo?.hasNext ? pageInfo.endCursor : "";
         count = Number(pageInfo?.totalCount ?? count);
-      } while (cursor !== "" && found.size < most && isBeforeEnd(last));
-      const to = last;
+      } while (cursor !== "" && found.size < rowsMax && isBeforeEnd());
       // Of rows beyond those that were read nothing is known.
-      const isRead = (row: EventRow) =>
-        found.has(rowKey(row)) || cursor === "" || to === undefined || order(row, to) < 0;
+      const wasRead = (row: EventRow) =>
+        found.has(rowKey(row)) || cursor === "" || lastRead === undefined || order(row, lastRead) < 0;
+      // What is shown and was not found may have moved behind them.
+      const missing = rows.peek().filter((row) => wasRead(row) && !found.has(rowKey(row)));
+      const moved = cursor === "" || !isHeld() ? [] : await readEvents(asked, eventIdsOf(missing), until);
+      if (until.aborted) return true;
+      const missed = new Set(missing.map(rowKey));
+      for (const row of moved) if (missed.has(rowKey(row))) found.set(rowKey(row), row);
+      query = asked;
+      shownFields = undefined;
+      readTo(cursor === "" ? undefined : cursor, lastRead);
       batch(() => {
-        take([...found.values()], isRead, held);
+        applyFound([...found.values()], wasRead, isHeld());
         total.value = count;
         failure.value = undefined;
       });
-      next = cursor === "" ? undefined : cursor;
       return true;
     } catch (error) {
       if (until.aborted || isCancelled(error)) return true;
@@ -292,11 +315,21 @@ export function eventList() {
     }
   }
 
+  /** Reads the rows of events that a query finds; of more than `changedMax` events the first. */
+  async function readEvents(of: QueryInit, eventIds: readonly string[], until: AbortSignal): Promise<EventRow[]> {
+    if (eventIds.length === 0) return [];
+    const ids = create(ClauseSchema, { withIds: { ids: eventIds.slice(0, changedMax) } });
+    const clause = of.clause === undefined ? ids : allOf([of.clause, ids]);
+    const asked = { ...of, clause, pageInput: { limit: pageMax } };
+    return rowsOf((await events.searchEvents({ query: asked }, { signal: until })).results);
+  }
+
   /** Searches from the first page. Returns whether that was done. */
   async function restart(): Promise<boolean> {
     ended.abort();
     try {
-      renew();
+      query = newQuery();
+      shownFields = undefined;
     } catch (error) {
       batch(() => {
         empty();
@@ -330,31 +363,26 @@ export function eventList() {
   }
 
   /**
-   * Reads these events again: those that match now are shown as they are now, others leave. While `held`, nothing comes, leaves
-   * or moves. Returns whether that was done.
+   * Reads these events again: those that match now are shown as they are now, others leave, as far as rows are not `held`. Returns
+   * whether that was done.
    */
-  async function refresh(eventIds: readonly string[], held = false): Promise<boolean> {
+  async function refresh(eventIds: readonly string[], held = isHeld): Promise<boolean> {
     await rereading;
     const { signal: until } = ended;
     if (until.aborted) return true;
-    if (eventIds.length > changedMax) return await again(held);
-    const ids = create(ClauseSchema, { withIds: { ids: [...eventIds] } });
-    const clause = query.clause === undefined ? ids : allOf([query.clause, ids]);
+    if (eventIds.length > changedMax) return await again();
     const fields = shownFields ?? query.fields;
-    const asked = { ...query, ...(fields && { fields }), clause, pageInput: { limit: pageMax } };
     try {
-      const { results } = await events.searchEvents({ query: asked }, { signal: until });
+      const read = await readEvents({ ...query, ...(fields && { fields }) }, eventIds, until);
       if (until.aborted) return true;
       const changed = new Set(eventIds);
       const order = compare(sort);
-      const end = next === undefined ? undefined : rows.value.at(-1);
+      const stay = new Set(held() ? rows.value.map(rowKey) : []);
       // What lies beyond the pages that are loaded comes with its page.
-      const found = rowsOf(results).filter((row) => end === undefined || order(row, end) <= 0);
+      const found = read.filter((row) => end === undefined || order(row, end) <= 0 || stay.has(rowKey(row)));
       const before = matching();
       batch(() => {
-        const known = new Set(rows.value.map(rowKey));
-        take(found, ({ event }) => changed.has(event.id), held);
-        if (!held) mark(found.map(rowKey).filter((key) => !known.has(key)));
+        markFresh(applyFound(found, ({ event }) => changed.has(event.id), held()));
         if (end === undefined) total.value += matching() - before;
       });
       if (end !== undefined) countAgain();
@@ -366,9 +394,9 @@ export function eventList() {
 
   return {
     rows,
-    /** Rows that have come while `held`, and are shown by `release`. */
+    /** Rows that have come while rows are held; `release` shows them. */
     waiting,
-    /** Keys of rows that match no longer, and that `release` takes away. */
+    /** Keys of rows that no longer match; `release` removes them. */
     gone,
     /** Keys of rows that have just come. */
     fresh,
@@ -379,40 +407,40 @@ export function eventList() {
     complete: () => next === undefined,
 
     /** Finds what this query finds, from the first page. Where it throws, nothing is searched until the next query. */
-    async find(newQuery: () => QueryInit, newSort: Sort, moreFields: readonly string[]): Promise<void> {
+    async find(build: () => QueryInit, newSort: Sort, moreFields: readonly string[]): Promise<void> {
       ended.abort();
       keep();
       wanted = answerToQuery("events");
       sort = newSort;
-      asking = newQuery;
+      buildQuery = build;
       shownFields = [...always, ...moreFields].map((field) => ({ field }));
       await restart();
     },
 
     /** Reads the rows that are loaded with other fields from now on. */
-    async show(moreFields: readonly string[], held: boolean): Promise<void> {
+    async show(moreFields: readonly string[]): Promise<void> {
       shownFields = [...always, ...moreFields].map((field) => ({ field }));
-      await refresh([...new Set(rows.peek().map(({ event }) => event.id))].slice(0, changedMax), held);
+      await refresh(eventIdsOf(rows.peek()).slice(0, changedMax));
     },
 
-    /** Reads the next page. While `held`, it goes on where a page has nothing that follows the rows: else no more would be asked for. */
-    async more(held: boolean): Promise<void> {
+    /** Loads the next page, or as many as bring a row: the table asks again only when their number grows. */
+    async more(): Promise<void> {
       if (loadingMore || next === undefined) return;
       loadingMore = true;
       await rereading;
       const { signal: until } = ended;
       const { length } = rows.peek();
-      while (next !== undefined && !until.aborted && (await load(next, held)) && rows.peek().length === length);
+      while (next !== undefined && !until.aborted && (await load(next)) && rows.peek().length === length);
       loadingMore = false;
     },
 
     /** Shows the rows that wait, without those that are gone. */
     release(): void {
-      if (settled) return;
-      settled = true;
+      if (inOrder) return;
+      inOrder = true;
       batch(() => {
         rows.value = [...present(), ...waiting.value].sort(compare(sort));
-        mark(waiting.value.map(rowKey));
+        markFresh(waiting.value.map(rowKey));
         waiting.value = [];
         gone.value = new Set();
       });

@@ -44,22 +44,24 @@ const countAgainMs = 5000;
 /** Delay after a failure before the list asks again. */
 const askAgainMs = 5000;
 
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
 /** Those without a status are open, too. */
 const [noStatus, open] = [String(Status.DEFAULT), String(Status.OPEN)];
 
 /** The fields of rows beyond those that every list shows. Reads signals. */
 const fieldsOf = () => [...listOf("columns"), ...tellingKeys().map((key) => `metadataFields.${key}`)];
 
-/** The list of the address, kept current: the first change is asked for at once, those after it together. Nothing comes or leaves while one reads. */
+/** The list of the address, kept current: the first change is asked for at once, those after it together. Rows stay in place while the person reads. */
 function useList(reading: Signal<boolean>) {
-  const list = useMemo(eventList, []);
+  const list = useMemo(() => eventList(() => reading.peek()), []);
   const news = useMemo(() => signal(0), []);
   useEffect(() => {
     const endFinding = effect(() => {
       listOf("columns");
       void list.find(queryOf, sort.value, untracked(fieldsOf));
     });
-    const again = () => untracked(() => void list.again(reading.peek()));
+    const again = () => untracked(() => void list.again());
     let named = labelNames.peek();
     let facets = ownFacets().join();
     const endNaming = effect(() => {
@@ -67,32 +69,32 @@ function useList(reading: Signal<boolean>) {
       if (labelNames.value === named && now === facets) return;
       named = labelNames.value;
       facets = now;
-      untracked(() => void list.show(fieldsOf(), reading.peek()));
+      untracked(() => void list.show(fieldsOf()));
     });
     const changed = new Set<string>();
-    let gathering: ReturnType<typeof setTimeout> | undefined;
+    let isAsking = false;
     let counting: ReturnType<typeof setTimeout> | undefined;
     let ended = false;
     // One more than the list asks for one by one is enough: it then reads all its rows.
     const keep = (ids: readonly string[]) => {
       for (const id of ids) if (changed.size <= changedMax) changed.add(id);
     };
-    const ask = () => {
-      gathering = undefined;
-      if (changed.size === 0) return;
-      const ids = [...changed];
-      changed.clear();
-      gathering = setTimeout(ask, gatherMs);
-      void list.refresh(ids, reading.peek()).then((done) => {
-        if (done || ended) return;
+    const ask = async () => {
+      if (isAsking) return;
+      isAsking = true;
+      while (changed.size > 0 && !ended) {
+        const ids = [...changed];
+        changed.clear();
+        counting ??= setTimeout(() => {
+          counting = undefined;
+          news.value += 1;
+        }, countAgainMs);
+        const [isDone] = await Promise.all([list.refresh(ids), sleep(gatherMs)]);
+        if (isDone) continue;
         keep(ids);
-        clearTimeout(gathering);
-        gathering = setTimeout(ask, askAgainMs);
-      });
-      counting ??= setTimeout(() => {
-        counting = undefined;
-        news.value += 1;
-      }, countAgainMs);
+        await sleep(askAgainMs);
+      }
+      isAsking = false;
     };
     const endNews = onNews((heard) => {
       if ("missed" in heard) {
@@ -101,7 +103,7 @@ function useList(reading: Signal<boolean>) {
         return;
       }
       keep(heard.eventIds);
-      if (gathering === undefined) ask();
+      void ask();
     });
     const endReading = effect(() => {
       if (!reading.value) untracked(list.release);
@@ -127,7 +129,6 @@ function useList(reading: Signal<boolean>) {
       endReading();
       endReturns();
       endNews();
-      clearTimeout(gathering);
       clearTimeout(counting);
     };
   }, []);
@@ -172,10 +173,10 @@ export function EventsScreen() {
   const found = useSignal<{ selected: ReadonlySet<string>; query: string } | undefined>(undefined);
   const here = address.value.parameters.toString();
   const withFound = chosen.length > 0 && found.value?.selected === selected.value && found.value.query === here;
-  // All that was loaded was selected: what comes later is no part of it, and the rest can still be added.
-  const whole = useRef<ReadonlySet<string>>(undefined);
-  if (chosen.length > 0 && chosen.length === rows.length) whole.current = selected.value;
-  const offered = chosen.length > 0 && whole.current === selected.value && !withFound;
+  // The selection that held every loaded row: it still offers *Select all* after new events arrive.
+  const selectedAll = useRef<ReadonlySet<string>>(undefined);
+  if (chosen.length > 0 && chosen.length === rows.length) selectedAll.current = selected.value;
+  const offered = chosen.length > 0 && selectedAll.current === selected.value && !withFound;
   const conditions = ownClause.value ? conditionCount(searchClauses, ownClause.value) : 0;
   const filtering = narrowingCount();
   const { key, descending } = sort.value;
@@ -187,7 +188,7 @@ export function EventsScreen() {
   const reread = async (changed: readonly EventRow[]) => {
     const alone = selected.value.size === 0 && changed.length === 1 && changed.map(rowKey)[0] === active.value;
     const at = rows.findIndex((row) => rowKey(row) === active.value);
-    await list.refresh([...new Set(changed.map(({ event }) => event.id))]);
+    await list.refresh([...new Set(changed.map(({ event }) => event.id))], () => false);
     const now = list.rows.peek();
     const next = now[Math.min(at, now.length - 1)];
     if (alone && next !== undefined) active.value = rowKey(next);
@@ -255,10 +256,7 @@ export function EventsScreen() {
       <Overview counts={counted} news={news} />
       <div class={withFilters ? `${ui.columns} ${eventsLook.withFilters}` : ui.columns}>
         <section ref={section} aria-label="List of events" class={eventsLook.list}>
-          <Problem
-            failure={errors.length > 0 ? undefined : list.failure.value}
-            again={() => void list.again(reading.peek())}
-          />
+          <Problem failure={errors.length > 0 ? undefined : list.failure.value} again={() => void list.again()} />
           <p class={eventsLook.news} role="status">
             {list.waiting.value.length > 0 && (
               <button
@@ -292,8 +290,8 @@ export function EventsScreen() {
               sort={{ key, descending }}
               sortable={sortable}
               sortBy={(by) => setParameters({ sort: by === key && descending ? by : `-${by}` })}
-              total={Math.max(total, rows.length)}
-              more={() => void list.more(reading.peek())}
+              total={Math.max(total + gone.size, rows.length)}
+              more={() => void list.more()}
               dim={({ occurrence }) => occurrence.acknowledged ?? false}
               gone={(row) => gone.has(rowKey(row))}
               fresh={(row) => fresh.has(rowKey(row))}
@@ -315,7 +313,7 @@ export function EventsScreen() {
                 </button>
               </>
             )}
-            {offered && total > chosen.length && (
+            {offered && total > chosen.filter((row) => !gone.has(rowKey(row))).length && (
               <button
                 type="button"
                 onClick={() => {
@@ -334,7 +332,7 @@ export function EventsScreen() {
                 query={queryOf}
                 changed={() => {
                   selected.value = new Set();
-                  void list.again(false);
+                  void list.again().then(list.release);
                   news.value += 1;
                 }}
               />

@@ -332,10 +332,10 @@ describe("a suppressed occurrence", () => {
     await rowOf(page, "known").getByText("known").click();
     const done = page.getByRole("status", { name: "Done" });
     const button = (name: string) => page.getByRole("button", { name, exact: true });
-    const about = page.getByRole("region", { name: /Error · / });
+    const head = page.getByRole("list", { name: "At a glance" });
     const became = async (word: string, said: string) => {
       await done.getByText(said).waitFor();
-      await about.getByText(`· ${word}`).waitFor();
+      await head.getByText(word).waitFor();
     };
     await button("Reopen").click();
     await became("Open", "1 open again");

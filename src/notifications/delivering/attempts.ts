@@ -1,10 +1,10 @@
-/** How many attempts of a delivery are kept, the newest. More than its tries: only those that are asked for by hand exceed it. */
+/** How many attempts of a delivery are kept, the newest. More than its tries: only retries by hand and lost attempts exceed it. */
 const attemptsKept = 20;
 
 /** One try of a delivery, as it is kept. */
 export interface Attempt {
   timeMs: number;
-  /** `sent`, or why it is not known to be. */
+  /** `sent`, `lost`, or why it failed. */
   reason: string;
   /** What the receiver said. */
   answer: string;
@@ -12,18 +12,18 @@ export interface Attempt {
   earlier?: number;
 }
 
-/** Why a try is known as no more than begun: the process that made it ended before it recorded what came of it. */
+/** Reason of an attempt whose result was never recorded. */
 const lostReason = "lost";
 
-/** Returns the record of such a try, as it is found later. */
+/** Returns an attempt with the reason `lost`, at the time when that was noticed. */
 export const lostAttempt = (foundMs: number): Attempt => ({
   timeMs: foundMs,
   reason: lostReason,
-  answer: "the server stopped before it learned the answer; the receiver may have taken it",
+  answer: "the answer was not recorded; the receiver may have taken it",
 });
 
-/** Tells whether a try among these may have reached the receiver without an answer. */
-export const mayHaveArrived = (attempts: readonly Attempt[]) => attempts.some(({ reason }) => reason === lostReason);
+/** Tells whether one of these attempts was lost. */
+export const hasLost = (attempts: readonly Attempt[]) => attempts.some(({ reason }) => reason === lostReason);
 
 /** How many there were, with those that are not kept any more. */
 export const countOf = (attempts: readonly Attempt[]) => attempts.length + (attempts[0]?.earlier ?? 0);

@@ -76,7 +76,7 @@ export const backResults = ({ row, others, summary }: Ready): Result[] => [
   ...others.map(backResult),
 ];
 
-/** A try that was cut off goes back as it was; of its receiver, which may have taken it, is kept what was learned. */
+/** Returns the delivery of an attempt that was cut off to the queue; records it as `lost` where the receiver may have taken it. */
 export const cutOffResults = (ready: Ready, outcome: AttemptOutcome, nowMs: number): Result[] =>
   triedResults(ready, outcome, nowMs, 0).map(({ row, thread }) => {
     const attempts = thread?.sent ? [...row.attempts, lostAttempt(nowMs)] : row.attempts;

@@ -4,7 +4,7 @@ import { home } from "../../db/home-row.ts";
 import { transaction } from "../../db/transaction.ts";
 import type { DeliverySnapshot } from "../delivery-snapshot.ts";
 import type { Occasion } from "../notification.ts";
-import { type Attempt, lostAttempt, mayHaveArrived } from "./attempts.ts";
+import { type Attempt, hasLost, lostAttempt } from "./attempts.ts";
 import type { DestinationState } from "./destination-state.ts";
 import type { KindName } from "./retry.ts";
 
@@ -36,7 +36,7 @@ export interface DueDelivery {
   retriedMs: number | null;
   /** The silence that held it until it was due; null when none did. */
   silenceId: string | null;
-  /** Whether the end of a try was not recorded: it may have gone out. */
+  /** Whether the result of an attempt was never recorded: the receiver may have it. */
   lost: boolean;
 }
 
@@ -185,7 +185,7 @@ export async function claimDeliveries(
     from taken`;
   for (const row of rows) {
     if (row.lost) row.attempts.push(lostAttempt(nowMs));
-    row.lost = mayHaveArrived(row.attempts);
+    row.lost = hasLost(row.attempts);
   }
   return rows.sort((a, b) => a.dueMs - b.dueMs || (a.id < b.id ? -1 : 1));
 }

@@ -191,15 +191,15 @@ export const DeliverySchema: GenMessage<Delivery> = /*@__PURE__*/
  */
 export type DeliveryAttempt = Message<"belfry.notifications.v1.DeliveryAttempt"> & {
   /**
-   * When the attempt ended, or was found to be lost.
+   * When the attempt ended, or when it was found to be lost.
    *
    * @generated from field: google.protobuf.Timestamp time = 1;
    */
   time?: Timestamp | undefined;
 
   /**
-   * What came of it: `sent`, or why it was not, for example `network`, `timeout` or `rejected`; `lost` where the server stopped before it
-   * learned that.
+   * What came of it: `sent`, or why it was not, for example `network`, `timeout` or `rejected`; `lost` if no result
+   * was recorded.
    *
    * @generated from field: string reason = 2;
    */
