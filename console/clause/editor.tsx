@@ -3,8 +3,11 @@ import { type Clause, ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import ui from "../ui/ui.module.css";
 import clauseLook from "./clause.module.css";
 import { type ClauseErrors, Conditions, useDraft, withARow } from "./conditions.tsx";
-import { clauseOfDraft, draftOf } from "./draft.ts";
+import { clauseOfDraft, conditionCount, draftOf } from "./draft.ts";
 import { searchClauses } from "./search-clause.ts";
+
+/** Counts the conditions of a search's clause. */
+export const countConditions = (clause: Clause) => conditionCount(searchClauses, clause);
 
 interface EditorProps {
   /** What it opens with. */

@@ -7,11 +7,11 @@ import { say } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import { useShortcuts } from "../data/shortcuts.ts";
 import { silenceLink } from "../silences/link.ts";
-import { Dialog } from "../ui/dialog.tsx";
 import { More } from "../ui/more.tsx";
 import { narrow } from "../ui/narrow.ts";
 import { countText } from "../ui/quantity.ts";
 import ui from "../ui/ui.module.css";
+import { Annotate } from "./annotate.tsx";
 import eventsLook from "./events.module.css";
 import type { EventRow } from "./list.ts";
 
@@ -254,48 +254,5 @@ function Result({ outcome, again }: { outcome: Outcome; again(rows: readonly Eve
         </details>
       )}
     </div>
-  );
-}
-
-interface AnnotateProps {
-  count: number;
-  close(): void;
-  write(text: string): Promise<void>;
-}
-
-function Annotate({ count, close, write }: AnnotateProps) {
-  const text = useSignal(sessionStorage.getItem("belfry.note") ?? "");
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    await write(text.value);
-    sessionStorage.removeItem("belfry.note");
-    close();
-  };
-  return (
-    <Dialog title={count === 1 ? "Annotate this occurrence" : `Annotate ${countText(count)} occurrences`} close={close}>
-      <form onSubmit={submit}>
-        <label for="note">Note</label>
-        <textarea
-          id="note"
-          rows={5}
-          required
-          maxLength={60_000}
-          value={text.value}
-          onInput={({ currentTarget }) => {
-            text.value = currentTarget.value;
-            // A reload does not lose what was typed.
-            sessionStorage.setItem("belfry.note", currentTarget.value);
-          }}
-        />
-        <div class={ui.buttons}>
-          <button type="submit" class={ui.primary}>
-            Annotate
-          </button>
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
-        </div>
-      </form>
-    </Dialog>
   );
 }

@@ -21,11 +21,12 @@ import { Problem } from "../ui/problem.tsx";
 import { Sign } from "../ui/sign.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
+import { matchersOf } from "./clause-matchers.ts";
 import { plainName } from "./entity-names.ts";
 import groupsLook from "./groups.module.css";
 import { askLabelNames, labelNames } from "./label-names.ts";
 import { MatchingActions } from "./matching-actions.tsx";
-import { allOf, clauseText, ownClause, queryOf } from "./query.ts";
+import { allOf, clausesHere, clauseText, ownClause, queryOf } from "./query.ts";
 import { labelClause } from "./terms.ts";
 import { severityOf } from "./words.tsx";
 
@@ -50,6 +51,12 @@ function queryOfGroup(label: string, value: string | undefined) {
   const query = queryOf();
   const own = clauseOf(label, value);
   return { ...query, clause: query.clause === undefined ? own : allOf([query.clause, own]) };
+}
+
+/** The matchers of a group: its label's, and what the list is narrowed by as far as that is labels. Reads signals. */
+function matchersOfGroup(label: string, value = ""): string {
+  const all = [equalityText(label, value), ...clausesHere().flatMap(matchersOf)];
+  return [...new Set(all)].join("\n");
 }
 
 /** Returns the address of the list of a group's occurrences. Reads signals. */
@@ -249,7 +256,7 @@ function Group({ label, group, open, current, become, toggle, changed }: GroupPr
             <a
               class={ui.button}
               aria-label={`Silence ${name}…`}
-              href={silenceLink({ matchers: equalityText(label, value ?? "") })}
+              href={silenceLink({ matchers: matchersOfGroup(label, value) })}
             >
               Silence…
             </a>

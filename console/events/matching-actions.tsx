@@ -4,36 +4,39 @@ import { say, sayFailure } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import { useShortcuts } from "../data/shortcuts.ts";
 import { AskFirst } from "../ui/ask-first.tsx";
-import { doMatching, type MatchingAction } from "./matching.ts";
+import { Annotate } from "./annotate.tsx";
+import { annotateMatching, type Done, doMatching, type MatchingAction } from "./matching.ts";
 import type { QueryInit } from "./query.ts";
 
 interface MatchingActionsProps {
-  /** Count of the occurrences, and of the unacknowledged among them. */
+  /** Count of the occurrences, and of the unacknowledged among them where it is known. */
   readonly count: number;
-  readonly unacknowledged: number;
+  readonly unacknowledged?: number;
   /** Their name in labels of buttons, as in `of disk full`. */
   readonly of: string;
   /** The query that finds them. */
   query(): QueryInit;
   changed(): void;
-  /** Letters do it, too: a acknowledges, c closes. */
+  /** Letters do it, too: a acknowledges or withdraws that, c closes, n annotates. */
   readonly letters: boolean;
 }
 
-const words = { acknowledge: "acknowledged", close: "closed" } as const;
+const words = { acknowledge: "acknowledged", unacknowledge: "no longer acknowledged", close: "closed" } as const;
+const names = { acknowledge: "Acknowledge", unacknowledge: "Unacknowledge" } as const;
 
-/** Acknowledges or closes all that a query finds, whether it is loaded or not, with the way back. */
+/** Acknowledges, closes or annotates all that a query finds, whether it is loaded or not, with the way back. */
 export function MatchingActions({ count, unacknowledged, of, query, changed, letters }: MatchingActionsProps) {
   const progress = useSignal("");
-  const run = async (action: MatchingAction) => {
+  const writing = useSignal(false);
+  const run = async (word: string, act: (report: (so: number) => void) => Promise<Done>) => {
     if (progress.peek() !== "") return;
     progress.value = "…";
-    const done = await doMatching(action, query(), (so) => {
-      progress.value = `${so.toLocaleString("en")} ${words[action]}…`;
+    const done = await act((so) => {
+      progress.value = `${so.toLocaleString("en")} ${word}…`;
     });
     progress.value = "";
     changed();
-    const text = `${done.count.toLocaleString("en")} ${words[action]}`;
+    const text = `${done.count.toLocaleString("en")} ${word}`;
     const { undo } = done;
     if (done.error !== "") sayFailure(`${text}; the others not: ${done.error}`);
     else if (undo === undefined) say(text);
@@ -43,30 +46,62 @@ export function MatchingActions({ count, unacknowledged, of, query, changed, let
         changed();
       });
   };
-  const allowed = may(EventManagementService.method.setMatchingStatus);
-  useShortcuts(allowed && letters && unacknowledged > 0 ? { a: () => void run("acknowledge") } : {});
-  if (!allowed) return null;
+  const set = (action: MatchingAction) => run(words[action], (report) => doMatching(action, query(), report));
+  const sets = may(EventManagementService.method.setMatchingStatus);
+  const annotates = may(EventManagementService.method.annotateEvents);
+  const wanted = (
+    unacknowledged === undefined
+      ? ["acknowledge", "unacknowledge"]
+      : [unacknowledged > 0 ? "acknowledge" : "unacknowledge"]
+  ) as readonly ("acknowledge" | "unacknowledge")[];
+  const [first = "acknowledge"] = wanted;
+  const annotate = () => {
+    writing.value = true;
+  };
+  useShortcuts({
+    ...(letters && sets && { a: () => void set(first) }),
+    ...(letters && annotates && { n: annotate }),
+  });
   const number = count.toLocaleString("en");
   return (
     <>
-      {unacknowledged > 0 && (
-        <button
-          type="button"
-          aria-label={`Acknowledge all ${number} ${of}`}
-          // A disabled button would lose the focus.
-          aria-disabled={progress.value !== ""}
-          onClick={() => void run("acknowledge")}
-        >
-          Acknowledge
+      {sets &&
+        wanted.map((action, place) => (
+          <button
+            // By place: the button that takes the place of the one that was pressed has its focus.
+            key={place}
+            type="button"
+            aria-label={`${names[action]} all ${number} ${of}`}
+            // A disabled button would lose the focus.
+            aria-disabled={progress.value !== ""}
+            onClick={() => void set(action)}
+          >
+            {names[action]}
+          </button>
+        ))}
+      {sets && (
+        <AskFirst
+          action="Close"
+          letter={letters ? "c" : undefined}
+          label={`Close all ${number} ${of}…`}
+          question={`Close all ${number} ${of}?`}
+          act={() => set("close")}
+        />
+      )}
+      {annotates && (
+        <button type="button" aria-label={`Annotate all ${number} ${of}…`} onClick={annotate}>
+          Annotate…
         </button>
       )}
-      <AskFirst
-        action="Close"
-        letter={letters ? "c" : undefined}
-        label={`Close all ${number} ${of}…`}
-        question={`Close all ${number} ${of}?`}
-        act={() => run("close")}
-      />
+      {writing.value && (
+        <Annotate
+          count={count}
+          close={() => {
+            writing.value = false;
+          }}
+          write={(text) => run("annotated", (report) => annotateMatching(text, query(), report))}
+        />
+      )}
       <span role="status">{progress.value}</span>
     </>
   );

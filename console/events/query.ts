@@ -102,6 +102,19 @@ export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
   const of = (filter: Filter) => (filter === without ? [] : chosen(filter));
   // Throws where `ownClause` has none because it cannot be read.
   readClause(parameterOf("where"));
+  const clauses = clausesHere(without, withoutLabel);
+  const timeRange = timeRangeOf(parameterOf("range"));
+  return {
+    severities: of("severity").map((value) => Number(value) as Severity),
+    statuses: of("status").map((value) => Number(value) as Status),
+    ...(clauses.length > 0 && { clause: allOf(clauses) }),
+    ...(timeRange && { timeRange, activeCriteria: ActiveCriteria.BY_OVERLAP }),
+  };
+}
+
+/** Returns the clauses of that query, all of which hold. Reads signals. */
+export function clausesHere(without?: Filter, withoutLabel?: string): Clause[] {
+  const of = (filter: Filter) => (filter === without ? [] : chosen(filter));
   const clauses: Clause[] = ownClause.value ? [ownClause.value] : [];
   const acknowledged = of("acknowledged");
   if (acknowledged.length === 1) clauses.push(acknowledgedClause(acknowledged[0] === "true"));
@@ -111,13 +124,7 @@ export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
     if (out.length > 0) clauses.push(create(ClauseSchema, { noneOf: { clause: equalsOneOf(field, out) } }));
   }
   clauses.push(...clausesOfTerms(terms(), withoutLabel));
-  const timeRange = timeRangeOf(parameterOf("range"));
-  return {
-    severities: of("severity").map((value) => Number(value) as Severity),
-    statuses: of("status").map((value) => Number(value) as Status),
-    ...(clauses.length > 0 && { clause: allOf(clauses) }),
-    ...(timeRange && { timeRange, activeCriteria: ActiveCriteria.BY_OVERLAP }),
-  };
+  return clauses;
 }
 
 /** Returns a clause that matches acknowledged occurrences, or unacknowledged ones. */

@@ -1,13 +1,11 @@
 import { effect, type Signal, signal, untracked, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
-import { conditionCount } from "../clause/draft.ts";
-import { ClauseEditor } from "../clause/editor.tsx";
-import { searchClauses } from "../clause/search-clause.ts";
 import { address, linkTo, listOf, listText, setParameters } from "../data/address.ts";
 import { answered, useAnswer } from "../data/answer.ts";
 import { serverAway } from "../data/calls.ts";
 import { onNews } from "../data/live.ts";
+import { useLoaded } from "../data/loaded.ts";
 import { usePlace } from "../data/place.ts";
 import { preference } from "../data/preferences.ts";
 import { useWayBack } from "../data/way-back.ts";
@@ -135,6 +133,9 @@ function useList(reading: Signal<boolean>) {
   return { list, news };
 }
 
+/** Much of it: it comes after the list. */
+const loadEditor = () => import("../clause/editor.tsx");
+
 /** State of the filters; without a choice they are open on a wide page. */
 const filtersOpen = preference<"" | "open" | "closed">("filters", "");
 
@@ -177,7 +178,8 @@ export function EventsScreen() {
   const selectedAll = useRef<ReadonlySet<string>>(undefined);
   if (chosen.length > 0 && chosen.length === rows.length) selectedAll.current = selected.value;
   const offered = chosen.length > 0 && selectedAll.current === selected.value && !withFound;
-  const conditions = ownClause.value ? conditionCount(searchClauses, ownClause.value) : 0;
+  const editor = useLoaded(loadEditor, editing || ownClause.value !== undefined);
+  const conditions = ownClause.value ? (editor?.countConditions(ownClause.value) ?? 0) : 0;
   const filtering = narrowingCount();
   const { key, descending } = sort.value;
   const errors = clauseErrors(list.failure.value?.fields ?? []);
@@ -244,8 +246,8 @@ export function EventsScreen() {
           </>
         }
       />
-      {editing && (
-        <ClauseEditor
+      {editing && editor && (
+        <editor.ClauseEditor
           of="event"
           clause={ownClause.value}
           errors={errors}
@@ -326,7 +328,6 @@ export function EventsScreen() {
             {withFound && (
               <MatchingActions
                 count={total}
-                unacknowledged={total}
                 of="found"
                 letters
                 query={queryOf}

@@ -1,8 +1,8 @@
-import { signal, useSignal, useSignalEffect } from "@preact/signals";
+import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { goTo, linkTo } from "../data/address.ts";
-import { say } from "../data/notice.ts";
+import { useLoaded } from "../data/loaded.ts";
 import { preference } from "../data/preferences.ts";
 import { pressShortcut } from "../data/shortcuts.ts";
 import { Dialog } from "../ui/dialog.tsx";
@@ -87,22 +87,10 @@ interface KeysProps {
 
 /** The keys of the whole page, and what they open. */
 export function Keys({ screens, loadFinder }: KeysProps) {
-  const Finder = useSignal<FinderOf | undefined>(undefined);
+  const Finder = useLoaded(loadFinder, open.value === "finder", closeFinder);
   useEffect(() => listen(screens), []);
-  useSignalEffect(() => {
-    if (open.value !== "finder" || Finder.peek() !== undefined) return;
-    loadFinder().then(
-      (loaded) => {
-        Finder.value = loaded;
-      },
-      () => {
-        closeFinder();
-        say("This part of the console could not be loaded. Load the page again once the server answers.");
-      },
-    );
-  });
   if (open.value === "keys") return <KeyMap screens={screens} />;
-  return open.value === "finder" && Finder.value ? <Finder.value screens={screens} close={closeFinder} /> : null;
+  return open.value === "finder" && Finder ? <Finder screens={screens} close={closeFinder} /> : null;
 }
 
 /** The keys that lists and plots know; Tab reaches everything else. */
@@ -110,7 +98,7 @@ const within: readonly (readonly [keys: string, what: string])[] = [
   ["↑ ↓ Page Home End", "move in a list"],
   ["j k", "to the next row, to the one before"],
   ["Space, x", "select; Space with Shift all up to there"],
-  ["a c n", "acknowledge, close, annotate what is selected, or the current event; a c also a group"],
+  ["a c n", "acknowledge, close, annotate what is selected, or the current event or group"],
   ["Enter", "open"],
   ["← →", "read the values of a plot"],
   ["Escape", "close what stands over the page"],

@@ -116,6 +116,45 @@ describe("groups of events", () => {
     await page.getByRole("group", { name: "Totals" }).getByText("7 error").waitFor();
   });
 
+  onPage("are no longer acknowledged, and get a note, whole", async (page) => {
+    await page.logIn(tenant, "#/events?group=alertname");
+    await page.getByRole("button", { name: "Acknowledge all 7 of disk full" }).click();
+    await page.getByText("7 of 7 acked").waitFor();
+    await page.getByRole("button", { name: "Unacknowledge all 7 of disk full" }).click();
+    await page.getByText("7 no longer acknowledged").waitFor();
+    await page.getByText("0 of 7 acked").waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("7 of 7 acked").waitFor();
+    await page.getByRole("button", { name: "Annotate all 7 of disk full…" }).click();
+    await page.getByLabel("Note").fill("looked at");
+    await page.getByRole("button", { name: "Annotate", exact: true }).click();
+    await page.getByText("7 annotated").waitFor();
+    const notes = await sql`select text from annotations where tenant_id = ${tenant.id}`;
+    expect(notes.map(({ text }) => text)).toEqual(Array(7).fill("looked at"));
+  });
+
+  onPage("take the list's filters along to their silence, as far as these are labels", async (page) => {
+    const where = JSON.stringify({ filter: { field: "labels.source", operation: "OP_NOT_EQUALS", value: "x" } });
+    const find = "team=storage,team=net.work,site!=zrh,lost%20words";
+    await page.logIn(
+      tenant,
+      `#/events?group=alertname&severity=4&notName=slow&where=${encodeURIComponent(where)}&find=${find}&status=any`,
+    );
+    await sendEvents(server, tenant, [
+      { name: "disk full", source: "b", summary: "lost words", metadataFields: { team: "net.work" } },
+    ]);
+    await page.getByRole("link", { name: "Silence disk full…" }).click();
+    await page.getByLabel("Matchers").waitFor();
+    expect((await page.getByLabel("Matchers").inputValue()).split("\n")).toEqual([
+      'alertname="disk full"',
+      'source!="x"',
+      'alertname!="slow"',
+      'site!="zrh"',
+      'team=~"storage|net\\\\.work"',
+    ]);
+    await page.getByText("It matches 4 open occurrences").waitFor();
+  });
+
   onPage("lead to a silence of their label; who may only read has no actions", async (page) => {
     await page.logIn(tenant, "#/events?group=alertname");
     await page.getByRole("link", { name: "Silence disk full…" }).click();
@@ -166,7 +205,7 @@ describe("all that is found", () => {
     await page.getByText("258 occurrences").waitFor();
     await page.getByRole("columnheader").first().getByRole("checkbox").click();
     await page.getByRole("button", { name: "Select all 258 found" }).click();
-    await page.getByRole("button", { name: "Acknowledge all 258 found" }).click();
+    await page.getByRole("button", { name: "Acknowledge all 258 found", exact: true }).click();
     await page.getByText("258 acknowledged").waitFor();
     const acknowledged = { clause: { filter: { field: "acknowledged", operation: "OP_EQUALS", value: true } } };
     expect(await count(acknowledged)).toBe(258);
