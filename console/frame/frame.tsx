@@ -5,6 +5,7 @@ import { answeredAtMs, callsUnderWay, serverAway } from "../data/calls.ts";
 import { destinationsDown } from "../data/health.ts";
 import { liveState } from "../data/live.ts";
 import { theme, zone } from "../data/preferences.ts";
+import { runningWindows } from "../data/running-windows.ts";
 import { logOut, session } from "../data/session.ts";
 import { timeText, zoneName } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
@@ -17,6 +18,7 @@ import { NoticePlace } from "./notice.tsx";
 import { PageTitle } from "./page-title.tsx";
 import { ReplaceSession } from "./replace-session.tsx";
 import type { Screen } from "./screen.ts";
+import { criticalCount } from "./unacknowledged.ts";
 
 interface FrameProps {
   readonly screens: readonly Screen[];
@@ -189,7 +191,7 @@ function Navigation({ screens, open }: { screens: readonly Screen[]; open: strin
                 >
                   <ScreenIcon name={name} />
                   {label}
-                  {name === "deliveries" && <Badge />}
+                  <Badge screen={name} />
                 </a>
               ))}
           </nav>
@@ -200,14 +202,34 @@ function Navigation({ screens, open }: { screens: readonly Screen[]; open: strin
   );
 }
 
-/** How many destinations take no notifications. */
-function Badge() {
-  const down = destinationsDown.value;
-  if (down === 0n) return null;
+/** What the link to a screen counts, in one and in many. */
+const badges: Readonly<
+  Record<string, readonly [count: () => bigint | undefined, tone: string, one: string, many: string]>
+> = {
+  events: [
+    () => criticalCount.value,
+    "critical",
+    "unacknowledged critical occurrence",
+    "unacknowledged critical occurrences",
+  ],
+  deliveries: [
+    () => destinationsDown.value,
+    "critical",
+    "destination takes no notifications",
+    "destinations take no notifications",
+  ],
+  windows: [() => runningWindows.value, "info", "maintenance window runs", "maintenance windows run"],
+};
+
+/** Shows what there is to know of a screen before it is opened. */
+function Badge({ screen }: { screen: string }) {
+  const [counted, tone, one, many] = badges[screen] ?? [];
+  const count = counted?.() ?? 0n;
+  if (count === 0n) return null;
   return (
-    <span class={frameLook.badge}>
-      {down.toLocaleString("en")}
-      <span class={ui.unseen}> {down === 1n ? "destination takes" : "destinations take"} no notifications</span>
+    <span class={frameLook.badge} data-tone={tone}>
+      {count.toLocaleString("en")}
+      <span class={ui.unseen}> {count === 1n ? one : many}</span>
     </span>
   );
 }

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect } from "preact/hooks";
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
@@ -8,7 +9,7 @@ import { useNews } from "../data/news.ts";
 import { may, session } from "../data/session.ts";
 import { subject } from "../data/subject.ts";
 import { marked } from "./marked-texts.ts";
-import { unacknowledged } from "./unacknowledged.ts";
+import { criticalCount, unacknowledged } from "./unacknowledged.ts";
 
 const events = clientOf(EventQueryService);
 /** The shortest time between two counts while events change. */
@@ -29,12 +30,18 @@ function useUnacknowledged(): number {
   const answer = useAnswer(async (signal) => {
     news.value;
     unseen.value;
-    if (session.value == null || !may(EventQueryService.method.countEvents)) return 0;
+    if (session.value == null || !may(EventQueryService.method.countEvents)) {
+      criticalCount.value = 0n;
+      return 0;
+    }
     const { results } = await events.countEvents(
       { query: unacknowledged, fields: [{ field: "severity" }] },
       { signal },
     );
-    return results.severity?.values.reduce((sum, { count }) => sum + Number(count), 0) ?? 0;
+    const bySeverity = results.severity?.values ?? [];
+    if (!signal.aborted)
+      criticalCount.value = bySeverity.find(({ value }) => value?.kind.value === Severity.CRITICAL)?.count ?? 0n;
+    return bySeverity.reduce((sum, { count }) => sum + Number(count), 0);
   });
   return answer.value.value ?? 0;
 }

@@ -6,6 +6,7 @@ import { startHealth } from "../data/health.ts";
 import { startInSight } from "../data/in-sight.ts";
 import { startLive } from "../data/live.ts";
 import { startTheme } from "../data/preferences.ts";
+import { startRunningWindows } from "../data/running-windows.ts";
 import { startSession } from "../data/session.ts";
 import { startNarrow } from "../ui/narrow.ts";
 import { startClock } from "../ui/time.tsx";
@@ -22,4 +23,5 @@ export function startPage(transport: Transport): void {
   startSession();
   startLive();
   startHealth();
+  startRunningWindows();
 }

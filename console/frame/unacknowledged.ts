@@ -1,3 +1,4 @@
+import { signal } from "@preact/signals";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 
@@ -12,3 +13,6 @@ export const unacknowledged = {
     },
   },
 };
+
+/** How many of these are critical. */
+export const criticalCount = signal(0n);

@@ -8,6 +8,7 @@ import {
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
 import { clientOf } from "../data/calls.ts";
 import { say } from "../data/notice.ts";
+import { askRunningWindows } from "../data/running-windows.ts";
 import { forgetDraft } from "../form/kept-draft.ts";
 import { sameWritten } from "../form/written.ts";
 
@@ -31,9 +32,11 @@ export async function readWindow(id: string, signal?: AbortSignal): Promise<Main
 export async function startNow({ id, name }: MaintenanceWindow, changed: () => void): Promise<void> {
   await windows.startMaintenanceWindow({ id });
   changed();
+  void askRunningWindows();
   say(`"${name}" runs now.`, async () => {
     await windows.stopMaintenanceWindow({ id });
     changed();
+    void askRunningWindows();
   });
 }
 
@@ -41,6 +44,7 @@ export async function startNow({ id, name }: MaintenanceWindow, changed: () => v
 export async function endNow({ id, name }: MaintenanceWindow, changed: () => void): Promise<void> {
   await windows.stopMaintenanceWindow({ id });
   changed();
+  void askRunningWindows();
   say(`The run of "${name}" has ended; its entities go back to their states.`);
 }
 
