@@ -8,21 +8,20 @@ import {
 import { address, hereWith, setParameters } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
-import { type List, useList } from "../data/list.ts";
+import { type List, type Page, useList } from "../data/list.ts";
+import { useNews } from "../data/news.ts";
 import { oneOrNull } from "../data/one-or-null.ts";
 import { type Column, textColumn } from "../ui/column.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { ListScreen } from "../ui/list-screen.tsx";
 import { nameColumn } from "../ui/name-column.tsx";
+import { useNewest, WaitingRows } from "../ui/newest.tsx";
 import { ChoiceFilter } from "../ui/text-filters.tsx";
-import { Time } from "../ui/time.tsx";
+import { nowMs, Time } from "../ui/time.tsx";
 import { momentsOf, TimeRangeChoice } from "../ui/time-range.tsx";
-import ui from "../ui/ui.module.css";
 import { DeliveryCard, DeliveryState, statusWords } from "./card.tsx";
-import deliveriesLook from "./deliveries.module.css";
 import { Explanation } from "./explanation.tsx";
 import { eventOf, NameFilters } from "./filters.tsx";
-import { useNewest } from "./newest.ts";
 import { type Names, subjectText, useNames } from "./subject-names.ts";
 import { Troubles } from "./troubles.tsx";
 
@@ -69,6 +68,18 @@ const asked = () => {
   };
 };
 
+/** The shortest time between two questions while events change. */
+const askAgainMs = 2000;
+
+async function readPage(
+  query: ReturnType<typeof asked>,
+  pageToken = "",
+  options: { signal?: AbortSignal } = {},
+): Promise<Page<Delivery>> {
+  const page = await deliveries.listDeliveries({ ...query, pageToken }, options);
+  return { rows: page.deliveries, next: page.nextPageToken, total: Number(page.totalCount) };
+}
+
 /** The states that a list can be filtered by, and their words. */
 const states = Object.entries(statusWords).flatMap(([status, { word }]) =>
   status === "0" ? [] : [[status, word] as const],
@@ -77,11 +88,16 @@ const states = Object.entries(statusWords).flatMap(([status, { word }]) =>
 /** Lists sent and unsent notifications with the receivers' answers. */
 export function DeliveriesScreen() {
   const reading = useSignal(false);
-  const read = useList(asked, async (query, pageToken, options) => {
-    const page = await deliveries.listDeliveries({ ...query, pageToken }, options);
-    return { rows: page.deliveries, next: page.nextPageToken, total: Number(page.totalCount) };
+  // Answers of receivers are no news: the list is read again as the present moves, too.
+  const news = useNews(askAgainMs);
+  const { list, waiting } = useNewest({
+    list: useList(asked, readPage),
+    read: readPage,
+    keyOf: ({ id }) => id,
+    timeOf: ({ createTime }) => createTime,
+    beat: `${news.value} ${nowMs.value}`,
+    reading,
   });
-  const { list, waiting } = useNewest(read, reading);
   const { opened, changed } = useOpened(list);
   const given = address.value.parameters;
   const names = useNames(
@@ -116,19 +132,7 @@ export function DeliveriesScreen() {
       above={
         <>
           <Troubles rows={list.rows} changed={list.again} />
-          <p class={deliveriesLook.waiting} role="status">
-            {waiting > 0 && (
-              <button
-                type="button"
-                class={ui.primary}
-                onClick={() => {
-                  reading.value = false;
-                }}
-              >
-                {waiting.toLocaleString("en")} new
-              </button>
-            )}
-          </p>
+          <WaitingRows count={waiting} reading={reading} />
         </>
       }
       columns={columns}

@@ -1,8 +1,10 @@
 import { describe, expect } from "vitest";
+import { raw } from "../support/clients.ts";
 import type { Place } from "../support/dom-locator.ts";
 import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
+import { sendEvents } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
 const server = await testServer();
@@ -250,6 +252,32 @@ describe("the audit log", () => {
     await page.getByText("No entry matches these filters.").waitFor();
     await dialog.getByRole("link", { name: /^user group / }).click();
     await page.getByRole("heading", { level: 1, name: "Seen" }).waitFor();
+  });
+
+  onPage("leads to what an entry is about, where it still is, and comes up to date by itself", async (page) => {
+    const own = await testTenant(sql);
+    const change = v1(server, own);
+    await sendEvents(server, own, [{ name: "disk full", source: "web-1" }]);
+    const { results } = await change("/v1/events:search", { query: {} });
+    const statuses = [{ eventId: results[0].id, occurrenceId: results[0].occurrences[0].id, acknowledged: true }];
+    await change("/v1/event-management/status", { statuses });
+    await change("/v1/user-mgmt/end-user-groups", { name: "Kept", cloudRoles: ["user"] });
+    await change("/v1/user-mgmt/end-user-groups", { name: "Gone", cloudRoles: ["user"] });
+    const gone = { method: "DELETE", path: "/v1/user-mgmt/end-user-groups/Gone", headers: own.headers };
+    expect((await raw(server.target, "2", gone)).status).toBe(200);
+    await page.logIn(own, "#/settings/audit");
+    const cell = (text: string) => page.getByRole("gridcell").filter({ hasText: text });
+    await cell("user group Kept").first().waitFor();
+    expect(await cell("user group Kept").getByRole("link").getAttribute("href")).toBe("#/settings/groups/Kept");
+    expect(cell("user group Gone").count()).toBe(2);
+    expect(cell("user group Gone").getByRole("link").count()).toBe(0);
+    await change("/v1/user-mgmt/end-user-groups", { name: "Gone", cloudRoles: ["user"] });
+    await cell("user group Gone").getByRole("link").first().waitFor();
+    // The entry of its deletion has none.
+    expect(cell("user group Gone").count() - cell("user group Gone").getByRole("link").count()).toBe(1);
+    await cell(`event ${results[0].id}`).getByRole("link").click();
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    await page.getByRole("link", { name: "disk full" }).waitFor();
   });
 });
 

@@ -1,16 +1,19 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { type AuditEntry, AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
 import { address, hereWith, linkTo, setParameters } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
-import { useList } from "../../data/list.ts";
+import { type Page, useList } from "../../data/list.ts";
 import { type Column, textColumn } from "../../ui/column.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { ListScreen } from "../../ui/list-screen.tsx";
 import { nameColumn } from "../../ui/name-column.tsx";
+import { useNewest, WaitingRows } from "../../ui/newest.tsx";
 import { ChoiceFilter } from "../../ui/text-filters.tsx";
-import { Time } from "../../ui/time.tsx";
+import { nowMs, Time } from "../../ui/time.tsx";
 import { momentsOf, TimeRangeChoice } from "../../ui/time-range.tsx";
 import ui from "../../ui/ui.module.css";
 
@@ -37,7 +40,7 @@ const nameOf = (words: string) =>
         .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
         .join("");
 
-/** The screens of resources, by their type. */
+/** The screens of resources, by their type; of events, see `hrefOf`. */
 const places: Readonly<Record<string, readonly string[]>> = {
   rule: ["rules", "rules"],
   trigger: ["rules", "triggers"],
@@ -49,22 +52,63 @@ const places: Readonly<Record<string, readonly string[]>> = {
   credential: ["settings", "credentials"],
   userAccount: ["settings", "accounts"],
   userGroup: ["settings", "groups"],
+  customPropertyUpdater: ["settings", "properties"],
+  metricEntry: ["settings", "dictionary", "metrics"],
+  entityField: ["settings", "dictionary", "entities"],
+  eventField: ["settings", "dictionary", "events"],
+  event: ["events"],
 };
 
-/** Returns the resource of an entry in words, with its address. */
-function resourceOf({ resource, outcome, rpc }: AuditEntry): { text: string; href: string | undefined } {
-  const [, type = "", name = ""] = /^([^/]*)\/(.*)$/s.exec(resource) ?? [];
+/** Divides the resource of an entry: its type, its text, and the names or ids that it is about. */
+function partsOf({ resource }: AuditEntry) {
+  const [, type = "", text = ""] = /^([^/]*)\/(.*)$/s.exec(resource) ?? [];
+  const [, several] = /^\d+ of \d+: (.*)$/s.exec(text) ?? [];
+  const isList = several !== undefined || type === "event" || type === "maintenanceWindow";
+  return { type, text, names: isList ? (several ?? text).split(",").filter((name) => name !== "") : [text] };
+}
+
+/** The resource of an entry in words. */
+function resourceText(entry: AuditEntry): string {
+  const { type, text } = partsOf(entry);
   const kind = type.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
-  const path = outcome === "OK" && name !== "" && !/\/Delete/.test(rpc) ? places[type] : undefined;
-  return { text: `${kind} ${name}`.trim() || resource, href: path && hrefOf(type, path, name) };
+  return `${kind} ${text}`.trim() || entry.resource;
 }
 
-function hrefOf(type: string, path: readonly string[], name: string): string {
+const isDone = ({ outcome }: AuditEntry) => outcome === "OK";
+const deletes = ({ rpc }: AuditEntry) => shortName(rpc).startsWith("Delete");
+
+/** Returns the ids of the entries whose resource a later one of these, the newest first, has deleted. */
+function goneSince(rows: readonly AuditEntry[]): ReadonlySet<string> {
+  const last = new Map<string, boolean>();
+  const gone = new Set<string>();
+  for (const entry of rows) {
+    const { type, names } = partsOf(entry);
+    const keys = names.map((name) => `${type}/${name}`);
+    if (keys.every((key) => last.get(key) === true)) gone.add(entry.id);
+    if (isDone(entry)) for (const key of keys) if (!last.has(key)) last.set(key, deletes(entry));
+  }
+  return gone;
+}
+
+/** Returns the address of what an entry is about; undefined: no screen shows it, or the entry itself has deleted it. */
+function hrefOf(entry: AuditEntry): string | undefined {
+  const { type, names } = partsOf(entry);
+  const [name = ""] = names;
+  const path = isDone(entry) && name !== "" && !deletes(entry) ? places[type] : undefined;
+  if (path === undefined) return undefined;
+  if (type === "event") {
+    const where = JSON.stringify({ in: { field: "id", values: names.slice(0, linkedMax) } });
+    return linkTo(path, { where, status: "any" });
+  }
   if (type === "delivery") return linkTo(path, { open: name });
-  return type === "silence" ? linkTo(path, { id: name }) : linkTo([...path, name]);
+  if (type === "silence") return linkTo(path, { id: name });
+  return names.length === 1 ? linkTo([...path, name]) : linkTo(path);
 }
 
-const columns: readonly Column<AuditEntry>[] = [
+/** The most events that an address names. */
+const linkedMax = 50;
+
+const columnsOf = (gone: ReadonlySet<string>): readonly Column<AuditEntry>[] => [
   {
     key: "time",
     label: "When",
@@ -79,7 +123,18 @@ const columns: readonly Column<AuditEntry>[] = [
     ({ rpc }) => operationText(rpc),
     ({ rpc }) => rpc,
   ),
-  textColumn("resource", "To what", "minmax(160px, 2fr)", (entry) => resourceOf(entry).text),
+  {
+    ...textColumn<AuditEntry>("resource", "To what", "minmax(160px, 2fr)", resourceText),
+    cell: (entry) => {
+      const href = gone.has(entry.id) ? undefined : hrefOf(entry);
+      if (href === undefined) return resourceText(entry);
+      return (
+        <a href={href} tabIndex={-1}>
+          {resourceText(entry)}
+        </a>
+      );
+    },
+  },
   textColumn("client", "By", "minmax(120px, 1fr)", ({ client }) => client?.name ?? ""),
   { key: "outcome", label: "Outcome", width: "140px", cell: ({ outcome }) => (outcome === "OK" ? "done" : outcome) },
 ];
@@ -95,19 +150,35 @@ function filters() {
   };
 }
 
+async function readPage(
+  query: ReturnType<typeof filters>,
+  pageToken = "",
+  options: { signal?: AbortSignal } = {},
+): Promise<Page<AuditEntry>> {
+  const page = await auditLog.listAuditEntries({ ...query, pageToken }, options);
+  return { rows: page.entries, next: page.nextPageToken, total: Number(page.totalCount) };
+}
+
 /** Lists the actions and attempts of clients, the newest first. */
 export function Audit() {
-  const list = useList(filters, async (query, pageToken, options) => {
-    const page = await auditLog.listAuditEntries({ ...query, pageToken }, options);
-    return { rows: page.entries, next: page.nextPageToken, total: Number(page.totalCount) };
+  const reading = useSignal(false);
+  const { list, waiting } = useNewest({
+    list: useList(filters, readPage),
+    read: readPage,
+    keyOf: ({ id }) => id,
+    timeOf: ({ time }) => time,
+    beat: String(nowMs.value),
+    reading,
   });
   const opened = useOpened(list.rows);
+  const columns = useMemo(() => columnsOf(goneSince(list.rows)), [list.rows]);
   return (
     <ListScreen
       title="Audit log"
       list={list}
       tools={<Filters rows={list.rows} />}
-      refresh
+      above={<WaitingRows count={waiting} reading={reading} />}
+      reading={reading}
       none="No entry matches these filters."
       about={<p>Every call that changes something leaves an entry, whether it was done or refused.</p>}
       columns={columns}
@@ -180,7 +251,7 @@ function Filters({ rows }: { rows: readonly AuditEntry[] }) {
 
 function Entry({ entry }: { entry: AuditEntry }) {
   const { rpc, client, outcome, requestId, keyPrefix, session, time } = entry;
-  const { text, href } = resourceOf(entry);
+  const [text, href] = [resourceText(entry), hrefOf(entry)];
   const facts = [
     ["When", <Time key="time" at={time} />],
     ["Operation", rpc],
