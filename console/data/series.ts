@@ -1,5 +1,6 @@
+import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { type Aggregator, MetricQueryService } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import type { MetricSeries } from "#gen/belfry/metrics/v1/metric_series_pb.ts";
 import { clientOf } from "./calls.ts";
@@ -55,6 +56,19 @@ export async function readSeries(asked: Asked, signal: AbortSignal): Promise<{ s
     { signal },
   );
   return { series: answer.metrics.map((each) => drawn(each, asSent)), more: answer.nextPageToken !== "" };
+}
+
+/** Returns the clause that only this series of its entity meets, and those of its metric that have more labels. */
+export function clauseOfSeries({ metric, labels }: ReadSeries): Clause {
+  const equal = (field: string, value: string) =>
+    create(ClauseSchema, {
+      filter: { field, operation: Operation.OP_EQUALS, value: { kind: { case: "stringValue", value } } },
+    });
+  const clauses = [
+    equal("name", metric),
+    ...Object.entries(labels).map(([key, value]) => equal(`labels.${key}`, value)),
+  ];
+  return create(ClauseSchema, { allOf: { clauses } });
 }
 
 function drawn({ id, name, dictionary, labels, timestamps, values }: MetricSeries, asSent: boolean): ReadSeries {

@@ -3,7 +3,7 @@ import { useMemo, useRef } from "preact/hooks";
 import { linkTo, listOf, listText, setParameters } from "../data/address.ts";
 import { LastValue } from "../ui/last-value.tsx";
 import { lineStyle, Plot } from "../ui/plot.tsx";
-import { quantityText, unitWords } from "../ui/quantity.ts";
+import { countText, quantityText, unitWords } from "../ui/quantity.ts";
 import { Sign } from "../ui/sign.tsx";
 import { Time, timeText } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
@@ -26,16 +26,16 @@ interface PlotsProps {
 }
 
 /** Small plots side by side, each of one metric; a single one is large. */
-export function Plots({ read: { start, end, series, more }, happened, tables }: PlotsProps) {
+export function Plots({ read, happened, tables }: PlotsProps) {
+  const { start, end, series } = read;
   const by = parameters.by.value;
   const groups = useMemo(() => plotGroups(series, by), [series, by]);
   const shown = useSignal(plotsMax);
   return (
     <div class={ui.scroll}>
       <p class={ui.hint}>
-        {series.length}
-        {more ? " or more" : ""} series in {groups.length} {groups.length === 1 ? "plot" : "plots"}. {asOf(end)}Drag
-        across a plot to zoom; the browser's Back button undoes it.
+        {seriesText(read)} in {groups.length} {groups.length === 1 ? "plot" : "plots"}. {asOf(end)}Drag across a plot to
+        zoom; the browser's Back button undoes it.
       </p>
       <WhatHappened {...happened} />
       <div class={groups.length === 1 ? metricsLook.one : metricsLook.many}>
@@ -65,6 +65,15 @@ export function Plots({ read: { start, end, series, more }, happened, tables }: 
       )}
     </div>
   );
+}
+
+/** How many series are shown, of how many, and which. */
+function seriesText({ series, found, more }: Read): string {
+  if (found === series.length && !more) return `${countText(found)} series`;
+  const all = `${countText(found)}${more ? " or more" : ""} series`;
+  return found === series.length
+    ? all
+    : `${countText(series.length)} of ${all}, those with the greatest values of each metric,`;
 }
 
 /** When it was read, and how often that is done by itself. Of a range that has ended nothing: no later reading finds more. */

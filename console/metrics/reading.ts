@@ -1,21 +1,28 @@
 import { create } from "@bufbuild/protobuf";
 import { computed, untracked } from "@preact/signals";
-import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { address, listOf } from "../data/address.ts";
 import { clientOf } from "../data/calls.ts";
 import { dimensionsText } from "../data/dimensions.ts";
-import { periodOf, type ReadSeries, readSeries } from "../data/series.ts";
+import { clauseOfSeries, periodOf, type ReadSeries, readSeries } from "../data/series.ts";
 import { readClause } from "../events/query.ts";
 import { endsOf } from "../ui/time-range.tsx";
 
 const entities = clientOf(EntityService);
 
 /** The API reads the series of one entity a call: how many entities are asked, and how many at the same time. */
-const entitiesMax = 100;
+const entitiesMax = 300;
 const atOnce = 6;
 const seriesMax = 200;
+/** Of more entities no values are read before their series are compared. */
+const readAtOnceMax = 100;
+/** Series that are compared, of an entity (a page of the API) and of all. */
+const ofEntityMax = 1000;
+const comparedMax = 20_000;
+/** Of more series of an entity all are read: a clause that names each would be too long. */
+const namedMax = 50;
 
 const parameterOf = (name: string, otherwise = "") => computed(() => address.value.parameters.get(name) || otherwise);
 
@@ -100,48 +107,130 @@ export interface Read {
   readonly start: number;
   readonly end: number;
   readonly period: string;
+  /** Of more than can be read those with the greatest values, of each metric. */
   readonly series: readonly EntitySeries[];
-  /** Whether there are series that were not read. */
+  /** How many were found. */
+  readonly found: number;
+  /** Whether there may be series that were not found. */
   readonly more: boolean;
   /** How many entities were asked, of those that match. */
   readonly asked: number;
   readonly total: number;
 }
 
-/** The series of entities, one entity after the other, until there are as many as a person can choose from. Reads signals. */
+interface AskedEntity {
+  readonly id: string;
+  /** Empty where an entity was chosen: all series are of it. */
+  readonly name: string;
+  readonly metricClause?: Clause;
+}
+
+type How = Omit<Parameters<typeof readSeries>[0], "entityId">;
+
+/** The series of entities, some entities after the others, until there are enough. */
+async function readEach(of: readonly AskedEntity[], how: How, enough: number, signal: AbortSignal) {
+  const series: EntitySeries[] = [];
+  let [asked, more] = [0, false];
+  while (asked < of.length && series.length < enough) {
+    const next = of.slice(asked, asked + atOnce);
+    const answers = await Promise.all(
+      next.map(({ id, metricClause = how.metricClause }) =>
+        readSeries({ ...how, entityId: id, ...(metricClause && { metricClause }) }, signal),
+      ),
+    );
+    asked += next.length;
+    for (const [at, answer] of answers.entries()) {
+      more ||= answer.more;
+      const entity = next[at]?.name ?? "";
+      series.push(
+        ...answer.series.map((each) => ({ ...each, entity, name: entity ? `${entity} · ${each.name}` : each.name })),
+      );
+    }
+  }
+  return { series, asked, more };
+}
+
+/** Aggregators that tell most of a series by one value of a whole range; of any other the highest value does. */
+const byThemselves: readonly Aggregator[] = [
+  Aggregator.COUNT,
+  Aggregator.DELTA,
+  Aggregator.MIN,
+  Aggregator.RATE,
+  Aggregator.STDDEV,
+  Aggregator.SUM,
+];
+
+/** Takes as many series as can be read: of each metric the greatest ones, so that none is left out by its name. */
+function greatest(series: readonly EntitySeries[]): EntitySeries[] {
+  const valueOf = ({ values }: EntitySeries) => values.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+  const metrics = [...Map.groupBy(series, ({ metric }) => metric).values()];
+  return metrics
+    .flatMap((own) =>
+      own
+        .map((each) => ({ each, value: valueOf(each) }))
+        .sort((a, b) => b.value - a.value)
+        .map(({ each }, rank) => ({ each, rank })),
+    )
+    .sort((a, b) => a.rank - b.rank)
+    .slice(0, seriesMax)
+    .map(({ each }) => each);
+}
+
+/** Reads the series of entities; of more than a person can choose from, those with the greatest values. Reads signals. */
 export async function readAll(matching: Matching | undefined, signal: AbortSignal): Promise<Read | undefined> {
   if (matching === undefined) return undefined;
   const { start, end } = endsHere();
   const period = parameters.period.value || periodOf(start, end);
-  const metric = parameters.metric.value === "" ? [] : untracked(() => listOf("metric"));
-  const how = {
+  const names = parameters.metric.value === "" ? [] : untracked(() => listOf("metric"));
+  const aggregator = Aggregator[parameters.aggregator.value as keyof typeof Aggregator];
+  const how: How = {
     start,
     end,
     period,
     pageSize: seriesMax,
-    aggregator: Aggregator[parameters.aggregator.value as keyof typeof Aggregator],
-    ...(metric.length > 0 && { metricClause: create(ClauseSchema, { anyOf: { clauses: metric.map(beginningWith) } }) }),
+    aggregator,
+    ...(names.length > 0 && { metricClause: create(ClauseSchema, { anyOf: { clauses: names.map(beginningWith) } }) }),
   };
-  // Where an entity was chosen, all are of it.
+  const wanted = (series: readonly EntitySeries[]) => (names.length === 0 ? series : called(series, names));
   const named = parameters.entity.value === "";
-  const series: EntitySeries[] = [];
-  let [asked, more] = [0, false];
-  while (asked < matching.entities.length && series.length < seriesMax) {
-    const next = matching.entities.slice(asked, asked + atOnce);
-    const answers = await Promise.all(next.map(({ id }) => readSeries({ ...how, entityId: id }, signal)));
-    for (const [at, answer] of answers.entries()) {
-      if (series.length >= seriesMax) break;
-      asked += 1;
-      more ||= answer.more;
-      series.push(
-        ...answer.series.map((each) => {
-          const entity = named ? (next[at]?.name ?? "") : "";
-          return { ...each, entity, name: named ? `${entity} · ${each.name}` : each.name };
-        }),
-      );
-    }
+  const entities = matching.entities.map(({ id, name }) => ({ id, name: named ? name : "" }));
+  const { total } = matching;
+  if (total <= readAtOnceMax) {
+    const { series, asked, more } = await readEach(entities, how, seriesMax + 1, signal);
+    const kept = wanted(series);
+    if (!more && asked === total && kept.length <= seriesMax)
+      return { start, end, period, series: kept, found: kept.length, more: false, asked, total };
   }
-  more ||= series.length > seriesMax || asked < matching.total;
-  const kept = metric.length === 0 ? series : called(series, metric);
-  return { start, end, period, series: kept.slice(0, seriesMax), more, asked, total: matching.total };
+  const compared = await readEach(
+    entities,
+    {
+      ...how,
+      aggregator: byThemselves.includes(aggregator) ? aggregator : Aggregator.MAX,
+      period: `${Math.ceil((end - start) / 1000)}s`,
+      pageSize: ofEntityMax,
+    },
+    comparedMax,
+    signal,
+  );
+  const found = wanted(compared.series).filter(({ values }) => values.length > 0);
+  const chosen = greatest(found);
+  const byEntity = Map.groupBy(chosen, ({ entity }) => entity);
+  const asked = entities.flatMap(({ id, name }) => {
+    const own = byEntity.get(name) ?? [];
+    if (own.length === 0) return [];
+    if (own.length > namedMax) return [{ id, name }];
+    return [{ id, name, metricClause: create(ClauseSchema, { anyOf: { clauses: own.map(clauseOfSeries) } }) }];
+  });
+  const keys = new Set(chosen.map(({ key }) => key));
+  const { series } = await readEach(asked, { ...how, pageSize: ofEntityMax }, Number.POSITIVE_INFINITY, signal);
+  return {
+    start,
+    end,
+    period,
+    series: series.filter(({ key }) => keys.has(key)),
+    found: found.length,
+    more: compared.more || compared.asked < total,
+    asked: compared.asked,
+    total,
+  };
 }

@@ -149,7 +149,7 @@ function Whose({ name, asked, total }: Read & { name: string }) {
   return (
     <>
       of <a href={linkTo(["entities"], where === "" ? {} : { where })}>{text}</a>
-      {asked < total && `, of which the first ${asked} were read: narrow the conditions for others`}
+      {asked < total && `, of which the first ${asked} were compared: narrow the conditions for others`}
     </>
   );
 }

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { useMemo } from "preact/hooks";
-import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { Aggregator } from "#gen/belfry/metrics/v1/metric_query_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
@@ -8,9 +8,8 @@ import { linkTo } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { oneOrNull } from "../data/one-or-null.ts";
-import { periodOf, type ReadSeries, readSeries } from "../data/series.ts";
+import { clauseOfSeries, periodOf, readSeries } from "../data/series.ts";
 import { may } from "../data/session.ts";
-import { allOf } from "../events/query.ts";
 import { nothing, readHappened } from "../metrics/happened.ts";
 import { LastValue } from "../ui/last-value.tsx";
 import { Plot } from "../ui/plot.tsx";
@@ -32,15 +31,6 @@ async function metricOfTrigger(labels: Readonly<Record<string, unknown>>, signal
   const found = await oneOrNull(triggers.getTrigger({ name: String(trigger) }, { signal }));
   const source = found?.trigger?.type?.source;
   return source?.case === "metricThreshold" || source?.case === "staleData" ? source.value.metricName : undefined;
-}
-
-/** The clause that only this series meets, and those of its metric that have more labels. */
-function clauseOfSeries({ metric, labels }: ReadSeries) {
-  const equal = (field: string, value: string) =>
-    create(ClauseSchema, {
-      filter: { field, operation: Operation.OP_EQUALS, value: { kind: { case: "stringValue", value } } },
-    });
-  return allOf([equal("name", metric), ...Object.entries(labels).map(([key, value]) => equal(`labels.${key}`, value))]);
 }
 
 interface EntityMetricsProps {

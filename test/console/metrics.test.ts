@@ -261,23 +261,58 @@ onPage(
   },
 );
 
-onPage("of more entities than are read: the page says so, and equal names have their dimensions", async (page) => {
+/** A tenant with many entities of one name, whose series all have the value 1, but for those of `outliers`. */
+async function withMany(count: number, outliers: readonly number[], queues: readonly string[] = ["a"]) {
   const many = await testTenant(sql);
-  const sources = Array.from({ length: 120 }, (_, n) => ({
-    timestamp: Date.now(),
-    dimensions: { source: `s${n}` },
-  }));
+  const sources = Array.from({ length: count }, (_, n) => ({ timestamp: at, dimensions: { source: `s${n}` } }));
   const call = v1(server, many);
   const models = sources.map((each) => ({ ...each, metadataFields: { name: "eth0", source_type: "interface" } }));
   await call("/v1/data-receiver/models", { models });
-  const metrics = sources.map((each) => ({ ...each, metric: "queue.length", value: 1 }));
+  const metrics = sources.flatMap((each, n) =>
+    queues.map((queue) => ({
+      ...each,
+      metric: "queue.length",
+      labels: { queue },
+      value: outliers.includes(n) ? 90 + n : 1,
+    })),
+  );
   await call("/v1/data-receiver/metrics", { metrics });
+  return many;
+}
+
+onPage(
+  "of more entities than are read at once draw the greatest, and equal names have their dimensions",
+  async (page) => {
+    const many = await withMany(120, [0, 60, 119]);
+    await page.logIn(many, "#/metrics?metric=queue.length");
+    await page.getByText("120 series in 1 plot.").waitFor();
+    const listed = lines(page, /^Series of queue.length/);
+    expect(listed.filter({ hasText: /eth0 \(source=s\d+\)/ }).count()).toBe(10);
+    expect(listed.allTextContents().slice(0, 3)).toEqual(
+      [119, 60, 0].map((n) => expect.stringContaining(`(source=s${n})`)),
+    );
+  },
+);
+
+onPage(
+  "of more series than one chooses from are those with the greatest values, and the page says so",
+  async (page) => {
+    const outliers = [3, 17, 30, 44, 59];
+    const many = await withMany(60, outliers, ["a", "b", "c", "d", "e"]);
+    await page.logIn(many, "#/metrics?metric=queue.length&by=label%3Aqueue");
+    await page.getByText("200 of 300 series, those with the greatest values of each metric, in 5 plots.").waitFor();
+    for (const n of outliers) {
+      const listed = lines(page, /^Series of/).filter({ hasText: `(source=s${n})` });
+      expect(listed.count(), `s${n}`).toBe(5);
+    }
+  },
+);
+
+onPage("of more entities than are compared are not left out in silence", async (page) => {
+  const many = await withMany(310, []);
   await page.logIn(many, "#/metrics?metric=queue.length");
-  await page.getByText("of 120 entities, of which the first 100 were read").waitFor();
-  await page.getByText("100 or more series in 1 plot.").waitFor();
-  expect(
-    lines(page, /^Series of queue.length/)
-      .filter({ hasText: /eth0 \(source=s\d+\)/ })
-      .count(),
-  ).toBe(10);
+  await page.getByText("of 310 entities, of which the first 300 were compared").waitFor();
+  await page
+    .getByText("200 of 300 or more series, those with the greatest values of each metric, in 1 plot.")
+    .waitFor();
 });
