@@ -4,8 +4,8 @@ import { eventsWithLabel, eventsWithoutLabel, Facts } from "../ui/facts.tsx";
 import ui from "../ui/ui.module.css";
 import occurrenceLook from "./occurrence.module.css";
 
-/** The longest value that a chip holds: what is longer is a text, not a label. */
-const chipMax = 60;
+/** The longest key with its value that a chip holds: what is longer is a text, not a label. */
+const chipMax = 80;
 
 /** How annotations of alerts begin that come among the labels. */
 const annotationPrefix = "annotation.";
@@ -13,7 +13,7 @@ const annotationPrefix = "annotation.";
 const isChip = (key: string, value: unknown): value is string =>
   typeof value === "string" &&
   value !== "" &&
-  value.length <= chipMax &&
+  key.length + value.length <= chipMax &&
   !key.startsWith(annotationPrefix) &&
   !/https?:\/\/|\n/i.test(value);
 
