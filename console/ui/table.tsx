@@ -4,7 +4,7 @@ import { goTo } from "../data/address.ts";
 import { usePlace } from "../data/place.ts";
 import { useShortcuts } from "../data/shortcuts.ts";
 import type { Column } from "./column.ts";
-import { narrow } from "./narrow.ts";
+import { coarse, narrow } from "./narrow.ts";
 import type { SortBy } from "./sort.ts";
 import tableLook from "./table.module.css";
 import { TableHead, TableRow } from "./table-rows.tsx";
@@ -67,8 +67,8 @@ export function Table<T>(props: TableProps<T>) {
   const anchor = useRef(0);
   const restored = useRef(false);
   const pointing = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const rowHeight = narrow.value ? 60 : 36;
-  const headHeight = narrow.value ? 0 : 29;
+  const rowHeight = narrow.value ? 60 : coarse.value ? 45 : 36;
+  const headHeight = narrow.value ? 0 : coarse.value ? 45 : 29;
 
   useLayoutEffect(() => {
     const element = scroller.current;
@@ -101,7 +101,7 @@ export function Table<T>(props: TableProps<T>) {
 
   const at = rows.findIndex((row) => rowKey(row) === active.value);
   const current = at === -1 ? Math.min(anchor.current, rows.length - 1) : at;
-  const tracks = `${selected ? "28px " : ""}${columns.map(({ width }) => width).join(" ")}`;
+  const tracks = `${selected ? `${coarse.value ? 44 : 28}px ` : ""}${columns.map(({ width }) => width).join(" ")}`;
   const page = Math.max(1, Math.floor(height.value / rowHeight) - 1);
   const become = (index: number) => {
     const row = rows[Math.max(0, Math.min(rows.length - 1, index))];
