@@ -26,6 +26,8 @@ function showFirstError(end: HTMLElement): void {
   const errors = [...(form?.querySelectorAll<HTMLElement>('[role="alert"]') ?? [])];
   const first = errors.find((each) => !end.contains(each));
   if (form === null || first === undefined) return;
+  for (let fold = first.closest("details"); fold; fold = fold.parentElement?.closest("details") ?? null)
+    fold.open = true;
   const inputs = [...form.querySelectorAll<HTMLElement>("input, select, textarea")];
   const before = inputs.findLast((each) => first.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_PRECEDING);
   const field = first.parentElement?.querySelector<HTMLElement>("[aria-invalid]") ?? before;

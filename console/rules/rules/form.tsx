@@ -7,8 +7,10 @@ import { CheckField, TextField } from "../../form/fields.tsx";
 import formLook from "../../form/form.module.css";
 import { type Form, useForm } from "../../form/form.ts";
 import { MatchersField } from "../../form/matchers-field.tsx";
+import { MoreFields } from "../../form/more-fields.tsx";
 import { FormEnd } from "../../form/outcome.tsx";
 import ui from "../../ui/ui.module.css";
+import { hasMore } from "./blank-rule.ts";
 import { changeRule, createRule } from "./changes.ts";
 import { GroupingFields } from "./grouping.tsx";
 import { MembersFields } from "./members.tsx";
@@ -72,33 +74,35 @@ export function RuleForm({ draft, stored, isNew = false, onSaved }: RuleFormProp
             value={value.matchers}
             set={(matchers) => form.change({ matchers })}
           />
-          <DurationField
-            form={form}
-            path="delaySec"
-            label="Wait before the first notification"
-            help="It is sent if the trigger still matches then. Empty: at once; a day at most."
-            value={Number(value.delaySec) || undefined}
-            set={(seconds) => form.change({ delaySec: BigInt(seconds ?? 0) })}
-          />
-          <GroupingFields form={form} />
           <MessageField form={form} preview={preview} />
-          <RepetitionFields form={form} />
-          <CheckField
-            form={form}
-            path="sendUpdates"
-            label="Notify when it is acknowledged, changes in severity or is over"
-            value={value.sendUpdates}
-            set={(sendUpdates) => form.change({ sendUpdates })}
-          />
-          <CheckField
-            form={form}
-            path="muteDuringMaintenance"
-            label="Keep silent about entities in maintenance"
-            help="What still matches when the window ends is notified then."
-            value={value.muteDuringMaintenance}
-            set={(muteDuringMaintenance) => form.change({ muteDuringMaintenance })}
-          />
-          <AboutFields form={form} about={value} />
+          <MoreFields said={hasMore(value)}>
+            <DurationField
+              form={form}
+              path="delaySec"
+              label="Wait before the first notification"
+              help="It is sent if the trigger still matches then. Empty: at once; a day at most."
+              value={Number(value.delaySec) || undefined}
+              set={(seconds) => form.change({ delaySec: BigInt(seconds ?? 0) })}
+            />
+            <GroupingFields form={form} />
+            <RepetitionFields form={form} />
+            <CheckField
+              form={form}
+              path="sendUpdates"
+              label="Notify when it is acknowledged, changes in severity or is over"
+              value={value.sendUpdates}
+              set={(sendUpdates) => form.change({ sendUpdates })}
+            />
+            <CheckField
+              form={form}
+              path="muteDuringMaintenance"
+              label="Keep silent about entities in maintenance"
+              help="What still matches when the window ends is notified then."
+              value={value.muteDuringMaintenance}
+              set={(muteDuringMaintenance) => form.change({ muteDuringMaintenance })}
+            />
+            <AboutFields form={form} about={value} />
+          </MoreFields>
         </fieldset>
         {allowed && <FormEnd form={form} schema={RuleSchema} send={isNew ? "Create the rule" : "Save"} />}
       </form>

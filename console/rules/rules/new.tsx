@@ -5,16 +5,12 @@ import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { goTo, linkTo } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
-import { blank } from "../../form/form.ts";
 import { Problem } from "../../ui/problem.tsx";
 import { ScreenHead } from "../../ui/screen-head.tsx";
+import { blankRule } from "./blank-rule.ts";
 import { RuleForm } from "./form.tsx";
 
 const rules = clientOf(RuleService);
-
-/** What a new rule begins with: it is on, notifies when the match is over, and keeps silent during maintenance. */
-export const blankRule = () =>
-  blank(RuleSchema, { enabled: true, sendUpdates: true, muteDuringMaintenance: true, repeatInterval: 3600n });
 
 /** A new rule, or the copy of another one. A copy begins off, so that nothing is sent twice before it is changed. */
 export function NewRule({ copied }: { copied: string }) {

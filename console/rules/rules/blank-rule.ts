@@ -1,0 +1,14 @@
+import { type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { blank } from "../../form/form.ts";
+import { sameWritten } from "../../form/written.ts";
+
+/** What a new rule begins with: it is on, notifies when the match is over, and keeps silent during maintenance. */
+export const blankRule = () =>
+  blank(RuleSchema, { enabled: true, sendUpdates: true, muteDuringMaintenance: true, repeatInterval: 3600n });
+
+/** Tells whether a rule differs from a new one in more than its name, what it looks at, where it sends and its message. */
+export function hasMore(rule: Rule): boolean {
+  const { name, enabled, triggerNames, matchers, destinationNames, message } = rule;
+  const plain = { name, enabled, triggerNames, matchers, destinationNames, message };
+  return !sameWritten(RuleSchema, rule, Object.assign(blankRule(), plain));
+}
