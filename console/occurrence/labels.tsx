@@ -1,6 +1,6 @@
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { goTo } from "../data/address.ts";
-import { eventsWithLabel, eventsWithoutLabel, Facts } from "../ui/facts.tsx";
+import { eventsWithLabel, eventsWithoutLabel, Facts, momentOf } from "../ui/facts.tsx";
 import ui from "../ui/ui.module.css";
 import occurrenceLook from "./occurrence.module.css";
 
@@ -15,6 +15,7 @@ const isChip = (key: string, value: unknown): value is string =>
   value !== "" &&
   key.length + value.length <= chipMax &&
   !key.startsWith(annotationPrefix) &&
+  momentOf(value) === undefined &&
   !/https?:\/\/|\n/i.test(value);
 
 type Values = Readonly<Record<string, unknown>>;

@@ -1,4 +1,5 @@
 import { linkTo } from "../data/address.ts";
+import { Time } from "./time.tsx";
 import ui from "./ui.module.css";
 import { LinkOut, TextWithLinks, webAddress } from "./web-address.tsx";
 
@@ -9,6 +10,14 @@ export function valueText(value: unknown): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
+/** Returns the moment that a text names, as RFC 3339 writes it; undefined: it is another text. */
+export function momentOf(value: unknown): number | undefined {
+  if (typeof value !== "string" || !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i.test(value))
+    return undefined;
+  const ms = Date.parse(value);
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
 interface FactsProps {
   readonly title: string;
   readonly values: Readonly<Record<string, unknown>>;
@@ -17,7 +26,7 @@ interface FactsProps {
   readonly prefix?: string;
 }
 
-/** Keys with their values, all as text; a value that is a web address leads there. */
+/** Keys with their values, all as text; a value that is a web address leads there, and one that is a moment is shown as such. */
 export function Facts({ title, values, folded, prefix }: FactsProps) {
   const keys = Object.keys(values).sort();
   if (keys.length === 0) return null;
@@ -26,6 +35,7 @@ export function Facts({ title, values, folded, prefix }: FactsProps) {
       {keys.map((key) => {
         const value = values[key];
         const address = webAddress(value);
+        const moment = momentOf(value);
         return (
           <div key={key} class={ui.fact}>
             <dt>{key}</dt>
@@ -34,6 +44,8 @@ export function Facts({ title, values, folded, prefix }: FactsProps) {
                 <LinkOut href={address} text={String(value)} />
               ) : typeof value === "string" && /https?:\/\//i.test(value) ? (
                 <TextWithLinks text={value} />
+              ) : moment !== undefined ? (
+                <Time at={moment} />
               ) : prefix !== undefined && typeof value === "string" ? (
                 <a href={eventsWithLabel(prefix + key, value)}>{value}</a>
               ) : (

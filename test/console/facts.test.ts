@@ -236,4 +236,16 @@ describe("moments", () => {
       expect(text).not.toContain(String(at));
     }
   });
+
+  onPage("are moments where a label holds one", async (page) => {
+    const tenant = await testTenant(sql);
+    const metadataFields = { "annotation.due": "2026-03-01T10:00:00+02:00", "annotation.build": "2026-03-01" };
+    await sendEvents(server, tenant, [{ name: "disk", source: "a", metadataFields }]);
+    const [{ occurrences }] = (await v1(server, tenant)("/v1/events:search", { query: {} })).results;
+    await page.logIn(tenant, `#/occurrences/${occurrences[0].id}`);
+    const due = page.getByRole("region", { name: "Labels" }).locator("time");
+    await due.waitFor();
+    expect(await due.getAttribute("datetime")).toBe("2026-03-01T08:00:00.000Z");
+    await page.getByRole("definition").getByText("2026-03-01", { exact: true }).waitFor();
+  });
 });
