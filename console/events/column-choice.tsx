@@ -7,20 +7,21 @@ import eventsLook from "./events.module.css";
 
 const columnsMax = 8;
 
-/** Adds columns of any field to the list, and removes them. */
-export function ColumnChoice({
-  columns,
-  change,
-}: {
-  columns: readonly string[];
-  change(columns: readonly string[]): void;
-}) {
+interface ColumnChoiceProps {
+  readonly columns: readonly string[];
+  /** Those that are wide. */
+  readonly wide: readonly string[];
+  change(columns: readonly string[], wide: readonly string[]): void;
+}
+
+/** Adds columns of any field to the list, orders, widens and removes them. */
+export function ColumnChoice({ columns, wide, change }: ColumnChoiceProps) {
   const open = useSignal(false);
   const name = useSignal("");
   const id = useId();
   const add = (event: Event) => {
     event.preventDefault();
-    if (!columns.includes(name.value)) change([...columns, name.value]);
+    if (!columns.includes(name.value)) change([...columns, name.value], wide);
     name.value = "";
   };
   return (
@@ -41,17 +42,47 @@ export function ColumnChoice({
           }}
         >
           <ul class={eventsLook.chosenColumns}>
-            {columns.map((column) => (
+            {columns.map((column, at) => (
               <li key={column}>
                 <code>{column}</code>
-                <button
-                  type="button"
-                  class={ui.plain}
-                  aria-label={`Remove the column ${column}`}
-                  onClick={() => change(columns.filter((each) => each !== column))}
-                >
-                  ×
-                </button>
+                <span class={ui.inline}>
+                  <label class={ui.inline}>
+                    <input
+                      type="checkbox"
+                      aria-label={`Wide column ${column}`}
+                      checked={wide.includes(column)}
+                      onChange={({ currentTarget }) =>
+                        change(
+                          columns,
+                          currentTarget.checked ? [...wide, column] : wide.filter((each) => each !== column),
+                        )
+                      }
+                    />
+                    wide
+                  </label>
+                  <button
+                    type="button"
+                    class={ui.plain}
+                    aria-label={`Move the column ${column} to the front`}
+                    disabled={at === 0}
+                    onClick={() => change([column, ...columns.filter((each) => each !== column)], wide)}
+                  >
+                    ↑
+                  </button>
+                  <button
+                    type="button"
+                    class={ui.plain}
+                    aria-label={`Remove the column ${column}`}
+                    onClick={() =>
+                      change(
+                        columns.filter((each) => each !== column),
+                        wide,
+                      )
+                    }
+                  >
+                    ×
+                  </button>
+                </span>
               </li>
             ))}
           </ul>

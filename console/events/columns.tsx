@@ -103,13 +103,13 @@ function Labels({ keys, values }: { keys: readonly string[]; values: Readonly<Re
 /** Keys of the columns that the list can be sorted by. */
 export const sortable = ["severity", "name", "entityName", "status", "startTime", "lastSeen"];
 
-/** The columns: ours, and before the times those that a person added, by the names of fields. */
-export function columnsOf(more: readonly string[], shown: Shown): readonly Column<EventRow>[] {
+/** The columns: ours, and before the times those that a person added, by the names of fields; some of them wide. */
+export function columnsOf(more: readonly string[], wide: readonly string[], shown: Shown): readonly Column<EventRow>[] {
   const added = more.map((field) =>
     textColumn<EventRow>(
       field,
       field.replace(/^(?:dimensions|metadataFields|coreProperties)\./, ""),
-      "minmax(90px, 1fr)",
+      wide.includes(field) ? "minmax(220px, 3fr)" : "minmax(90px, 1fr)",
       (row) => fieldText(row, field, timeText),
     ),
   );

@@ -167,7 +167,8 @@ export function EventsScreen() {
   const fresh = list.fresh.value;
   const label = groupedBy();
   const columns = listOf("columns");
-  const shown = useColumns(rows, columns);
+  const wideOnes = listOf("wide");
+  const shown = useColumns(rows, columns, wideOnes);
   const chosen =
     label !== undefined || selected.value.size === 0 ? [] : rows.filter((row) => selected.value.has(rowKey(row)));
   // All that is found, loaded or not: until another row is selected, or another query asked.
@@ -197,7 +198,16 @@ export function EventsScreen() {
   };
   const seldom = (
     <>
-      <ColumnChoice columns={columns} change={(next) => setParameters({ columns: listText(next) })} />
+      <ColumnChoice
+        columns={columns}
+        wide={wideOnes}
+        change={(next, widened) =>
+          setParameters({
+            columns: listText(next),
+            wide: listText(widened.filter((column) => next.includes(column))),
+          })
+        }
+      />
       <Export query={queryOf} sort={() => sort.value} columns={columns} />
     </>
   );
@@ -357,7 +367,7 @@ export function EventsScreen() {
 }
 
 /** The columns of these rows; the same ones as long as nothing of them changes, so that rows are not drawn again. */
-function useColumns(rows: readonly EventRow[], more: readonly string[]) {
+function useColumns(rows: readonly EventRow[], more: readonly string[], wide: readonly string[]) {
   const parts = useMemo(() => sharedParts(rows.map(({ event }) => event.entityName ?? "")), [rows]);
   const keys = tellingKeys();
   const { labels, alike } = useMemo(() => tellingLabels(rows, keys), [rows, keys.join()]);
@@ -366,8 +376,8 @@ function useColumns(rows: readonly EventRow[], more: readonly string[]) {
   }, [alike]);
   const withStatus = new Set(chosenOf("status").map((status) => (status === noStatus ? open : status))).size !== 1;
   return useMemo(
-    () => columnsOf(more, { parts, labels, withStatus }),
-    [more.join(), parts.start, parts.end, JSON.stringify([...labels]), withStatus],
+    () => columnsOf(more, wide, { parts, labels, withStatus }),
+    [more.join(), wide.join(), parts.start, parts.end, JSON.stringify([...labels]), withStatus],
   );
 }
 

@@ -249,3 +249,26 @@ describe("moments", () => {
     await page.getByRole("definition").getByText("2026-03-01", { exact: true }).waitFor();
   });
 });
+
+describe("columns of a person's own", () => {
+  onPage("are widened, ordered and removed, and the address keeps that", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [{ name: "disk", source: "a", metadataFields: { team: "storage" } }]);
+    await page.logIn(tenant, "#/events?columns=dimensions.source,metadataFields.team");
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    const heads = () => page.getByRole("columnheader").allTextContents();
+    const tracks = async () => (await page.getByRole("row").first().getAttribute("style")) ?? "";
+    expect((await heads()).join()).toContain("source,team");
+    expect(await tracks()).not.toContain("220px");
+    await page.getByRole("button", { name: "Columns" }).click();
+    await page.getByLabel("Wide column metadataFields.team").check();
+    await page.waitForHash(/wide=metadataFields\.team/);
+    expect(await tracks()).toContain("220px");
+    await page.getByRole("button", { name: "Move the column metadataFields.team to the front" }).click();
+    await page.waitForHash(/columns=metadataFields\.team%2Cdimensions\.source/);
+    expect((await heads()).join()).toContain("team,source");
+    await page.getByRole("button", { name: "Remove the column metadataFields.team" }).click();
+    await page.waitForHash(/^#\/events\?columns=dimensions\.source$/);
+    expect(await tracks()).not.toContain("220px");
+  });
+});
