@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { useSignal } from "@preact/signals";
-import { useId, useRef } from "preact/hooks";
+import { useEffect, useId, useRef } from "preact/hooks";
 import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
@@ -9,7 +9,7 @@ import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { address, setParameters } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
-import { clientOf } from "../data/calls.ts";
+import { clientOf, failureOfAsking, isAway } from "../data/calls.ts";
 import { useSettled } from "../data/settled.ts";
 import { plainName } from "../events/entity-names.ts";
 import ui from "../ui/ui.module.css";
@@ -120,34 +120,52 @@ function NameFilter({ label, find }: { label: string; find: Find }) {
   const used = useSignal(false);
   const answer = useAnswer(async (signal) => (used.value ? await find(words, signal) : []), words);
   const offered = answer.value.value ?? [];
-  /** Candidates for the words that were entered. */
-  const meant = useSignal<readonly Offered[]>([]);
-  const entering = useRef(new AbortController());
+  /** Matches for the entered words, if several. */
+  const candidates = useSignal<readonly Offered[]>([]);
+  /** Reason why the entered words became no filter. */
+  const said = useSignal("");
+  const searching = useRef(new AbortController());
   const forget = () => {
-    entering.current.abort();
-    meant.value = [];
+    searching.current.abort();
+    candidates.value = [];
+    said.value = "";
   };
-  const take = ({ parameter: of, value }: Offered) => {
+  // A late answer would set the filter on another screen.
+  useEffect(() => () => searching.current.abort(), []);
+  const choose = ({ parameter: of, value }: Offered) => {
     typed.value = undefined;
     forget();
     setParameters({ [of]: value });
   };
-  const enter = async (text: string) => {
+  const search = async (text: string) => {
     forget();
-    entering.current = new AbortController();
-    const { signal } = entering.current;
-    const found = await find(text, signal).catch(() => []);
+    searching.current = new AbortController();
+    const { signal } = searching.current;
+    let failure: unknown;
+    const found = await find(text, signal).catch((error) => {
+      failure = error;
+      return [];
+    });
     // Another name was entered or chosen meanwhile.
     if (signal.aborted) return;
+    // A key that may not read names can still filter by a whole one.
+    if (failure !== undefined && (isAway(failure) || label === "About")) {
+      said.value = failureOfAsking(failure).message;
+      return;
+    }
     const whole = found.filter((each) => each.text === text);
     const fits = whole.length > 0 ? whole : found;
     const [first] = fits;
-    if (first !== undefined && fits.length === 1) return take(first);
-    meant.value = fits;
+    if (first !== undefined && fits.length === 1) return choose(first);
+    candidates.value = fits;
     if (fits.length > 0) return;
+    if (label === "About") {
+      said.value = "Nothing has this name.";
+      return;
+    }
     typed.value = undefined;
     // A name that nothing has may be of something that is deleted; deliveries remember it.
-    if (label !== "About") setParameters({ [parameter]: text });
+    setParameters({ [parameter]: text });
   };
   return (
     <>
@@ -166,11 +184,11 @@ function NameFilter({ label, find }: { label: string; find: Find }) {
           forget();
           if (currentTarget.value === "") setParameters({ [parameter]: undefined });
           const found = offered.find(({ text }) => text === currentTarget.value);
-          if (found) take(found);
+          if (found) choose(found);
         }}
         onChange={({ currentTarget }) => {
           const text = currentTarget.value.trim();
-          if (typed.value !== undefined && text !== "") void enter(text);
+          if (typed.value !== undefined && text !== "") void search(text);
           else typed.value = undefined;
         }}
       />
@@ -179,11 +197,20 @@ function NameFilter({ label, find }: { label: string; find: Find }) {
           <option key={value} value={text} />
         ))}
       </datalist>
-      {meant.value.length > 0 && (
+      {said.value && (
+        <span class={ui.hint} role="status">
+          {said.value}
+        </span>
+      )}
+      {candidates.value.length > 0 && (
         // biome-ignore lint/a11y/useSemanticElements: a fieldset would be drawn as a part of a form
-        <span class={ui.buttons} role="group" aria-label={`${label}: which one?`}>
-          {meant.value.map((each) => (
-            <button key={each.value} type="button" onClick={() => take(each)}>
+        <span
+          class={ui.buttons}
+          role="group"
+          aria-label={label === "About" ? "Events and entities with this name" : `${label}s with this name`}
+        >
+          {candidates.value.map((each) => (
+            <button key={each.value} type="button" onClick={() => choose(each)}>
               {each.text}
             </button>
           ))}

@@ -1,3 +1,4 @@
+import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeEach, describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { raw } from "../support/clients.ts";
@@ -230,13 +231,50 @@ describe("the list of deliveries", () => {
     await page.waitForHash(/rule=page$/);
     await page.getByText("1 in all").waitFor();
     await enter("Rule", "CPU");
-    await page.getByRole("group", { name: "Rule: which one?" }).getByRole("button", { name: "CPU <i>3</i>" }).click();
+    await page
+      .getByRole("group", { name: "Rules with this name" })
+      .getByRole("button", { name: "CPU <i>3</i>" })
+      .click();
     await page.waitForHash(/rule=CPU\+%3Ci%3E3%3C%2Fi%3E$/);
     await page.getByText("No delivery matches these filters.").waitFor();
-    await page.getByRole("group", { name: "Rule: which one?" }).waitFor({ state: "detached" });
+    await page.getByRole("group", { name: "Rules with this name" }).waitFor({ state: "detached" });
     // What is deleted is found by its whole name.
     await enter("Rule", "gone");
     await page.waitForHash(/rule=gone$/);
+  });
+
+  onPage("keeps words that nothing has or that the server did not look for, and says so", async (page) => {
+    const tenant = await withRules();
+    await page.logIn(tenant, "#/deliveries");
+    await page.getByText("Nothing was sent yet.").waitFor();
+    const enter = async (label: string, text: string) => {
+      await page.getByLabel(label, { exact: true }).fill(text);
+      await page.getByLabel(label, { exact: true }).press("Enter");
+    };
+    await enter("About", "nowhere");
+    await page.getByRole("status").getByText("Nothing has this name.").waitFor();
+    expect(page.getByLabel("About").value()).toBe("nowhere");
+    await page.getByLabel("About").fill("");
+    await page.settled();
+    const away = () => () => Promise.reject(new ConnectError("Failed to fetch", Code.Unavailable));
+    for (let call = 0; call < 10; call += 1) page.passBy("ListDestinations", away);
+    await enter("Destination", "pag");
+    await page.getByRole("status").getByText("The server did not answer.").waitFor();
+    expect(page.getByLabel("Destination").value()).toBe("pag");
+    expect(page.hash()).toBe("#/deliveries");
+  });
+
+  onPage("takes no name any more once one has gone to another screen", async (page) => {
+    const tenant = await withRules();
+    await page.logIn(tenant, "#/deliveries");
+    await page.getByText("Nothing was sent yet.").waitFor();
+    const search = page.hold("ListRules");
+    await page.getByLabel("Rule", { exact: true }).fill("pag");
+    const { release } = await search;
+    await page.goto("#/silences?state=any");
+    release();
+    await page.settled();
+    expect(page.hash()).toBe("#/silences?state=any");
   });
 
   onPage("shows what is decided and answered while one looks; while one reads, new ones wait", async (page) => {
