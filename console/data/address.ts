@@ -21,13 +21,27 @@ function decoded(text: string): string {
 
 export const address = signal<Address>({ path: [""], parameters: new URLSearchParams() });
 
+/** Address that the page showed before this one; empty until it has shown two. */
+let addressBefore = "";
+
 /** Follows the browser's address. Called once, at the start. */
 export function startAddress(): void {
-  const follow = () => {
+  addEventListener("hashchange", () => {
+    addressBefore = hereWith({});
     address.value = read();
-  };
-  addEventListener("hashchange", follow);
-  follow();
+  });
+  address.value = read();
+}
+
+/**
+ * Tells whether going back in the browser's history leads to this address, because a link on it has led here. Asked while the page is
+ * drawn first, and remembered with this entry of the history.
+ */
+export function isBack(to: string): boolean {
+  const state = history.state as { backTo?: string } | null;
+  const backTo = state?.backTo ?? addressBefore;
+  if (state?.backTo === undefined) history.replaceState({ ...state, backTo }, "", location.hash || undefined);
+  return backTo === to;
 }
 
 /** The first screen is that of events. */

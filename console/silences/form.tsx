@@ -1,8 +1,9 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useId } from "preact/hooks";
+import { useEffect, useId, useMemo } from "preact/hooks";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { address, goTo, linkTo } from "../data/address.ts";
-import { clientOf, type Failure, failureOf, failureOfAsking } from "../data/calls.ts";
+import { address, goTo, isBack, linkTo } from "../data/address.ts";
+import { useAnswer } from "../data/answer.ts";
+import { clientOf, type Failure, failureOf } from "../data/calls.ts";
 import formLook from "../form/form.module.css";
 import { MatcherCompletion } from "../form/matcher-completion.tsx";
 import { equalityText } from "../form/matcher-text.ts";
@@ -43,21 +44,20 @@ export function NewSilence() {
   const occurrenceId = address.value.parameters.get("occurrence") ?? "";
   const from = address.value.parameters.get("from") ?? "";
   const back = from.startsWith("#/") ? from : linkTo(["silences"]);
-
+  const canGoBack = useMemo(() => isBack(back), []);
+  // Lists keep their place by entries of the history: a new entry would begin at their top.
+  const leave = () => (canGoBack ? history.back() : goTo(back));
+  const occurrence = useAnswer(
+    async (signal) => (occurrenceId === "" ? undefined : await silences.listSilences({ occurrenceId }, { signal })),
+    occurrenceId,
+  );
+  const labels = occurrence.value.value?.labels;
   useEffect(() => {
-    if (occurrenceId === "") return;
-    silences.listSilences({ occurrenceId }).then(
-      ({ labels }) => {
-        if (matchers.peek() === "")
-          matchers.value = Object.entries(labels)
-            .map(([name, value]) => equalityText(name, value))
-            .join("\n");
-      },
-      (error) => {
-        failure.value = failureOfAsking(error);
-      },
-    );
-  }, [occurrenceId]);
+    if (labels === undefined || matchers.peek() !== "") return;
+    matchers.value = Object.entries(labels)
+      .map(([name, value]) => equalityText(name, value))
+      .join("\n");
+  }, [labels]);
 
   async function make() {
     busy.value = true;
@@ -71,7 +71,7 @@ export function NewSilence() {
           ? { untilResolved: true }
           : { endsAt: BigInt(Date.now() + hours * hourMs) }),
       });
-      goTo(back);
+      leave();
     } catch (error) {
       failure.value = failureOf(error);
     } finally {
@@ -89,6 +89,7 @@ export function NewSilence() {
     <div class={ui.screen}>
       <ScreenHead title="New silence" />
       <div class={ui.scroll}>
+        <Problem failure={occurrence.value.failure} again={occurrence.value.again} />
         <form
           class={`${ui.card} ${formLook.form}`}
           onSubmit={(submitted) => {
@@ -151,7 +152,15 @@ export function NewSilence() {
             <button type="submit" class={ui.primary} disabled={busy.value}>
               Silence
             </button>
-            <a class={ui.button} href={back}>
+            <a
+              class={ui.button}
+              href={back}
+              onClick={(event) => {
+                if (!canGoBack || event.ctrlKey || event.metaKey || event.shiftKey) return;
+                event.preventDefault();
+                leave();
+              }}
+            >
               Cancel
             </a>
           </div>
