@@ -73,10 +73,11 @@ export function ScheduleFields({ form, isNew }: { form: WindowFormState; isNew: 
               key={words}
               type="button"
               disabled={form.sending}
-              onClick={({ currentTarget }) => {
+              onClick={() => {
                 put({ start: BigInt(Date.now()), duration: BigInt(ms), recurrence: undefined, skipNext: 0n });
                 form.change({ runMode: RunMode.AUTO, status: WindowStatus.ENABLED });
-                currentTarget.form?.requestSubmit();
+                // The browser would check the inputs as they are drawn still, with the values before.
+                void form.submit();
               }}
             >
               {words}
