@@ -8,7 +8,7 @@ const askAgainMs = 20_000;
 interface Polled<T> {
   /** Undefined until the first answer in a session. */
   readonly value: Signal<T | undefined>;
-  /** Asks at once. What is known stays if there is no answer. */
+  /** Asks at once; callers share the call that is under way. What is known stays if there is no answer. */
   ask(): Promise<void>;
   /** Asks again and again while there is a session that may, and the page is in sight. Called once, at the start. */
   start(): void;
@@ -16,10 +16,20 @@ interface Polled<T> {
 
 export function polled<T>(read: () => Promise<T>, allowed: () => boolean): Polled<T> {
   const value = signal<T | undefined>(undefined);
-  const ask = async () => {
-    const of = session.peek()?.id;
+  /** The call under way, and the session that made it. */
+  let asking: { readonly of: string | undefined; readonly done: Promise<void> } | undefined;
+  const askFor = async (of: string | undefined) => {
     const answer = await read().catch(() => undefined);
     if (answer !== undefined && session.peek()?.id === of) value.value = answer;
+  };
+  const ask = () => {
+    const of = session.peek()?.id;
+    if (asking !== undefined && asking.of === of) return asking.done;
+    const done = askFor(of).finally(() => {
+      if (asking?.done === done) asking = undefined;
+    });
+    asking = { of, done };
+    return done;
   };
   const start = () => {
     const asker = computed(() => (session.value != null && allowed() ? session.value.id : undefined));
@@ -27,10 +37,10 @@ export function polled<T>(read: () => Promise<T>, allowed: () => boolean): Polle
       value.value = undefined;
       if (asker.value === undefined) return;
       void ask();
-      const asking = setInterval(() => {
+      const rounds = setInterval(() => {
         if (inSight.peek()) void ask();
       }, askAgainMs);
-      return () => clearInterval(asking);
+      return () => clearInterval(rounds);
     });
   };
   return { value, ask, start };

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
@@ -136,7 +137,17 @@ interface ActionsProps {
 export function Actions({ rows, current, reread, main }: ActionsProps) {
   const outcome = useSignal<Outcome | undefined>(undefined);
   const writing = useSignal(false);
+  /** Occurrences of the actions under way. */
+  const busy = useRef(new Set<string>());
   const run = async (action: Action, chosen: readonly EventRow[]) => {
+    for (const { occurrence } of chosen) busy.current.add(occurrence.id);
+    try {
+      await performAndSay(action, chosen);
+    } finally {
+      for (const { occurrence } of chosen) busy.current.delete(occurrence.id);
+    }
+  };
+  const performAndSay = async (action: Action, chosen: readonly EventRow[]) => {
     await perform(action, chosen, (now) => {
       outcome.value = now;
     });
@@ -155,19 +166,23 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
     return ended.length < rows.length && ended.every(({ occurrence }) => occurrence.status === Status.SUPPRESSED);
   });
   const now = outcome.value;
-  const meant = rows.length > 0 || current === undefined ? rows : [current];
+  const targets = rows.length > 0 || current === undefined ? rows : [current];
+  /** Runs an action, unless one on any of these is under way: the second of two presses would do its opposite. */
+  const start = (action: Action, chosen: readonly EventRow[]) => {
+    if (!chosen.some(({ occurrence }) => busy.current.has(occurrence.id))) void run(action, chosen);
+  };
   const pressed = (name: string) => {
     const action = settings.find((each) => each.name === name);
-    if (action && meant.length > 0 && may(EventManagementService.method.setEventStatus)) void run(action, meant);
+    if (action && targets.length > 0 && may(EventManagementService.method.setEventStatus)) start(action, targets);
   };
-  const acts = {
-    a: () => pressed(meant.every(({ occurrence }) => occurrence.acknowledged) ? "Unacknowledge" : "Acknowledge"),
+  const shortcuts = {
+    a: () => pressed(targets.every(({ occurrence }) => occurrence.acknowledged) ? "Unacknowledge" : "Acknowledge"),
     c: () => pressed("Close"),
     n() {
       writing.value = may(EventManagementService.method.annotateEvents);
     },
   };
-  useShortcuts(meant.length > 0 ? acts : {});
+  useShortcuts(targets.length > 0 ? shortcuts : {});
   const buttons = (names: readonly string[]) =>
     rows.length > 0 &&
     may(EventManagementService.method.setEventStatus) &&
@@ -179,13 +194,19 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
           key={place}
           type="button"
           class={main && action.name === "Acknowledge" ? ui.primary : undefined}
-          onClick={() => void run(action, rows)}
+          // The button that follows in its place may be the opposite, which the second press of a double one would do.
+          onKeyDown={(event) => {
+            if (event.repeat) event.preventDefault();
+          }}
+          onClick={({ detail }) => {
+            if (detail <= 1) start(action, rows);
+          }}
         >
           {action.name}
         </button>
       ));
-  const [only] = rows.length === 1 ? rows : [];
-  const rare = rows.length > 0 && (
+  const [onlyRow] = rows.length === 1 ? rows : [];
+  const rareActions = rows.length > 0 && (
     <>
       {buttons(["Suppress"])}
       {may(EventManagementService.method.annotateEvents) && (
@@ -203,25 +224,27 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
   return (
     <>
       {buttons(["Acknowledge", "Unacknowledge"])}
-      {only && may(SilenceService.method.createSilence) && (
-        <a class={ui.button} href={silenceLink({ occurrence: only.occurrence.id })}>
+      {onlyRow && may(SilenceService.method.createSilence) && (
+        <a class={ui.button} href={silenceLink({ occurrence: onlyRow.occurrence.id })}>
           Silence…
         </a>
       )}
       {buttons(["Close", "Reopen"])}
       {narrow.value && rows.length > 0 && may(EventManagementService.method.annotateEvents) ? (
-        <More label="More actions">{rare}</More>
+        <More label="More actions" closes>
+          {rareActions}
+        </More>
       ) : (
-        rare
+        rareActions
       )}
-      {now && <Result outcome={now} again={(failed) => void run(now.action, failed)} />}
+      {now && <Result outcome={now} again={(failed) => start(now.action, failed)} />}
       {writing.value && (
         <Annotate
-          count={meant.length}
+          count={targets.length}
           close={() => {
             writing.value = false;
           }}
-          write={(text) => run(annotating(text), meant)}
+          write={(text) => run(annotating(text), targets)}
         />
       )}
     </>

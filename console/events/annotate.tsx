@@ -1,5 +1,7 @@
 import { useSignal } from "@preact/signals";
+import { type Failure, failureOf } from "../data/calls.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import { Problem } from "../ui/problem.tsx";
 import { countText } from "../ui/quantity.ts";
 import ui from "../ui/ui.module.css";
 
@@ -12,9 +14,15 @@ interface AnnotateProps {
 /** Asks for a note on so many occurrences. */
 export function Annotate({ count, close, write }: AnnotateProps) {
   const text = useSignal(sessionStorage.getItem("belfry.note") ?? "");
+  const failure = useSignal<Failure | undefined>(undefined);
   const submit = async (event: Event) => {
     event.preventDefault();
-    await write(text.value);
+    try {
+      await write(text.value);
+    } catch (error) {
+      failure.value = failureOf(error);
+      return;
+    }
     sessionStorage.removeItem("belfry.note");
     close();
   };
@@ -34,6 +42,7 @@ export function Annotate({ count, close, write }: AnnotateProps) {
             sessionStorage.setItem("belfry.note", currentTarget.value);
           }}
         />
+        <Problem failure={failure.value} />
         <div class={ui.buttons}>
           <button type="submit" class={ui.primary}>
             Annotate

@@ -1,9 +1,10 @@
 import { toJson } from "@bufbuild/protobuf";
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { type Event, EventSchema } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { clientOf, failureOfAsking } from "../data/calls.ts";
 import { byteOrderMark, csvLine, download } from "../data/download.ts";
+import { sayFailure } from "../data/notice.ts";
 import { fieldText, isoText, times } from "./columns.tsx";
 import eventsLook from "./events.module.css";
 import { type QueryInit, type Sort, sortBy } from "./query.ts";
@@ -31,21 +32,24 @@ function jsonText(event: Event): string {
   return JSON.stringify(written);
 }
 
-/** Writes all that the list finds, not only what is loaded, to a file: page by page, with the progress shown, until it is cancelled. */
-export function Export({
-  query,
-  sort,
-  columns,
-}: {
-  query: () => QueryInit;
-  sort: () => Sort;
-  columns: readonly string[];
-}) {
-  const state = useSignal<{ done: number; of: number; end: AbortController } | undefined>(undefined);
-  const failure = useSignal("");
+/** Progress of an export that is running. */
+type ExportState = Signal<{ done: number; of: number; end: AbortController } | undefined>;
+
+/** Returns the state of the export that a screen starts and whose progress it shows. */
+export const useExport = (): ExportState => useSignal(undefined);
+
+interface ExportProps {
+  readonly state: ExportState;
+  query(): QueryInit;
+  sort(): Sort;
+  readonly columns: readonly string[];
+}
+
+/** Writes all that the list finds, not only what is loaded, to a file: page by page, until it is cancelled. */
+export function Export({ state, query, sort, columns }: ExportProps) {
   const run = async (form: "csv" | "json") => {
+    if (state.peek() !== undefined) return;
     const end = new AbortController();
-    failure.value = "";
     state.value = { done: 0, of: 0, end };
     const texts: string[] = [];
     const fields = [...csvFields, ...columns];
@@ -70,30 +74,34 @@ export function Export({
       if (form === "json") texts.push(texts.length === 0 ? "[]\n" : "\n]\n");
       download(`events.${form}`, form === "csv" ? "text/csv" : "application/json", texts);
     } catch (error) {
-      if (!end.signal.aborted) failure.value = failureOfAsking(error).message;
+      if (!end.signal.aborted) sayFailure(`Export failed. ${failureOfAsking(error).message}`);
     }
     state.value = undefined;
   };
-  const now = state.value;
-  if (now) {
-    return (
-      <span class={eventsLook.export} role="status">
-        {now.done} of {now.of}
-        <button type="button" onClick={() => now.end.abort()}>
-          Cancel
-        </button>
-      </span>
-    );
-  }
+  // A disabled button would lose the focus.
+  const running = state.value !== undefined;
   return (
     <span class={eventsLook.export}>
-      <button type="button" onClick={() => void run("csv")}>
+      <button type="button" aria-disabled={running} onClick={() => void run("csv")}>
         Export CSV
       </button>
-      <button type="button" onClick={() => void run("json")}>
+      <button type="button" aria-disabled={running} onClick={() => void run("json")}>
         Export JSON
       </button>
-      {failure.value && <span role="alert">{failure.value}</span>}
+    </span>
+  );
+}
+
+/** Shows how far the export is, with the button that cancels it: outside the menu, which a press beside it closes. */
+export function ExportProgress({ state }: { state: ExportState }) {
+  const now = state.value;
+  if (now === undefined) return null;
+  return (
+    <span class={eventsLook.export} role="status">
+      {now.done.toLocaleString("en")} of {now.of.toLocaleString("en")} exported
+      <button type="button" onClick={() => now.end.abort()}>
+        Cancel export
+      </button>
     </span>
   );
 }

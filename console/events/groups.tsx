@@ -147,9 +147,9 @@ export function Groups({ label }: { label: string }) {
       onScroll={({ currentTarget }) => {
         if (restored.current) scroll.value = currentTarget.scrollTop;
       }}
-      onClickCapture={({ target }) => {
+      onClickCapture={({ target, ctrlKey, metaKey, shiftKey }) => {
         const link = (target as Element).closest("a");
-        if (link !== null) left.value = link.getAttribute("href") ?? "";
+        if (link !== null && !ctrlKey && !metaKey && !shiftKey) left.value = link.getAttribute("href") ?? "";
       }}
     >
       <Problem failure={failure} again={again} />

@@ -17,7 +17,7 @@ interface MatchingActionsProps {
   /** The query that finds them. */
   query(): QueryInit;
   changed(): void;
-  /** Letters do it, too: a acknowledges or withdraws that, c closes, n annotates. */
+  /** Whether the shortcuts a (acknowledge, or withdraw that), c (close) and n (annotate) act on these. */
   readonly letters: boolean;
 }
 
@@ -29,7 +29,8 @@ export function MatchingActions({ count, unacknowledged, of, query, changed, let
   const progress = useSignal("");
   const writing = useSignal(false);
   const run = async (word: string, act: (report: (so: number) => void) => Promise<Done>) => {
-    if (progress.peek() !== "") return;
+    // The question of Close, and the dialog of Annotate, show it.
+    if (progress.peek() !== "") throw new Error("Another action on these is still running. Try again once it is done.");
     progress.value = "…";
     const done = await act((so) => {
       progress.value = `${so.toLocaleString("en")} ${word}…`;
@@ -55,11 +56,15 @@ export function MatchingActions({ count, unacknowledged, of, query, changed, let
       : [unacknowledged > 0 ? "acknowledge" : "unacknowledge"]
   ) as readonly ("acknowledge" | "unacknowledge")[];
   const [first = "acknowledge"] = wanted;
+  /** Does at once what asks no question; nothing while another action runs. */
+  const press = (action: MatchingAction) => {
+    if (progress.peek() === "") void set(action);
+  };
   const annotate = () => {
     writing.value = true;
   };
   useShortcuts({
-    ...(letters && sets && { a: () => void set(first) }),
+    ...(letters && sets && { a: () => press(first) }),
     ...(letters && annotates && { n: annotate }),
   });
   const number = count.toLocaleString("en");
@@ -74,7 +79,13 @@ export function MatchingActions({ count, unacknowledged, of, query, changed, let
             aria-label={`${names[action]} all ${number} ${of}`}
             // A disabled button would lose the focus.
             aria-disabled={progress.value !== ""}
-            onClick={() => void set(action)}
+            // The second press of a double one, or of a key that is held, would do the opposite.
+            onKeyDown={(event) => {
+              if (event.repeat) event.preventDefault();
+            }}
+            onClick={({ detail }) => {
+              if (detail <= 1) press(action);
+            }}
           >
             {names[action]}
           </button>

@@ -23,7 +23,7 @@ import { ColumnChoice } from "./column-choice.tsx";
 import { columnsOf, sortable } from "./columns.tsx";
 import { sharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
-import { Export } from "./export.tsx";
+import { Export, ExportProgress, useExport } from "./export.tsx";
 import { countFilters, Facets } from "./facets.tsx";
 import { GroupChoice, Groups, groupedBy } from "./groups.tsx";
 import { labelNames, learnLabelNames } from "./label-names.ts";
@@ -196,6 +196,7 @@ export function EventsScreen() {
     const next = now[Math.min(at, now.length - 1)];
     if (alone && next !== undefined) active.value = rowKey(next);
   };
+  const exporting = useExport();
   const seldom = (
     <>
       <ColumnChoice
@@ -208,7 +209,7 @@ export function EventsScreen() {
           })
         }
       />
-      <Export query={queryOf} sort={() => sort.value} columns={columns} />
+      <Export state={exporting} query={queryOf} sort={() => sort.value} columns={columns} />
     </>
   );
   const often = (
@@ -249,6 +250,7 @@ export function EventsScreen() {
               Filters{filtering > 0 ? ` (${filtering})` : ""}
             </button>
             {!narrow.value && often}
+            <ExportProgress state={exporting} />
             <More label="More of the list">
               {narrow.value && often}
               {seldom}

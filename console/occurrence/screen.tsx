@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { address, linkTo } from "../data/address.ts";
@@ -8,6 +8,7 @@ import { useOne } from "../data/one.ts";
 import { Actions } from "../events/actions.tsx";
 import { plainName } from "../events/entity-names.ts";
 import eventsLook from "../events/events.module.css";
+import { useFocusKept } from "../ui/focus-kept.ts";
 import { narrow } from "../ui/narrow.ts";
 import { Problem } from "../ui/problem.tsx";
 import { countText } from "../ui/quantity.ts";
@@ -39,13 +40,18 @@ function OneOccurrence({ id }: { id: string }) {
   });
   const { value, loading, failure, again } = answer.value;
   const eventId = value?.event.id;
+  const screen = useRef<HTMLDivElement>(null);
+  useFocusKept(
+    screen,
+    () => screen.current?.querySelector<HTMLElement>("[data-filters] button, [data-actions] button") ?? null,
+  );
   useEffect(
     () =>
       onNews((news) => ("missed" in news || news.eventIds.some((each) => each === eventId)) && answer.peek().again()),
     [eventId],
   );
   return (
-    <div class={ui.screen}>
+    <div class={ui.screen} ref={screen}>
       {value?.occurrence ? (
         <Found event={value.event} occurrence={value.occurrence} again={again} />
       ) : (
@@ -100,7 +106,11 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
         </div>
       </div>
       {/* At the thumb. */}
-      {narrow.value && <div class={eventsLook.bar}>{actions}</div>}
+      {narrow.value && (
+        <div class={eventsLook.bar} data-actions>
+          {actions}
+        </div>
+      )}
     </>
   );
 }

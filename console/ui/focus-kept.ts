@@ -1,9 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 
-/**
- * Has the focus go on to what `successor` returns when the element that has it is removed from `area`, as the button is of an action
- * that is done.
- */
+/** Moves the focus to `successor()` when the focused element is removed from `area`, such as the button of a finished action. */
 export function useFocusKept(
   area: { readonly current: HTMLElement | null },
   successor: () => HTMLElement | null,
@@ -17,6 +14,9 @@ export function useFocusKept(
     const note = ({ target }: FocusEvent) => {
       last = target as Node;
     };
+    const press = ({ target }: PointerEvent) => {
+      if (last !== undefined && !last.contains(target as Node)) last = undefined;
+    };
     const removed = new MutationObserver(() => {
       if (last === undefined || last.isConnected) return;
       last = undefined;
@@ -24,9 +24,11 @@ export function useFocusKept(
       if (focused === null || focused === document.body) latest.current()?.focus({ preventScroll: true });
     });
     element.addEventListener("focusin", note);
+    document.addEventListener("pointerdown", press);
     removed.observe(element, { childList: true, subtree: true });
     return () => {
       element.removeEventListener("focusin", note);
+      document.removeEventListener("pointerdown", press);
       removed.disconnect();
     };
   }, []);

@@ -2,8 +2,15 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import ui from "./ui.module.css";
 
-/** Hides rarely used tools behind a button. Escape and a press beside them hide them again. */
-export function More({ label, children }: { label: string; children: ComponentChildren }) {
+interface MoreProps {
+  readonly label: string;
+  /** Whether a press of one of the tools closes it, too: of tools that each do something once. */
+  readonly closes?: boolean;
+  readonly children: ComponentChildren;
+}
+
+/** Hides rarely used tools behind a button. Closes on Escape or a press outside. */
+export function More({ label, closes = false, children }: MoreProps) {
   const element = useRef<HTMLDetailsElement>(null);
   useEffect(() => {
     const press = ({ target }: PointerEvent) => {
@@ -12,6 +19,10 @@ export function More({ label, children }: { label: string; children: ComponentCh
     document.addEventListener("pointerdown", press);
     return () => document.removeEventListener("pointerdown", press);
   }, []);
+  const close = (details: HTMLDetailsElement) => {
+    details.open = false;
+    details.querySelector("summary")?.focus();
+  };
   return (
     <details
       ref={element}
@@ -19,12 +30,21 @@ export function More({ label, children }: { label: string; children: ComponentCh
       onKeyDown={(event) => {
         // A dialog that one of the tools has opened closes first.
         if (event.key !== "Escape" || (event.target as Element).closest("dialog")) return;
-        event.currentTarget.open = false;
-        event.currentTarget.querySelector("summary")?.focus();
+        close(event.currentTarget);
       }}
     >
       <summary aria-label={label}>⋯</summary>
-      <div class={ui.moreBody}>{children}</div>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: it hears the presses of the buttons in it */}
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: a button that is pressed by keyboard clicks, too */}
+      <div
+        class={ui.moreBody}
+        onClick={({ target }) => {
+          // The focus is on the page then, and a dialog that the tool opens gives it back there.
+          if (closes && element.current && (target as Element).closest("button")) close(element.current);
+        }}
+      >
+        {children}
+      </div>
     </details>
   );
 }
