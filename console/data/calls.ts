@@ -113,9 +113,9 @@ export function failureOfReading(error: unknown): Failure {
   return failureOf(error);
 }
 
-/** Describes a failed question that nothing asks again by itself. */
-export function failureOfAsking(error: unknown): Failure {
-  const message = "The server did not answer. Try it again once the server is back.";
+/** Describes a read that failed and is not repeated by itself. */
+export function failureOfOneRead(error: unknown): Failure {
+  const message = "The server did not answer. Try again once it is back.";
   if (isAway(error)) return { message, fields: [], away: true };
   return failureOf(error);
 }
@@ -138,7 +138,7 @@ export function failureOf(error: unknown): Failure {
   };
 }
 
-/** Begins a text of the server with a capital letter, since it stands alone here; the path of a field stays as it is. */
+/** Capitalises a server message that stands alone; paths with dots, underscores or capitals are unchanged. */
 const asSentence = (text: string) => text.replace(/^\p{Ll}(?=\p{Ll}*\s)/u, (first) => first.toUpperCase());
 
 export const isCancelled = (error: unknown) => ConnectError.from(error).code === Code.Canceled;

@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { type Failure, failureOfAsking } from "./calls.ts";
+import { type Failure, failureOfOneRead } from "./calls.ts";
 
 interface Page<T> {
   readonly rows: readonly T[];
@@ -27,7 +27,7 @@ export function useLaterPages<V, T>(of: V | undefined, first: string, read: (of:
       const page = await read(of, next);
       if (state.peek().of === of) state.value = { of, rows: [...rows, ...page.rows], next: page.next, reading: false };
     } catch (error) {
-      if (state.peek().of === of) state.value = { of, rows, next, reading: false, failure: failureOfAsking(error) };
+      if (state.peek().of === of) state.value = { of, rows, next, reading: false, failure: failureOfOneRead(error) };
     }
   };
   const { rows, next, reading, failure } = held();

@@ -118,7 +118,7 @@ export async function logIn(
       await logOut();
       const only =
         made.clientType === ApiClientType.USER_MANAGEMENT ? "manage accounts and groups through the API" : "send data";
-      const message = `This key can only ${only}, and shows nothing here. Log in with a key that a person uses.`;
+      const message = `This key can only ${only}, so there is nothing to show. Log in with a person's key.`;
       logInFailure.value = { message, fields: [] };
       return;
     }

@@ -11,7 +11,7 @@ import { Problem } from "../ui/problem.tsx";
 import { nowMs, Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import deliveriesLook from "./deliveries.module.css";
-import { Cause, isDown } from "./health.tsx";
+import { DownReason, isDown } from "./health.tsx";
 import { GroupMembers } from "./members.tsx";
 import { lastAnswer, sendAgain } from "./send-again.ts";
 
@@ -122,7 +122,7 @@ function NextAttempt({ destination: name, at }: { destination: string; at: Times
   if (destination === undefined || !isDown(destination)) {
     return (
       <p class={ui.hint}>
-        {overdue ? "Waits for its turn since " : "Next attempt "}
+        {overdue ? "Waiting its turn since " : "Next attempt "}
         <Time at={at} due />
       </p>
     );
@@ -140,13 +140,13 @@ function NextAttempt({ destination: name, at }: { destination: string; at: Times
         </>
       )}
       : the destination <a href={linkTo(["rules", "destinations", name])}>{name}</a> is{" "}
-      <Cause destination={destination} />
-      {waitingCount > 0n && `; ${waitingCount.toLocaleString("en")} wait`}.{" "}
+      <DownReason destination={destination} />
+      {waitingCount > 0n && `; ${waitingCount.toLocaleString("en")} waiting`}.{" "}
       {disabledReason !== ""
-        ? "What waits fails unless the destination is made active first."
+        ? "Waiting notifications fail unless the destination is enabled first."
         : breakerState === BreakerState.HALF_OPEN
-          ? "It failed again and again: one notification is tried alone, and the others follow once it is taken."
-          : "It failed again and again; what waits is sent when it answers."}
+          ? "It failed again and again: one notification is being tried; the others follow if it succeeds."
+          : "It failed again and again; waiting notifications are sent once it answers."}
     </p>
   );
 }

@@ -9,7 +9,7 @@ import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { address, setParameters } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
-import { clientOf, failureOfAsking, isAway } from "../data/calls.ts";
+import { clientOf, failureOfOneRead, isAway } from "../data/calls.ts";
 import { useSettled } from "../data/settled.ts";
 import { plainName } from "../events/entity-names.ts";
 import ui from "../ui/ui.module.css";
@@ -150,7 +150,7 @@ function NameFilter({ label, find }: { label: string; find: Find }) {
     if (signal.aborted) return;
     // A key that may not read names can still filter by a whole one.
     if (failure !== undefined && (isAway(failure) || label === "About")) {
-      said.value = failureOfAsking(failure).message;
+      said.value = failureOfOneRead(failure).message;
       return;
     }
     const whole = found.filter((each) => each.text === text);

@@ -15,11 +15,11 @@ const longMs = 60_000;
 export const isDown = ({ breakerState, disabledReason }: DestinationHealth) =>
   breakerState !== BreakerState.CLOSED || disabledReason !== "";
 
-/** Says why a destination takes nothing, and until when. */
-export function Cause({ destination }: { destination: DestinationHealth }) {
+/** Shows why a destination takes nothing, and until when. */
+export function DownReason({ destination }: { destination: DestinationHealth }) {
   const { disabledReason, breakerState, pausedUntil } = destination;
   if (disabledReason !== "") return <>disabled: {disabledReason}</>;
-  if (breakerState === BreakerState.HALF_OPEN) return <>on trial</>;
+  if (breakerState === BreakerState.HALF_OPEN) return <>being retried</>;
   return (
     <>
       paused
@@ -38,11 +38,11 @@ export function DestinationState({ destination }: { destination: DestinationHeal
   const { waitingCount, waitingSince, failedCount } = destination;
   return (
     <>
-      {isDown(destination) && <Cause destination={destination} />}
+      {isDown(destination) && <DownReason destination={destination} />}
       {waitingCount > 0n && (
         <>
           {isDown(destination) && "; "}
-          {waitingCount.toLocaleString("en")} wait
+          {waitingCount.toLocaleString("en")} waiting
           {waitingSince && (
             <>
               , the oldest for <Time at={waitingSince} age />
@@ -80,7 +80,7 @@ export function HealthStrip() {
       )}
       {waitingCount > 0n && (
         <span>
-          {waitingCount.toLocaleString("en")} wait
+          {waitingCount.toLocaleString("en")} waiting
           {waitingSince && (
             <>
               , the oldest for <Time at={waitingSince} age />
@@ -93,7 +93,7 @@ export function HealthStrip() {
       {named.slice(0, namedMax).map((destination) => (
         <span key={destination.name}>
           <a href={linkTo(["rules", "destinations", destination.name])}>{destination.name}</a>{" "}
-          <Cause destination={destination} />
+          <DownReason destination={destination} />
         </span>
       ))}
       {named.length > namedMax && <span>and {named.length - namedMax} more</span>}

@@ -26,7 +26,7 @@ import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import { windowsHolding } from "../windows/holding.ts";
 import { CustomProperties } from "./custom-properties.tsx";
-import { readEntity } from "./read.ts";
+import { readEntity } from "./entity-by-id.ts";
 import { stateText } from "./states.ts";
 
 const entities = clientOf(EntityService);
@@ -51,7 +51,7 @@ export function OneEntity({ id }: { id: string }) {
               )}
               {may(MaintenanceWindowService.method.createMaintenanceWindow) && (
                 <a class={ui.button} href={linkTo(["windows", "new"], { entity: id })}>
-                  Maintenance…
+                  Put into maintenance…
                 </a>
               )}
               <a href={linkTo(["metrics"], { entity: id })}>All metrics</a>

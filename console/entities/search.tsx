@@ -189,7 +189,7 @@ function Groups({ groups }: { groups: readonly Group[] }) {
         const text = none ? "none" : valueText(kind.value);
         return (
           <li key={`${kind.case} ${text}`}>
-            <a href={narrowed(field, none ? undefined : text)}>{text === "" ? '""' : text}</a>{" "}
+            <a href={groupLink(field, none ? undefined : text)}>{text === "" ? '""' : text}</a>{" "}
             <span class={ui.quiet}>{count.toLocaleString("en")}</span>
           </li>
         );
@@ -199,8 +199,8 @@ function Groups({ groups }: { groups: readonly Group[] }) {
   );
 }
 
-/** Returns the address of the entities of a group, among those that are found now. */
-function narrowed(field: string, value: string | undefined): string {
+/** Returns the link to a group's entities, keeping the current search. */
+function groupLink(field: string, value: string | undefined): string {
   const exists = { filter: { field, operation: Operation.OP_EXISTS } };
   const clause = create(
     ClauseSchema,

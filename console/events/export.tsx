@@ -2,7 +2,7 @@ import { toJson } from "@bufbuild/protobuf";
 import { type Signal, useSignal } from "@preact/signals";
 import { type Event, EventSchema } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { clientOf, failureOfAsking } from "../data/calls.ts";
+import { clientOf, failureOfOneRead } from "../data/calls.ts";
 import { byteOrderMark, csvLine, download } from "../data/download.ts";
 import { sayFailure } from "../data/notice.ts";
 import { fieldText, isoText, times } from "./columns.tsx";
@@ -74,7 +74,7 @@ export function Export({ state, query, sort, columns }: ExportProps) {
       if (form === "json") texts.push(texts.length === 0 ? "[]\n" : "\n]\n");
       download(`events.${form}`, form === "csv" ? "text/csv" : "application/json", texts);
     } catch (error) {
-      if (!end.signal.aborted) sayFailure(`Export failed. ${failureOfAsking(error).message}`);
+      if (!end.signal.aborted) sayFailure(`Export failed. ${failureOfOneRead(error).message}`);
     }
     state.value = undefined;
   };

@@ -106,7 +106,7 @@ export function Groups({ label }: { label: string }) {
   );
   const current = usePlace("current group", "");
   const scroll = usePlace("groups, scroll", 0);
-  const left = usePlace("groups, focus", "");
+  const leftLink = usePlace("groups, focus", "");
   const scroller = useRef<HTMLDivElement>(null);
   const restored = useRef(false);
   const lastAt = useRef(0);
@@ -128,15 +128,15 @@ export function Groups({ label }: { label: string }) {
     const toggles = [...(scroller.current?.querySelectorAll<HTMLElement>("[data-toggle]") ?? [])];
     return toggles[Math.min(lastAt.current, toggles.length - 1)] ?? null;
   });
-  // Back where it was, as soon as there are groups.
+  // Restores scroll and focus once the groups are loaded.
   useLayoutEffect(() => {
     const element = scroller.current;
     if (element === null || restored.current || groups.length === 0) return;
     restored.current = true;
     element.scrollTop = scroll.peek();
-    if (left.peek() === "") return;
-    const link = [...element.querySelectorAll("a")].find((each) => each.getAttribute("href") === left.peek());
-    left.value = "";
+    if (leftLink.peek() === "") return;
+    const link = [...element.querySelectorAll("a")].find((each) => each.getAttribute("href") === leftLink.peek());
+    leftLink.value = "";
     if (link) link.focus({ preventScroll: true });
     else focus(keys.indexOf(current.peek()));
   }, [groups.length]);
@@ -149,7 +149,7 @@ export function Groups({ label }: { label: string }) {
       }}
       onClickCapture={({ target, ctrlKey, metaKey, shiftKey }) => {
         const link = (target as Element).closest("a");
-        if (link !== null && !ctrlKey && !metaKey && !shiftKey) left.value = link.getAttribute("href") ?? "";
+        if (link !== null && !ctrlKey && !metaKey && !shiftKey) leftLink.value = link.getAttribute("href") ?? "";
       }}
     >
       <Problem failure={failure} again={again} />
@@ -167,7 +167,7 @@ export function Groups({ label }: { label: string }) {
               group={group}
               open={open.value.has(key)}
               current={key === current.value}
-              become={() => {
+              makeCurrent={() => {
                 current.value = key;
               }}
               toggle={() => {
@@ -203,15 +203,15 @@ interface GroupProps {
   readonly label: string;
   readonly group: EventGroup;
   readonly open: boolean;
-  /** Letters act on it. */
+  /** Whether a and c act on this group. */
   readonly current: boolean;
   /** Makes it the current one. */
-  become(): void;
+  makeCurrent(): void;
   toggle(): void;
   changed(): void;
 }
 
-function Group({ label, group, open, current, become, toggle, changed }: GroupProps) {
+function Group({ label, group, open, current, makeCurrent, toggle, changed }: GroupProps) {
   const value = group.labels[label];
   const count = Number(group.count);
   const acknowledged = Number(group.acknowledgedCount);
@@ -221,7 +221,7 @@ function Group({ label, group, open, current, become, toggle, changed }: GroupPr
     <li
       class={acknowledged === count ? groupsLook.dim : undefined}
       aria-current={current || undefined}
-      onFocusIn={become}
+      onFocusIn={makeCurrent}
     >
       <div class={groupsLook.head}>
         <button type="button" data-toggle class={groupsLook.toggle} aria-expanded={open} onClick={toggle}>

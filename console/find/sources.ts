@@ -7,7 +7,7 @@ import { DestinationService } from "#gen/belfry/notifications/v1/destination_ser
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { linkTo } from "../data/address.ts";
-import { clientOf, type Failure, failureOfAsking } from "../data/calls.ts";
+import { clientOf, type Failure, failureOfOneRead } from "../data/calls.ts";
 import { may } from "../data/session.ts";
 import { parametersOf, readViews, saved } from "../events/saved-filters.ts";
 import type { Screen } from "../frame/screen.ts";
@@ -126,5 +126,5 @@ export async function foundThere(words: string, signal: AbortSignal): Promise<Fo
   ];
   const [failed] = answers.filter((each) => each.status === "rejected");
   if (failed !== undefined && answers.every(({ status }) => status === "rejected")) throw failed.reason;
-  return { words, found, failure: failed && failureOfAsking(failed.reason) };
+  return { words, found, failure: failed && failureOfOneRead(failed.reason) };
 }

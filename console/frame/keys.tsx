@@ -98,7 +98,7 @@ const within: readonly (readonly [keys: string, what: string])[] = [
   ["↑ ↓ Page Home End", "move in a list"],
   ["j k", "to the next row, to the one before"],
   ["Space, x", "select; Space with Shift all up to there"],
-  ["a c n", "acknowledge, close, annotate what is selected, or the current event or group"],
+  ["a c n", "acknowledge, close, annotate what is selected, all that is found, or the current event or group"],
   ["Enter", "open"],
   ["← →", "read the values of a plot"],
   ["Escape", "close what stands over the page"],

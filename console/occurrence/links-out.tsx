@@ -13,7 +13,7 @@ const pages = [
 /** Alertmanager's annotations arrive under this prefix. */
 const annotationPrefix = "annotation.";
 
-/** Buttons for the pages that an occurrence names, each with its host: what it opens is known before. */
+/** Buttons for the pages that an occurrence names, each with its host, so that the target is visible. */
 export function LinksOut({ occurrence }: { occurrence: Occurrence }) {
   const values: Readonly<Record<string, unknown>> = { ...occurrence.dimensions, ...occurrence.metadataFields };
   return pages.map(([word, names]) => {

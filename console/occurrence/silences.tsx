@@ -46,7 +46,7 @@ export function OccurrenceSilences({ occurrenceId, event }: { occurrenceId: stri
       {event.entity && may(MaintenanceWindowService.method.createMaintenanceWindow) && (
         <p>
           <a class={ui.button} href={linkTo(["windows", "new"], { entity: event.entity })}>
-            Maintenance of its entity…
+            Put entity into maintenance…
           </a>
         </p>
       )}

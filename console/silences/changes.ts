@@ -7,7 +7,7 @@ import { say } from "../data/notice.ts";
 
 const silences = clientOf(SilenceService);
 
-/** Raised by each silence that this page makes or ends. */
+/** Counts silences created or ended on this page; readers ask again. */
 export const silenceChanges = signal(0);
 
 const raise = () => {
@@ -20,9 +20,9 @@ export async function endSilence(id: string): Promise<void> {
   raise();
 }
 
-/** Makes a silence, and says so; taking it back ends it. */
-export async function makeSilence(silence: MessageInitShape<typeof SilenceSchema>): Promise<void> {
+/** Creates a silence, and says so; taking it back ends it. */
+export async function createSilence(silence: MessageInitShape<typeof SilenceSchema>): Promise<void> {
   const { silence: made } = await silences.createSilence({ silence });
   raise();
-  say("The silence was made.", made && (() => endSilence(made.id)));
+  say("Silence created.", made && (() => endSilence(made.id)));
 }

@@ -12,7 +12,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import ui from "../ui/ui.module.css";
-import { makeSilence } from "./changes.ts";
+import { createSilence } from "./changes.ts";
 import { SilencePreview, usePreview } from "./preview.tsx";
 
 const silences = clientOf(SilenceService);
@@ -64,7 +64,7 @@ export function NewSilence() {
     failure.value = undefined;
     try {
       const hours = Number(duration.value);
-      await makeSilence({
+      await createSilence({
         matchers: matchersIn(matchers.value),
         comment: comment.value,
         ...(duration.value === untilResolved

@@ -18,7 +18,7 @@ interface AskFirstProps {
   act(): Promise<unknown>;
   /** Reads again what uses it: when the question opens, and after a refusal. */
   look?(): void;
-  /** Letter that asks, too. */
+  /** Shortcut that opens the question. */
   readonly letter?: string | undefined;
 }
 

@@ -7,7 +7,7 @@ export function Dialog({ title, close, children }: { title: string; close: () =>
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
   const leaving = useRef(false);
-  // With the drawing: one that is removed while it is open gives the focus back to nothing, and an effect would end after that.
+  // The browser restores the focus only on close(), not when an open dialog is removed.
   useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();

@@ -4,7 +4,7 @@ import ui from "./ui.module.css";
 
 interface MoreProps {
   readonly label: string;
-  /** Whether a press of one of the tools closes it, too: of tools that each do something once. */
+  /** Closes it after a press of a tool, too: for tools that each do something once. */
   readonly closes?: boolean;
   readonly children: ComponentChildren;
 }

@@ -66,7 +66,7 @@ export const TableRow = memo(function TableRow(props: RowProps) {
           class={`${tableLook.cell} ${lineLook[column.line ?? 2]} ${column.end ? tableLook.cellEnd : ""}`}
           title={column.title?.(row)}
         >
-          {gone && place === 0 && <span class={ui.unseen}>Matches no longer: </span>}
+          {gone && place === 0 && <span class={ui.unseen}>No longer matches: </span>}
           {column.link && href !== undefined ? (
             <a href={href} tabIndex={-1} draggable={false}>
               {column.cell(row)}

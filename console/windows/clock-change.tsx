@@ -13,7 +13,7 @@ interface ClockChangeProps {
   readonly runs: boolean;
 }
 
-/** Tells what the next change of the clock in the window's zone does to its runs. Nothing is said where it touches none. */
+/** Tells what the next change of the clock in the window's zone does to its runs. Shows nothing if no run is affected. */
 export function ClockChangeCard({ window, change, runs }: ClockChangeProps) {
   const zone = window.schedule?.timeZone || "UTC";
   const repeats = Number(window.schedule?.recurrence?.type ?? 0n) !== 0;

@@ -28,7 +28,7 @@ interface WindowFormProps {
   readonly stored: MaintenanceWindow;
   /** Empty: it is not stored yet. */
   readonly id: string;
-  /** The entity that a new one was asked for. */
+  /** Entity that a new window is for. */
   readonly entityId?: string;
   readonly label: string;
   send(value: MaintenanceWindow): Promise<MaintenanceWindow>;

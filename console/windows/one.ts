@@ -17,7 +17,7 @@ const windows = clientOf(MaintenanceWindowService);
 /**
  * Names the draft of a window's form.
  * @param id empty for a new one
- * @param entityId the entity that a new one was asked for
+ * @param entityId entity that a new window is for
  */
 export const draftOf = (id: string, entityId = "") => `window/${id || `new${entityId && `/${entityId}`}`}`;
 

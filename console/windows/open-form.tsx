@@ -5,7 +5,7 @@ import type { Entity } from "#gen/belfry/entities/v1/entity_pb.ts";
 import { MaintenanceWindowSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { address, goTo, linkTo } from "../data/address.ts";
 import { useOne } from "../data/one.ts";
-import { readEntity } from "../entities/read.ts";
+import { readEntity } from "../entities/entity-by-id.ts";
 import { plainName } from "../events/entity-names.ts";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
@@ -16,8 +16,8 @@ import { createWindow, readWindow, replaceWindow } from "./one.ts";
 
 const hourMs = 3_600_000;
 
-/** What a new window begins with: two hours from the next full hour on, once. An entity makes it one of this entity. */
-const blank = (entity: Entity | undefined) =>
+/** Returns a new window: two hours from the next full hour, once; with an entity, for that entity. */
+const newWindow = (entity: Entity | undefined) =>
   create(MaintenanceWindowSchema, {
     name: entity && `${plainName(entity.name)}, ${timeText(Date.now())}`,
     schedule: {
@@ -25,11 +25,11 @@ const blank = (entity: Entity | undefined) =>
       duration: BigInt(2 * hourMs),
       timeZone: zoneName.value,
     },
-    target: { case: "query", value: entity ? { clause: only(entity) } : {} },
+    target: { case: "query", value: entity ? { clause: clauseOfEntity(entity) } : {} },
     maintenanceState: 300,
   });
 
-const only = ({ id }: Entity) =>
+const clauseOfEntity = ({ id }: Entity) =>
   create(ClauseSchema, {
     filter: { field: "id", operation: Operation.OP_EQUALS, value: { kind: { case: "stringValue", value: id } } },
   });
@@ -57,7 +57,7 @@ function NewOfEntity({ id }: { id: string }) {
 }
 
 function NewForm({ entity }: { entity?: Entity }) {
-  const stored = useMemo(() => blank(entity), [entity?.id]);
+  const stored = useMemo(() => newWindow(entity), [entity?.id]);
   return (
     <WindowForm
       stored={stored}

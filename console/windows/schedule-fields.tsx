@@ -45,7 +45,7 @@ const units: Readonly<Record<string, string>> = {
 };
 
 /** Lengths of runs that begin at once. */
-const nowFor = [
+const immediateDurations = [
   ["30 min", 1_800_000],
   ["2 h", 7_200_000],
   ["8 h", 28_800_000],
@@ -66,9 +66,9 @@ export function ScheduleFields({ form, isNew }: { form: WindowFormState; isNew: 
       <legend>When it runs</legend>
       {isNew && (
         // biome-ignore lint/a11y/useSemanticElements: a fieldset would be drawn as a part of the form
-        <div class={ui.buttons} role="group" aria-label="Create it now">
-          <span class={clauseLook.label}>Now for</span>
-          {nowFor.map(([words, ms]) => (
+        <div class={ui.buttons} role="group" aria-label="Start now">
+          <span class={clauseLook.label}>Start now for</span>
+          {immediateDurations.map(([words, ms]) => (
             <button
               key={words}
               type="button"
@@ -83,7 +83,7 @@ export function ScheduleFields({ form, isNew }: { form: WindowFormState; isNew: 
               {words}
             </button>
           ))}
-          <span class={ui.hint}>One press creates the window, which begins at once.</span>
+          <span class={ui.hint}>Creates the window and starts it immediately.</span>
         </div>
       )}
       <StartField form={form} schedule={schedule} put={put} />

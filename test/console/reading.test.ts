@@ -112,7 +112,7 @@ describe("rows that match no longer", () => {
     await sendEvents(server, tenant, [close]);
     await page.getByText("199 occurrences").waitFor();
     const row = page.getByRole("row").filter({ hasText: "check 195" });
-    await row.getByText("Matches no longer").waitFor();
+    await row.getByText("No longer matches").waitFor();
     expect(await place(page)).toEqual(before);
     await page.keyboard.press("Home");
     await expect.poll(() => grid(page).getAttribute("aria-rowcount"), { timeout: 20_000 }).toBe("200");

@@ -88,7 +88,7 @@ describe("a rule", () => {
       await form.getByLabel("Message").type(" {{{event.body}}}");
       const says = page.getByRole("region", { name: "What it says" });
       await says.getByText("97 % of /var is used").first().waitFor();
-      await says.getByText("The event sets the rule off.").waitFor();
+      await says.getByText("This event triggers the rule.").waitFor();
       await says.getByText("Empty for this event: event.body").waitFor();
       await form.getByLabel("Notify again").selectOption("by the clock, while it is open");
       const words = page.getByRole("region", { name: "The rule in words" });
@@ -169,7 +169,7 @@ describe("a rule", () => {
       ]);
       await page.logIn(tenant, "#/rules/rules/quiet");
       const says = page.getByRole("region", { name: "What it says" });
-      await says.getByText("The event sets the rule off.").waitFor();
+      await says.getByText("This event triggers the rule.").waitFor();
       await says.getByLabel("or look for another").fill("onerror");
       await says.getByText("The latest of this name.").waitFor();
       await says.getByLabel("For the event").selectOption({ index: 0 });

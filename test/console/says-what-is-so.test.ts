@@ -65,7 +65,7 @@ describe("the list of events", () => {
 describe("a reading that the server did not answer", () => {
   const { onPage } = domPage(server);
   const changing = /may not have been done/;
-  const reading = "The server did not answer. Try it again once the server is back.";
+  const reading = "The server did not answer. Try again once it is back.";
 
   onPage("says of the next page of a list that nothing repeats it, and leaves a change out of it", async (page) => {
     const tenant = await testTenant(sql);
@@ -170,13 +170,13 @@ const inTrouble = (state: MessageInitShape<typeof DestinationHealthSchema>) => (
 const paused = { breakerState: BreakerState.OPEN, pausedUntil: timestampFromMs(Date.now() + 3_660_000) };
 
 for (const [trouble, state, said] of [
-  ["paused", paused, /since \S+ \S+ 11m ago: the destination pager is paused until \S+ \S+ in 1h; 41 wait\./],
+  ["paused", paused, /since \S+ \S+ 11m ago: the destination pager is paused until \S+ \S+ in 1h; 41 waiting\./],
   [
-    "on trial",
+    "being retried",
     { breakerState: BreakerState.HALF_OPEN },
-    /pager is on trial; 41 wait\. .*one notification is tried alone/,
+    /pager is being retried; 41 waiting\. .*one notification is being tried/,
   ],
-  ["disabled", { disabledReason: "HTTP 410" }, /pager is disabled: HTTP 410; 41 wait\. What waits fails/],
+  ["disabled", { disabledReason: "HTTP 410" }, /pager is disabled: HTTP 410; 41 waiting\. Waiting notifications fail/],
 ] as const)
   describe(`a destination that is ${trouble}`, () => {
     const { onPage } = domPage(inTrouble(state));
@@ -190,7 +190,7 @@ for (const [trouble, state, said] of [
         await dialog.getByText("Held back").waitFor();
         await dialog.getByRole("link", { name: "pager" }).waitFor();
         expect(dialog.allTextContents().join().replaceAll(/\s+/g, " ")).toMatch(said);
-        expect(await dialog.getByText(/Next attempt|Waits for its turn/).count()).toBe(0);
+        expect(await dialog.getByText(/Next attempt|Waiting its turn/).count()).toBe(0);
       },
     );
 

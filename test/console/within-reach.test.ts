@@ -31,7 +31,7 @@ async function silence(page: DomPage): Promise<void> {
   await page.getByText("It matches 1 open occurrence").waitFor();
   await page.getByLabel("Comment").fill("new disks");
   await page.getByRole("button", { name: "Silence" }).click();
-  await page.getByText("The silence was made.").waitFor();
+  await page.getByText("Silence created.").waitFor();
 }
 
 const head = (page: DomPage) => page.getByRole("link", { name: "Silence…", exact: true });
@@ -148,14 +148,14 @@ describe("the maintenance of an entity", () => {
     (await v1(server, tenant)("/v1/modelcontext/maintwindows:list", {})).maintWindows;
 
   for (const [where, link] of [
-    ["entity", "Maintenance…"],
-    ["occurrence", "Maintenance of its entity…"],
+    ["entity", "Put into maintenance…"],
+    ["occurrence", "Put entity into maintenance…"],
   ] as const)
     onPage(`begins by one press in the form that its ${where} leads to`, async (page) => {
       const { tenant, occurrence, entity } = await withEvent();
       await page.logIn(tenant, where === "entity" ? `#/entities/${entity}` : `#/occurrences/${occurrence}`);
       await page.getByRole("link", { name: link, exact: true }).click();
-      const now = page.getByRole("group", { name: "Create it now" });
+      const now = page.getByRole("group", { name: "Start now" });
       await now.getByRole("button", { name: "8 h" }).click();
       await page.getByText("Running").waitFor();
       await page.getByRole("button", { name: "Undo" }).waitFor();
@@ -175,14 +175,14 @@ describe("the maintenance of an entity", () => {
     await page.getByLabel("A run takes", { exact: true }).fill("");
     await page.getByLabel("Repeats").selectOption({ label: "As in cron" });
     await page.getByLabel("Minutes", { exact: true }).fill("");
-    await page.getByRole("group", { name: "Create it now" }).getByRole("button", { name: "2 h" }).click();
+    await page.getByRole("group", { name: "Start now" }).getByRole("button", { name: "2 h" }).click();
     await page.getByText("Running").waitFor();
   });
 
   onPage("that begins now has no name yet where no entity is named, and says so", async (page) => {
     const { tenant } = await withEvent();
     await page.logIn(tenant, "#/windows/new");
-    await page.getByRole("group", { name: "Create it now" }).getByRole("button", { name: "2 h" }).click();
+    await page.getByRole("group", { name: "Start now" }).getByRole("button", { name: "2 h" }).click();
     expect(await windows(tenant)).toEqual([]);
     await page.getByRole("heading", { level: 1, name: "New maintenance window" }).waitFor();
   });

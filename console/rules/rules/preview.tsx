@@ -99,7 +99,7 @@ function EventChoice({ preview: { subjects, occurrenceId, words, look } }: { pre
   );
 }
 
-/** Whether the rule would be set off by it. */
+/** Shows whether the event triggers the rule. */
 function Matching({ value: { matches, steps }, rule }: { value: PreviewMessageResponse; rule: Rule }) {
   if (rule.triggerNames.length === 0) return null;
   return (
@@ -107,11 +107,11 @@ function Matching({ value: { matches, steps }, rule }: { value: PreviewMessageRe
       <p>
         {matches ? (
           <span class={ui.state} data-tone="good">
-            <span aria-hidden="true">✓</span> The event sets the rule off.
+            <span aria-hidden="true">✓</span> This event triggers the rule.
           </span>
         ) : (
           <span class={ui.state} data-tone="quiet">
-            <span aria-hidden="true">–</span> The event does not set the rule off.
+            <span aria-hidden="true">–</span> This event does not trigger the rule.
           </span>
         )}
       </p>

@@ -30,8 +30,8 @@ function operationText(rpc: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Returns the name of the operation that these words are of; a name that is typed stays as it is. */
-const nameOf = (words: string) =>
+/** Turns an operation in words into its RPC name; leaves full names unchanged. */
+const rpcNameOf = (words: string) =>
   words.includes("/")
     ? words.trim()
     : words
@@ -233,7 +233,7 @@ function Filters({ rows }: { rows: readonly AuditEntry[] }) {
         placeholder="Operation"
         list="audit-operations"
         value={operationText(parameters.get("rpc") ?? "")}
-        onChange={({ currentTarget }) => setParameters({ rpc: nameOf(currentTarget.value) })}
+        onChange={({ currentTarget }) => setParameters({ rpc: rpcNameOf(currentTarget.value) })}
       />
       <datalist id="audit-operations">
         {[...new Set(rows.map(({ rpc }) => operationText(rpc)))].sort().map((words) => (

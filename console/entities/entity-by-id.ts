@@ -4,7 +4,7 @@ import { clientOf } from "../data/calls.ts";
 
 const entities = clientOf(EntityService);
 
-/** Reads an entity by its id; undefined: there is none. */
+/** Reads an entity; `undefined` if it does not exist. */
 export async function readEntity(id: string, signal: AbortSignal): Promise<Entity | undefined> {
   const searchInput = { query: { clause: { withIds: { ids: [id] } } } };
   return (await entities.searchEntities({ searchInput }, { signal })).entities?.entities[0];
