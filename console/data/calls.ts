@@ -124,7 +124,7 @@ export function failureOfOneRead(error: unknown): Failure {
 export function failureOf(error: unknown): Failure {
   const failure = ConnectError.from(error);
   if (isAway(error)) {
-    const message = "The server did not answer, so this may not have been done. Try it again once the server is back.";
+    const message = "The server did not answer, so this may not have been done. Try again once it is back.";
     return { message, fields: [] };
   }
   if (failure.code === Code.PermissionDenied) {

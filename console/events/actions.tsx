@@ -141,15 +141,9 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
   const busy = useRef(new Set<string>());
   const run = async (action: Action, chosen: readonly EventRow[]) => {
     for (const { occurrence } of chosen) busy.current.add(occurrence.id);
-    try {
-      await performAndSay(action, chosen);
-    } finally {
-      for (const { occurrence } of chosen) busy.current.delete(occurrence.id);
-    }
-  };
-  const performAndSay = async (action: Action, chosen: readonly EventRow[]) => {
     await perform(action, chosen, (now) => {
       outcome.value = now;
+      if (now.finished === now.of) for (const { occurrence } of chosen) busy.current.delete(occurrence.id);
     });
     const failed = new Set(outcome.peek()?.failed.map(({ row }) => row));
     const succeeded = chosen.filter((row) => !failed.has(row));
@@ -167,7 +161,7 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
   });
   const now = outcome.value;
   const targets = rows.length > 0 || current === undefined ? rows : [current];
-  /** Runs an action, unless one on any of these is under way: the second of two presses would do its opposite. */
+  /** Runs an action, unless one on any of these is under way. */
   const start = (action: Action, chosen: readonly EventRow[]) => {
     if (!chosen.some(({ occurrence }) => busy.current.has(occurrence.id))) void run(action, chosen);
   };

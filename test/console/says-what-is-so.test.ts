@@ -57,7 +57,7 @@ describe("the list of events", () => {
     await page.getByRole("row").filter({ hasText: "stays" }).getByRole("gridcell").first().click();
     void page.fail("SetEventStatus");
     await page.getByRole("button", { name: "Acknowledge" }).click();
-    await page.getByText(/this may not have been done. Try it again/).waitFor();
+    await page.getByText(/this may not have been done. Try again/).waitFor();
     expect(await page.getByText(/tries again by itself/).count()).toBe(0);
   });
 });
