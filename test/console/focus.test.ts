@@ -167,4 +167,21 @@ describe("Back to the groups", () => {
       .poll(() => page.evaluate("document.activeElement.getAttribute('href')"), { timeout: 20_000 })
       .toBe(href);
   });
+
+  onPage("gives the focus to no link that was opened in another tab", async (page) => {
+    await opened(page, "#/events?group=alertname");
+    const toggle = page.locator("[data-toggle]").first();
+    await toggle.click();
+    const member = page
+      .getByRole("list", { name: /^Members of/ })
+      .getByRole("link")
+      .first();
+    await member.click({ modifiers: ["ControlOrMeta"] });
+    await toggle.focus();
+    await page.evaluate("location.hash = '#/silences'");
+    await page.getByRole("heading", { level: 1, name: "Silences" }).waitFor();
+    await page.goBack();
+    await member.waitFor();
+    expect(await page.evaluate("document.activeElement.getAttribute('href')")).toBeNull();
+  });
 });
