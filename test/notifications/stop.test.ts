@@ -3,8 +3,8 @@ import { expect, test, vi } from "vitest";
 import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import type { Recheck } from "../../src/notifications/deciding/recheck.ts";
-import { backResult } from "../../src/notifications/delivering/classify-response.ts";
-import { claimDeliveries, renewLeases } from "../../src/notifications/delivering/delivery-queue.ts";
+import { backResult, type Result } from "../../src/notifications/delivering/classify-response.ts";
+import { claimDeliveries, type DueDelivery, renewLeases } from "../../src/notifications/delivering/delivery-queue.ts";
 import { dispatcher } from "../../src/notifications/delivering/dispatcher.ts";
 import { record } from "../../src/notifications/delivering/result-statements.ts";
 import { masterKeys } from "../support/server.ts";
@@ -76,4 +76,20 @@ test("a delivery that was given back is anybody's: a renewal of its lease that w
   await record(sql, place.id, claimed.map(backResult), new Set(), nowMs);
   expect(await renewLeases(sql, place.id, claimed, lease)).toEqual(new Set());
   expect(await claimDeliveries(sql, place.id, quotas, lease)).toHaveLength(1);
+});
+
+test("a claim that a crash of the database has lost shares nothing with the one that follows", async () => {
+  const place = await tenant();
+  await place.put([{}]);
+  const lease = { nowMs, leaseMs: 10_000 };
+  const quotas = [{ name: "ops", max: 1, all: false }];
+  const before = await sql`select fence from due_deliveries where tenant_id = ${place.id}`;
+  const lost = await claimDeliveries(sql, place.id, quotas, lease);
+  await sql`update due_deliveries set fence = ${before[0]?.fence}, lease_until_ms = 0 where tenant_id = ${place.id}`;
+  const claimed = await claimDeliveries(sql, place.id, quotas, lease);
+  const sent = (row: DueDelivery): Result => ({ row, status: "SENT", error: "" });
+  await record(sql, place.id, lost.map(sent), new Set(), nowMs);
+  expect(await place.waiting()).toHaveLength(1);
+  await record(sql, place.id, claimed.map(sent), new Set(), nowMs);
+  expect((await place.done()).map(({ status }) => status)).toEqual(["SENT"]);
 });
