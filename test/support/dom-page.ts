@@ -287,6 +287,8 @@ async function openPage(server: Answering, started: Console) {
   const begin = async () => {
     window.localStorage.clear();
     window.sessionStorage.clear();
+    // What the page has read of it stays as it was until another tab says that it has changed.
+    window.dispatchEvent(new window.Event("storage"));
     history.replaceState(null, "", url);
     window.dispatchEvent(new window.HashChangeEvent("hashchange"));
     started.carryCalls(carrierOf(server, started, passes));
