@@ -6,7 +6,7 @@ import { may } from "./session.ts";
 
 const deliveries = clientOf(DeliveryService);
 
-/** How notifying itself is. */
+/** The health of notifying itself. */
 export const {
   value: health,
   ask: askHealth,

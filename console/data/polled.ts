@@ -4,7 +4,7 @@ import { session } from "./session.ts";
 
 const askAgainMs = 20_000;
 
-/** What the server said last of something that no watch tells. */
+/** The last answer to a question that no watch answers. */
 interface Polled<T> {
   /** Undefined until the first answer in a session. */
   readonly value: Signal<T | undefined>;

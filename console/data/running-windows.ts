@@ -1,6 +1,6 @@
 import { polled } from "./polled.ts";
 
-/** How many maintenance windows run. The first screen does not wait for what it takes to ask. */
+/** The number of maintenance windows that run. The code that asks is loaded behind the first screen. */
 export const {
   value: runningWindows,
   ask: askRunningWindows,

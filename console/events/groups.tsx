@@ -203,7 +203,7 @@ interface GroupProps {
   readonly label: string;
   readonly group: EventGroup;
   readonly open: boolean;
-  /** Whether a and c act on this group. */
+  /** True if the shortcuts a, c and n act on this group. */
   readonly current: boolean;
   /** Makes it the current one. */
   makeCurrent(): void;

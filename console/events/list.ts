@@ -241,7 +241,7 @@ export function eventList(isHeld: () => boolean) {
     }, freshMs);
   }
 
-  /** Whether the rows are sorted, and all of them match. */
+  /** False while rows are out of order, or some of them no longer match. */
   let inOrder = true;
 
   let rereading: Promise<boolean> | undefined;

@@ -17,7 +17,7 @@ interface MatchingActionsProps {
   /** The query that finds them. */
   query(): QueryInit;
   changed(): void;
-  /** Whether the shortcuts a (acknowledge, or withdraw that), c (close) and n (annotate) act on these. */
+  /** True if the shortcuts a (acknowledge, or withdraw that), c (close) and n (annotate) act on these. */
   readonly letters: boolean;
 }
 

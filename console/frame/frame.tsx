@@ -202,7 +202,7 @@ function Navigation({ screens, open }: { screens: readonly Screen[]; open: strin
   );
 }
 
-/** What the link to a screen counts, in one and in many. */
+/** Names the count beside the link to a screen, for one and for many. */
 const badges: Readonly<
   Record<string, readonly [count: () => bigint | undefined, tone: string, one: string, many: string]>
 > = {

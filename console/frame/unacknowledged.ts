@@ -14,5 +14,5 @@ export const unacknowledged = {
   },
 };
 
-/** How many of these are critical. */
+/** Counts the critical ones among these. */
 export const criticalCount = signal(0n);

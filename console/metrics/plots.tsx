@@ -67,7 +67,7 @@ export function Plots({ read, happened, tables }: PlotsProps) {
   );
 }
 
-/** How many series are shown, of how many, and which. */
+/** Returns the number of series that are shown, of how many, and which these are. */
 function seriesText({ series, found, more }: Read): string {
   if (found === series.length && !more) return `${countText(found)} series`;
   const all = `${countText(found)}${more ? " or more" : ""} series`;

@@ -16,7 +16,7 @@ const entities = clientOf(EntityService);
 const entitiesMax = 300;
 const atOnce = 6;
 const seriesMax = 200;
-/** Of more entities no values are read before their series are compared. */
+/** Most entities whose values are read at once; the series of more are compared first. */
 const readAtOnceMax = 100;
 /** Series that are compared, of an entity (a page of the API) and of all. */
 const ofEntityMax = 1000;

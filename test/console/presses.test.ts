@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type ConnectRouter, type Interceptor } from "@connectrpc/connect";
 import { describe, expect } from "vitest";
-import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { EventQueryService, type SearchEventsRequest } from "#gen/belfry/events/v1/query_service_pb.ts";
 import {
   DeliverySchema,
   DeliveryService,
@@ -122,6 +122,35 @@ describe("an action on a group", () => {
     await dialog.getByRole("button", { name: "Close", exact: true }).click();
     await page.getByText("1 closed").waitFor();
   });
+});
+
+/** Tells an export's searches from those of the list beside it: they ask for 500 events. */
+const isOfExport = (message: object) => (message as SearchEventsRequest).query?.pageInput?.limit === 500;
+
+describe("an export", () => {
+  const { onPage } = domPage(server);
+
+  onPage(
+    "shows its progress, the button that cancels it and a failure beside the menu that it began in",
+    async (page) => {
+      await opened(page, "#/events");
+      await page.getByText("1 occurrence", { exact: true }).waitFor();
+      const held = page.hold("SearchEvents", isOfExport);
+      await button(page, "Export CSV").click();
+      const { signal } = await held;
+      await page.getByRole("status").filter({ hasText: "0 of 0 exported" }).waitFor();
+      expect(page.locator("details").getByRole("button", { name: "Cancel export" }).count()).toBe(0);
+      await button(page, "Cancel export").click();
+      await eventually(() => signal.aborted).toBe(true);
+      await button(page, "Cancel export").waitFor({ state: "detached" });
+      void page.fail("SearchEvents", isOfExport);
+      await button(page, "Export JSON").click();
+      await page
+        .getByRole("status", { name: "Done" })
+        .getByText(/^Export failed\. The server did not answer\./)
+        .waitFor();
+    },
+  );
 });
 
 const session = create(SessionSchema, { id: "s", tenant: "Example", client: "Operations", role: "manager" });

@@ -29,6 +29,8 @@ interface Notice {
   click(): void;
 }
 
+type IsMeant = (message: object) => boolean;
+
 /** The console in a document without layout, which calls the real server as a browser does. */
 export interface DomPage extends Place {
   readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> };
@@ -60,10 +62,10 @@ export interface DomPage extends Place {
   settled(): Promise<void>;
   /** Lets the next call of a method pass by a function. */
   passBy(method: string, interceptor: Interceptor): void;
-  /** Fails the next call of a method, as without a network. */
-  fail(method: string): Promise<void>;
-  /** Holds the next call of a method; resolves once it was made. */
-  hold(method: string): Promise<{ release(): void; readonly signal: AbortSignal }>;
+  /** Fails the next call of a method, as without a network; of those alone whose message is meant. */
+  fail(method: string, isMeant?: IsMeant): Promise<void>;
+  /** Holds the next call of a method, of those alone whose message is meant; resolves once it was made. */
+  hold(method: string, isMeant?: IsMeant): Promise<{ release(): void; readonly signal: AbortSignal }>;
 }
 
 /** What the console's modules export that a page needs. Loaded once there is a document. */
@@ -302,6 +304,17 @@ async function openPage(server: Answering, started: Console) {
     document.dispatchEvent(new window.Event("visibilitychange"));
   };
 
+  const held = new Set<PromiseWithResolvers<void>>();
+
+  /** Lets the next call that is meant pass by a function, and those before it as ever. */
+  function passNext(method: string, isMeant: IsMeant = () => true, interceptor: Interceptor): void {
+    passBy(method, (next) => (request) => {
+      if (isMeant(request.message)) return interceptor(next)(request);
+      passNext(method, isMeant, interceptor);
+      return next(request);
+    });
+  }
+
   /** Ends the wait for a call that is never made. */
   const called = <T>(method: string, made: Promise<T>): Promise<T> => {
     let found: { readonly value: T } | undefined;
@@ -390,19 +403,20 @@ async function openPage(server: Answering, started: Console) {
       const rests = () => (started.callsUnderWay.value === 0 ? true : undefined);
       await until(document, rests, () => "calls are still under way");
     },
-    fail(method: string) {
+    fail(method: string, isMeant?: IsMeant) {
       const made = Promise.withResolvers<void>();
-      passBy(method, () => () => {
+      passNext(method, isMeant, () => () => {
         made.resolve();
         return Promise.reject(new ConnectError("Failed to fetch", Code.Unavailable));
       });
       // Itself, not another promise: nobody has to wait for a call that is never made.
       return called(method, made.promise);
     },
-    hold(method: string) {
+    hold(method: string, isMeant?: IsMeant) {
       const made = Promise.withResolvers<{ release(): void; signal: AbortSignal }>();
-      passBy(method, (next) => async (request) => {
+      passNext(method, isMeant, (next) => async (request) => {
         const gate = Promise.withResolvers<void>();
+        held.add(gate);
         made.resolve({ release: gate.resolve, signal: request.signal });
         await Promise.race([gate.promise, aborted(request.signal)]);
         return await next(request);
@@ -413,6 +427,8 @@ async function openPage(server: Answering, started: Console) {
   // With their accessors, which an assignment would read once.
   const page = Object.defineProperties(body, Object.getOwnPropertyDescriptors(more)) as DomPage;
   const close = async () => {
+    // A call that a test has left would be under way for all tests after it.
+    for (const gate of held) gate.reject(new ConnectError("The test has ended", Code.Canceled));
     clear();
     see("visible");
     await begin();
