@@ -9,7 +9,7 @@ const columnsMax = 8;
 
 interface ColumnChoiceProps {
   readonly columns: readonly string[];
-  /** Those that are wide. */
+  /** The wide ones among them. */
   readonly wide: readonly string[];
   change(columns: readonly string[], wide: readonly string[]): void;
 }

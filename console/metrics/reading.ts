@@ -21,7 +21,7 @@ const readAtOnceMax = 100;
 /** Series that are compared, of an entity (a page of the API) and of all. */
 const ofEntityMax = 1000;
 const comparedMax = 20_000;
-/** Of more series of an entity all are read: a clause that names each would be too long. */
+/** Most series of an entity that a clause names; of more all are read. */
 const namedMax = 50;
 
 const parameterOf = (name: string, otherwise = "") => computed(() => address.value.parameters.get(name) || otherwise);
@@ -107,11 +107,11 @@ export interface Read {
   readonly start: number;
   readonly end: number;
   readonly period: string;
-  /** Of more than can be read those with the greatest values, of each metric. */
+  /** The series; of more than can be read, those with the greatest values of each metric. */
   readonly series: readonly EntitySeries[];
-  /** How many were found. */
+  /** The number of series that were found. */
   readonly found: number;
-  /** Whether there may be series that were not found. */
+  /** True if there may be series that were not found. */
   readonly more: boolean;
   /** How many entities were asked, of those that match. */
   readonly asked: number;
@@ -127,7 +127,7 @@ interface AskedEntity {
 
 type How = Omit<Parameters<typeof readSeries>[0], "entityId">;
 
-/** The series of entities, some entities after the others, until there are enough. */
+/** Reads the series of entities, some entities after the others, until there are enough. */
 async function readEach(of: readonly AskedEntity[], how: How, enough: number, signal: AbortSignal) {
   const series: EntitySeries[] = [];
   let [asked, more] = [0, false];

@@ -7,7 +7,7 @@ import occurrenceLook from "./occurrence.module.css";
 /** The longest key with its value that a chip holds: what is longer is a text, not a label. */
 const chipMax = 80;
 
-/** How annotations of alerts begin that come among the labels. */
+/** Begins the keys of annotations of alerts, which come among the labels. */
 const annotationPrefix = "annotation.";
 
 const isChip = (key: string, value: unknown): value is string =>

@@ -115,7 +115,7 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
   );
 }
 
-/** What it says, and when. */
+/** Shows the summary and body of an occurrence, and when it was seen. */
 function About({ occurrence }: { occurrence: Occurrence }) {
   return (
     <section class={ui.card} aria-labelledby="about">

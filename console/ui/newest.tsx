@@ -14,7 +14,7 @@ interface Followed<T, Q> {
   timeOf(row: T): Moment | undefined;
   /** The page is read again whenever this changes. */
   readonly beat: string;
-  /** Whether a person reads: new rows wait. */
+  /** True while a person reads: new rows wait. */
   readonly reading: Signal<boolean>;
 }
 

@@ -12,7 +12,7 @@ interface RowProps {
   readonly at: number;
   /** The grid's keys act on it. */
   readonly current: boolean;
-  /** It was made the current one: letters act on it, too. */
+  /** True if it was made the current one, on which letters act. */
   readonly active: boolean;
   /** Undefined where rows cannot be selected. */
   readonly chosen: boolean | undefined;
@@ -22,9 +22,9 @@ interface RowProps {
   readonly tone: string | undefined;
   /** The row stands back: nothing is to be done about it. */
   readonly dim: boolean;
-  /** The row matches no longer, and leaves when nobody reads. */
+  /** True if the row no longer matches; it leaves when nobody reads. */
   readonly gone: boolean;
-  /** The row has just come. */
+  /** True for a moment after the row has come. */
   readonly fresh: boolean;
   /** Address that it leads to. */
   readonly href: string | undefined;

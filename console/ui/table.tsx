@@ -31,9 +31,9 @@ interface TableProps<T> {
   tone?: (row: T) => string;
   /** Rows stand back. */
   dim?: (row: T) => boolean;
-  /** Rows are left of what was found before: they match no longer. */
+  /** Tells whether a row no longer matches. */
   gone?: (row: T) => boolean;
-  /** Rows have just come. */
+  /** Tells whether a row was just added. */
   fresh?: (row: T) => boolean;
   /** Gets the key of the current row. */
   readonly active?: Signal<string>;

@@ -51,7 +51,7 @@ const immediateDurations = [
   ["8 h", 28_800_000],
 ] as const;
 
-/** When a window runs. A new one can begin now, by one press. */
+/** Edits the schedule of a window; starts a new one now with one press. */
 export function ScheduleFields({ form, isNew }: { form: WindowFormState; isNew: boolean }) {
   const schedule = form.value.schedule ?? create(ScheduleSchema);
   const put = (part: Partial<Schedule>) =>

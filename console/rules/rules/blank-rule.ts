@@ -2,7 +2,7 @@ import { type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { blank } from "../../form/form.ts";
 import { sameWritten } from "../../form/written.ts";
 
-/** What a new rule begins with: it is on, notifies when the match is over, and keeps silent during maintenance. */
+/** The values of a new rule: it is on, notifies when the match is over, and keeps silent during maintenance. */
 export const blankRule = () =>
   blank(RuleSchema, { enabled: true, sendUpdates: true, muteDuringMaintenance: true, repeatInterval: 3600n });
 

@@ -1,4 +1,4 @@
-/** How many attempts of a delivery are kept, the newest. More than its tries: only retries by hand and lost attempts exceed it. */
+/** Most attempts of a delivery that are kept, the newest. More than its tries: only retries by hand and lost attempts exceed it. */
 const attemptsKept = 20;
 
 /** One try of a delivery, as it is kept. */

@@ -38,7 +38,7 @@ export interface DueDelivery {
   retriedMs: number | null;
   /** The silence that held it until it was due; null when none did. */
   silenceId: string | null;
-  /** Whether the result of an attempt was never recorded: the receiver may have it. */
+  /** True if the result of an attempt was never recorded: the receiver may have it. */
   lost: boolean;
 }
 
