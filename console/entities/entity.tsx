@@ -14,7 +14,6 @@ import { useOne } from "../data/one.ts";
 import { periodOf, readSeries } from "../data/series.ts";
 import { may } from "../data/session.ts";
 import { SeverityMark, statusWord } from "../events/words.tsx";
-import { equalityText } from "../form/matcher-text.ts";
 import { nothing, readHappened } from "../metrics/happened.ts";
 import { silenceLink } from "../silences/link.ts";
 import { Facts } from "../ui/facts.tsx";
@@ -45,7 +44,7 @@ export function OneEntity({ id }: { id: string }) {
           value && (
             <>
               {may(SilenceService.method.createSilence) && (
-                <a class={ui.button} href={silenceLink({ matchers: matchersOf(value) })}>
+                <a class={ui.button} href={silenceLink({ entity: id })}>
                   Silence…
                 </a>
               )}
@@ -77,12 +76,6 @@ export function OneEntity({ id }: { id: string }) {
     </div>
   );
 }
-
-/** Returns matchers for what happens to it: an occurrence has its entity's dimensions among its labels. */
-const matchersOf = ({ dimensions }: Entity) =>
-  Object.entries(dimensions)
-    .map(([name, value]) => equalityText(name, value))
-    .join("\n");
 
 const eventsOf = (id: string) => JSON.stringify({ filter: { field: "entity", operation: "OP_EQUALS", value: id } });
 

@@ -1,33 +1,40 @@
-import { create } from "@bufbuild/protobuf";
+import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
+import type { Event } from "#gen/belfry/events/v1/event_pb.ts";
 import {
   type EventGroup,
   EventQueryService,
   GroupEventsRequest_Sort as Sort,
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { hereWith, linkTo, parameterOf, setParameters } from "../data/address.ts";
+import { hereWith, linkTo } from "../data/address.ts";
 import { answered, useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { useNews } from "../data/news.ts";
 import { usePlace } from "../data/place.ts";
 import { may } from "../data/session.ts";
 import { useShortcuts } from "../data/shortcuts.ts";
-import { equalityText } from "../form/matcher-text.ts";
-import { silenceLink } from "../silences/link.ts";
 import { useFocusKept } from "../ui/focus-kept.ts";
 import { Problem } from "../ui/problem.tsx";
 import { Sign } from "../ui/sign.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
-import { matchersOf } from "./clause-matchers.ts";
 import { plainName } from "./entity-names.ts";
+import {
+  chooseGrouping,
+  clauseOfGroup,
+  entityLink,
+  type Grouping,
+  groupingHere,
+  groupingName,
+  groupName,
+  silenceOfGroup,
+  valueOf,
+} from "./grouping.ts";
 import groupsLook from "./groups.module.css";
 import { askLabelNames, labelNames } from "./label-names.ts";
 import { MatchingActions } from "./matching-actions.tsx";
-import { allOf, clausesHere, clauseText, ownClause, queryOf } from "./query.ts";
-import { labelClause } from "./terms.ts";
+import { allOf, clauseText, ownClause, queryOf } from "./query.ts";
 import { severityOf } from "./words.tsx";
 
 const events = clientOf(EventQueryService);
@@ -37,71 +44,74 @@ const pageSize = 50;
 const groupsMax = 500;
 const namesMax = 3;
 
-/** The label that the list is grouped by; undefined for none. */
-export const groupedBy = () => parameterOf("group") || undefined;
-
-/** The clause of a group: its label has this value, or is missing. */
-function clauseOf(label: string, value: string | undefined) {
-  if (value !== undefined) return labelClause(label, value);
-  const exists = { field: `labels.${label}`, operation: Operation.OP_EXISTS };
-  return create(ClauseSchema, { noneOf: { clause: create(ClauseSchema, { filter: exists }) } });
-}
-
-function queryOfGroup(label: string, value: string | undefined) {
+function queryOfGroup(grouping: Grouping, value: string | undefined) {
   const query = queryOf();
-  const own = clauseOf(label, value);
+  const own = clauseOfGroup(grouping, value);
   return { ...query, clause: query.clause === undefined ? own : allOf([query.clause, own]) };
 }
 
-/** The matchers of a group: its label's, and what the list is narrowed by as far as that is labels. Reads signals. */
-function matchersOfGroup(label: string, value = ""): string {
-  const all = [equalityText(label, value), ...clausesHere().flatMap(matchersOf)];
-  return [...new Set(all)].join("\n");
-}
-
 /** Returns the address of the list of a group's occurrences. Reads signals. */
-function listOfGroup(label: string, value: string | undefined): string {
-  const own = clauseOf(label, value);
+function listOfGroup(grouping: Grouping, value: string | undefined): string {
+  const own = clauseOfGroup(grouping, value);
   const where = clauseText(ownClause.value === undefined ? own : allOf([ownClause.value, own]));
-  return hereWith({ group: undefined, where });
+  return hereWith({ group: undefined, by: undefined, where });
 }
 
-/** Chooses what the list is grouped by: the name, or a label of what is open. */
+/** Stands for the entity among names of labels; none that the list can be filtered by holds `=`. */
+const entityOption = "=entity";
+
+/** Chooses what the list is grouped by: the name, the entity, or a label of what is open. */
 export function GroupChoice() {
-  const by = groupedBy();
-  const others = labelNames.value.filter((name) => name !== "alertname");
-  const names = [...new Set(["alertname", ...(by === undefined ? [] : [by]), ...others])];
+  const grouping = groupingHere();
+  const label = grouping?.by === "label" ? grouping.label : "";
+  const names = [...new Set(label === "" || label === "alertname" ? labelNames.value : [label, ...labelNames.value])];
   const look = () => void askLabelNames();
+  const choose = (option: string) => {
+    if (option === entityOption) chooseGrouping({ by: "entity" });
+    else chooseGrouping(option === "" ? undefined : { by: "label", label: option });
+  };
   return (
     <select
       aria-label="Group by"
-      value={by ?? ""}
+      value={grouping?.by === "entity" ? entityOption : label}
       onFocus={look}
       onPointerEnter={look}
-      onChange={({ currentTarget }) => setParameters({ group: currentTarget.value })}
+      onChange={({ currentTarget }) => choose(currentTarget.value)}
     >
       <option value="">No groups</option>
-      {names.map((name) => (
-        <option key={name} value={name}>
-          {name === "alertname" ? "Group: name" : `Group: ${name}`}
-        </option>
-      ))}
+      <option value="alertname">Group: name</option>
+      <option value={entityOption}>Group: entity</option>
+      {names
+        .filter((name) => name !== "alertname")
+        .map((name) => (
+          <option key={name} value={name}>
+            Group: {name}
+          </option>
+        ))}
     </select>
   );
 }
 
+interface GroupsProps {
+  readonly grouping: Grouping;
+  /** Stands in place of groups where there are none. */
+  readonly nothing: ComponentChildren;
+}
+
 /** Shows the results of the address's query as groups, the worst first, and keeps them current. */
-export function Groups({ label }: { label: string }) {
+export function Groups({ grouping, nothing }: GroupsProps) {
+  const by = groupingName(grouping);
   const news = useNews(askAgainMs);
   const size = usePlace("groups", pageSize);
   const open = usePlace<ReadonlySet<string>>("open groups", new Set());
   const answer = useAnswer(
     async (signal) => {
       news.value;
-      const asked = { query: queryOf(), labels: [label], sort: Sort.SEVERITY, pageSize: size.value };
+      const of = grouping.by === "entity" ? { byEntity: true } : { labels: [grouping.label] };
+      const asked = { query: queryOf(), ...of, sort: Sort.SEVERITY, pageSize: size.value };
       return await events.groupEvents(asked, { signal });
     },
-    label,
+    `${grouping.by} ${by}`,
     "groups",
   );
   const current = usePlace("current group", "");
@@ -114,7 +124,7 @@ export function Groups({ label }: { label: string }) {
   const value = answered(answer.value);
   const groups = value?.groups ?? [];
   const total = Number(value?.totalCount ?? 0n);
-  const keys = groups.map((group) => keyOf(label, group));
+  const keys = groups.map((group) => keyOf(grouping, group));
   const at = keys.indexOf(current.value);
   if (at !== -1) lastAt.current = at;
   const focus = (index: number) => {
@@ -156,14 +166,14 @@ export function Groups({ label }: { label: string }) {
       <p class={groupsLook.total} role="status">
         {value && `${total.toLocaleString("en")} ${total === 1 ? "group" : "groups"}`}
       </p>
-      {value && total === 0 && <p class={ui.pad}>No occurrence matches, so there is no group.</p>}
-      <ul aria-label={`Groups by ${label}`}>
+      {value && total === 0 && nothing}
+      <ul aria-label={`Groups by ${by}`}>
         {groups.map((group) => {
-          const key = keyOf(label, group);
+          const key = keyOf(grouping, group);
           return (
             <Group
               key={key}
-              label={label}
+              grouping={grouping}
               group={group}
               open={open.value.has(key)}
               current={key === current.value}
@@ -197,10 +207,10 @@ export function Groups({ label }: { label: string }) {
   );
 }
 
-const keyOf = (label: string, { labels }: EventGroup) => JSON.stringify(labels[label] ?? null);
+const keyOf = (grouping: Grouping, group: EventGroup) => JSON.stringify(valueOf(grouping, group) ?? null);
 
 interface GroupProps {
-  readonly label: string;
+  readonly grouping: Grouping;
   readonly group: EventGroup;
   readonly open: boolean;
   /** True if the shortcuts a, c and n act on this group. */
@@ -211,12 +221,14 @@ interface GroupProps {
   changed(): void;
 }
 
-function Group({ label, group, open, current, makeCurrent, toggle, changed }: GroupProps) {
-  const value = group.labels[label];
+function Group({ grouping, group, open, current, makeCurrent, toggle, changed }: GroupProps) {
+  const value = valueOf(grouping, group);
   const count = Number(group.count);
   const acknowledged = Number(group.acknowledgedCount);
-  const name = value ?? `without ${label}`;
+  const name = groupName(grouping, group);
+  const entity = entityLink(grouping, value);
   const { word, tone } = severityOf(group.severity);
+  const byName = grouping.by === "label" && grouping.label === "alertname";
   return (
     <li
       class={acknowledged === count ? groupsLook.dim : undefined}
@@ -230,7 +242,7 @@ function Group({ label, group, open, current, makeCurrent, toggle, changed }: Gr
           <strong title={name}>{name}</strong>
           <span class={groupsLook.count}>{count.toLocaleString("en")}</span>
         </button>
-        <span class={groupsLook.where}>{whereText(group)}</span>
+        <span class={groupsLook.where}>{whereText(grouping, group)}</span>
         <span class={groupsLook.acknowledged}>
           {acknowledged.toLocaleString("en")} of {count.toLocaleString("en")} acked
         </span>
@@ -248,16 +260,12 @@ function Group({ label, group, open, current, makeCurrent, toggle, changed }: Gr
             count={count}
             unacknowledged={count - acknowledged}
             of={`of ${name}`}
-            query={() => queryOfGroup(label, value)}
+            query={() => queryOfGroup(grouping, value)}
             changed={changed}
             letters={current}
           />
           {may(SilenceService.method.createSilence) && (
-            <a
-              class={ui.button}
-              aria-label={`Silence ${name}…`}
-              href={silenceLink({ matchers: matchersOfGroup(label, value) })}
-            >
+            <a class={ui.button} aria-label={`Silence ${name}…`} href={silenceOfGroup(grouping, value)}>
               Silence…
             </a>
           )}
@@ -271,10 +279,10 @@ function Group({ label, group, open, current, makeCurrent, toggle, changed }: Gr
                 <Sign tone={severityOf(occurrence.severity).tone} />
                 <span class={ui.unseen}>{severityOf(occurrence.severity).word}</span>
                 <a href={linkTo(["occurrences", occurrence.id])}>
-                  {label === "alertname" ? plainName(event.entityName ?? "") : event.name}
+                  {byName ? plainName(event.entityName ?? "") : event.name}
                 </a>
                 <span class={groupsLook.summary}>
-                  {label !== "alertname" && `${plainName(event.entityName ?? "")} · `}
+                  {grouping.by === "label" && !byName && `${plainName(event.entityName ?? "")} · `}
                   {occurrence.summary}
                 </span>
                 {occurrence.acknowledged && <span class={ui.tag}>acked</span>}
@@ -283,9 +291,10 @@ function Group({ label, group, open, current, makeCurrent, toggle, changed }: Gr
             )),
           )}
           <li>
-            <a href={listOfGroup(label, value)}>
+            <a href={listOfGroup(grouping, value)}>
               {count > group.members.length ? `Show all ${count.toLocaleString("en")}` : "Show as a list"}
             </a>
+            {entity !== undefined && <a href={entity}>Open the entity</a>}
           </li>
         </ul>
       )}
@@ -293,9 +302,10 @@ function Group({ label, group, open, current, makeCurrent, toggle, changed }: Gr
   );
 }
 
-/** The entities of the members that are known. */
-function whereText({ members, count }: EventGroup): string {
-  const names = [...new Set(members.map(({ entityName = "" }) => plainName(entityName)))];
+/** Names of the members that are known: of their entities, or in groups by entity of their events. */
+function whereText(grouping: Grouping, { members, count }: EventGroup): string {
+  const nameOf = ({ name = "", entityName = "" }: Event) => (grouping.by === "entity" ? name : plainName(entityName));
+  const names = [...new Set(members.map(nameOf))];
   const more = names.length > namesMax || Number(count) > members.length;
   return names.slice(0, namesMax).join(", ") + (more ? " …" : "");
 }

@@ -1,5 +1,5 @@
 import { effect, type Signal, signal, untracked, useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { address, linkTo, listOf, listText, setParameters } from "../data/address.ts";
 import { answered, useAnswer } from "../data/answer.ts";
@@ -25,13 +25,23 @@ import { sharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
 import { Export, ExportProgress, useExport } from "./export.tsx";
 import { countFilters, Facets } from "./facets.tsx";
-import { GroupChoice, Groups, groupedBy } from "./groups.tsx";
+import { groupingHere, writeUsualGrouping } from "./grouping.ts";
+import { GroupChoice, Groups } from "./groups.tsx";
 import { labelNames, learnLabelNames } from "./label-names.ts";
 import { changedMax, type EventRow, eventList, rowKey } from "./list.ts";
 import { MatchingActions } from "./matching-actions.tsx";
 import { Overview } from "./overview.tsx";
 import { ownFacets } from "./own-facets.ts";
-import { answerToQuery, chosen as chosenOf, clauseText, narrowingCount, ownClause, queryOf, sort } from "./query.ts";
+import {
+  answerToQuery,
+  chosen as chosenOf,
+  clauseText,
+  displayed,
+  narrowingCount,
+  ownClause,
+  queryOf,
+  sort,
+} from "./query.ts";
 import { SavedFilters } from "./saved.tsx";
 import { SearchField } from "./search-field.tsx";
 import { tellingKeys, tellingLabels } from "./telling-labels.ts";
@@ -165,12 +175,14 @@ export function EventsScreen() {
   const rows = list.rows.value;
   const gone = list.gone.value;
   const fresh = list.fresh.value;
-  const label = groupedBy();
+  const grouping = groupingHere();
+  useLayoutEffect(writeUsualGrouping, [address.value]);
+  const filtered = [...address.value.parameters.keys()].some((parameter) => !displayed.has(parameter));
   const columns = listOf("columns");
   const wideOnes = listOf("wide");
   const shown = useColumns(rows, columns, wideOnes);
   const chosen =
-    label !== undefined || selected.value.size === 0 ? [] : rows.filter((row) => selected.value.has(rowKey(row)));
+    grouping !== undefined || selected.value.size === 0 ? [] : rows.filter((row) => selected.value.has(rowKey(row)));
   // All that is found, loaded or not: until another row is selected, or another query asked.
   const found = useSignal<{ selected: ReadonlySet<string>; query: string } | undefined>(undefined);
   const here = address.value.parameters.toString();
@@ -286,10 +298,10 @@ export function EventsScreen() {
               </button>
             )}
           </p>
-          {label !== undefined ? (
-            <Groups label={label} />
+          {grouping !== undefined ? (
+            <Groups grouping={grouping} nothing={<Nothing filtered={filtered} />} />
           ) : rows.length === 0 && !list.loading.value && list.failure.value === undefined ? (
-            <Nothing filtered={address.value.parameters.size > 0} />
+            <Nothing filtered={filtered} />
           ) : (
             <Table
               label="Events"
@@ -353,7 +365,9 @@ export function EventsScreen() {
             <Actions
               main
               rows={withFound ? [] : chosen}
-              current={label === undefined && !withFound ? rows.find((row) => rowKey(row) === active.value) : undefined}
+              current={
+                grouping === undefined && !withFound ? rows.find((row) => rowKey(row) === active.value) : undefined
+              }
               reread={reread}
             />
           </div>

@@ -4,6 +4,7 @@ import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.
 import { address, goTo, isBack, linkTo } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf, type Failure, failureOf } from "../data/calls.ts";
+import { readEntity } from "../entities/entity-by-id.ts";
 import formLook from "../form/form.module.css";
 import { MatcherCompletion } from "../form/matcher-completion.tsx";
 import { equalityText } from "../form/matcher-text.ts";
@@ -29,34 +30,42 @@ const durations: readonly (readonly [value: string, label: string])[] = [
 ];
 
 /**
- * The form of a new silence; from an occurrence with the matchers of its labels, otherwise with those of the address. It leads back to
- * where it was opened.
+ * Reads the labels that the address asks to silence: those of an occurrence, or of an entity its dimensions, which are labels of all that
+ * happens to it. Undefined for neither.
+ */
+async function labelsOf(parameters: URLSearchParams, signal: AbortSignal) {
+  const occurrenceId = parameters.get("occurrence");
+  if (occurrenceId) return (await silences.listSilences({ occurrenceId }, { signal })).labels;
+  const entity = parameters.get("entity");
+  return entity ? (await readEntity(entity, signal))?.dimensions : undefined;
+}
+
+/**
+ * The form of a new silence, with the matchers of the address, and before them those of the labels of an occurrence or an entity. It
+ * leads back to where it was opened.
  */
 export function NewSilence() {
   const id = useId();
-  const matchers = useSignal(address.value.parameters.get("matchers") ?? "");
+  const { parameters } = address.value;
+  const given = parameters.get("matchers") ?? "";
+  const matchers = useSignal(given);
   const duration = useSignal("2");
   const comment = useSignal("");
   const busy = useSignal(false);
   const asking = useSignal(false);
   const failure = useSignal<Failure | undefined>(undefined);
   const preview = usePreview(matchers);
-  const occurrenceId = address.value.parameters.get("occurrence") ?? "";
-  const from = address.value.parameters.get("from") ?? "";
+  const from = parameters.get("from") ?? "";
   const back = from.startsWith("#/") ? from : linkTo(["silences"]);
   const canGoBack = useMemo(() => isBack(back), []);
   // Lists keep their place by entries of the history: a new entry would begin at their top.
   const leave = () => (canGoBack ? history.back() : goTo(back));
-  const occurrence = useAnswer(
-    async (signal) => (occurrenceId === "" ? undefined : await silences.listSilences({ occurrenceId }, { signal })),
-    occurrenceId,
-  );
-  const labels = occurrence.value.value?.labels;
+  const labelled = useAnswer((signal) => labelsOf(parameters, signal), parameters.toString());
+  const labels = labelled.value.value;
   useEffect(() => {
-    if (labels === undefined || matchers.peek() !== "") return;
-    matchers.value = Object.entries(labels)
-      .map(([name, value]) => equalityText(name, value))
-      .join("\n");
+    if (labels === undefined || matchers.peek() !== given) return;
+    const own = Object.entries(labels).map(([name, value]) => equalityText(name, value));
+    matchers.value = [...new Set([...own, ...matchersIn(given)])].join("\n");
   }, [labels]);
 
   async function make() {
@@ -89,7 +98,7 @@ export function NewSilence() {
     <div class={ui.screen}>
       <ScreenHead title="New silence" />
       <div class={ui.scroll}>
-        <Problem failure={occurrence.value.failure} again={occurrence.value.again} />
+        <Problem failure={labelled.value.failure} again={labelled.value.again} />
         <form
           class={`${ui.card} ${formLook.form}`}
           onSubmit={(submitted) => {

@@ -21,6 +21,7 @@ import { countedPage } from "../db/paging/token-page.ts";
 import { planWithoutValues } from "../db/plans.ts";
 import { sqlJoin } from "../db/sql-join.ts";
 import { transaction } from "../db/transaction.ts";
+import { idText } from "../entities/identity.ts";
 import { failedPrecondition } from "../errors.ts";
 import { inTurn } from "../rpc/large-responses.ts";
 import { columnFields, eventColumns } from "./fields.ts";
@@ -38,7 +39,8 @@ const membersMax = 5;
 /** How many characters of a label's value distinguish groups. */
 const valueCharsMax = 1024;
 
-type GroupRow = Record<`label_${number}`, string> & {
+/** The values that make a group: of each label asked for, in their order, then the entity's id in hex, where asked for. */
+type GroupRow = Record<`value_${number}`, string> & {
   count: bigint;
   acknowledged: bigint;
   severity: number;
@@ -54,7 +56,7 @@ type GroupRow = Record<`label_${number}`, string> & {
   found: bigint;
 };
 
-function sortKeys(db: Db, sort: Sort, labels: readonly string[]): SortKey[] {
+function sortKeys(db: Db, sort: Sort, values: number): SortKey[] {
   const key = (name: string, descending: boolean, type: SortKey["type"] = "bigint"): SortKey => ({
     expression: db`${db(name)}`,
     type,
@@ -67,33 +69,34 @@ function sortKeys(db: Db, sort: Sort, labels: readonly string[]): SortKey[] {
     [Sort.NEWEST]: [key("newest", true)],
     [Sort.OLDEST]: [key("oldest", false)],
   };
-  return [...(first[sort] ?? [byCount]), ...labels.map((_, i) => key(`label_${i}`, false, "text"))];
+  const byValue = Array.from({ length: values }, (_, i) => key(`value_${i}`, false, "text"));
+  return [...(first[sort] ?? [byCount]), ...byValue];
 }
 
 async function readGroups(
   db: Db,
   tenantId: string,
-  { labels, sort }: GroupEventsRequest,
+  { labels, byEntity, sort }: GroupEventsRequest,
   query: EventQuery,
   { rowsMax, after }: Pick<ReturnType<typeof countedPage>, "rowsMax" | "after">,
   signal: AbortSignal,
 ): Promise<GroupRow[]> {
   const { from, where } = matchingOccurrences(db, tenantId, query, "query");
-  const keys = sortKeys(db, sort, labels);
-  const names = labels.map((_, i) => db`${db(`label_${i}`)}`);
   // The empty text stands for no label, as it does in matchers.
-  const values = labels.map(
-    (name, i) => db`left(coalesce(${labelSql(db, name)}, ''), ${valueCharsMax}) collate "C" as ${names[i] as Fragment}`,
-  );
+  const ofLabels = labels.map((name) => db`left(coalesce(${labelSql(db, name)}, ''), ${valueCharsMax})`);
+  const values = byEntity ? [...ofLabels, db`encode(e.entity_id, 'hex')`] : ofLabels;
+  const keys = sortKeys(db, sort, values.length);
+  const names = values.map((_, i) => db`${db(`value_${i}`)}`);
+  const named = values.map((value, i) => db`${value} collate "C" as ${names[i] as Fragment}`);
   const columns = db`o.event_id, o.number, o.severity, o.acknowledged, o.start_ms`;
   const list = names.length === 0 ? db`` : sqlJoin(db, names, ",");
   const and = names.length === 0 ? db`` : db`${list},`;
-  // Of a tenant that PostgreSQL has not seen yet a join would compare each occurrence with each event: what labels read is looked up.
+  // Of a tenant that PostgreSQL has not seen yet a join would compare each occurrence with each event: what the values read is looked up.
   const found =
     names.length === 0
       ? db`select ${columns} from ${from} where ${where} limit ${groupedMax + 1}`
       : db`
-        select ${columns}, ${sqlJoin(db, values, ",")}
+        select ${columns}, ${sqlJoin(db, named, ",")}
         from (select ${columns}, o.type, o.metadata from ${from} where ${where} limit ${groupedMax + 1}) as o
           ${lookedUp(db, tenantId)}`;
   const statement = db<GroupRow[]>`
@@ -127,8 +130,8 @@ export async function groupEvents(
 ): Promise<GroupEventsResponse> {
   const query = request.query ?? create(EventQuerySchema);
   refuseUnused(query, "query", ["sortBy", "pageInput", "fields"]);
-  const { labels, sort, pageToken } = request;
-  const digest = [Buffer.from(toBinary(EventQuerySchema, query)).toString("base64"), labels, sort];
+  const { labels, byEntity, sort, pageToken } = request;
+  const digest = [Buffer.from(toBinary(EventQuerySchema, query)).toString("base64"), labels, byEntity, sort];
   const page = countedPage(
     GroupEventsRequestSchema.typeName,
     tenantId,
@@ -145,7 +148,11 @@ export async function groupEvents(
   const groups = items.map((row): EventGroup => {
     const own = keysOf(row).flatMap((key) => members.get(keyText(key)) ?? []);
     return create(EventGroupSchema, {
-      labels: Object.fromEntries(labels.map((name, i) => [name, row[`label_${i}`] ?? ""]).filter(([, value]) => value)),
+      labels: Object.fromEntries(labels.map((name, i) => [name, row[`value_${i}`] ?? ""]).filter(([, value]) => value)),
+      ...(byEntity && {
+        entity: idText(Buffer.from(row[`value_${labels.length}`] ?? "", "hex")),
+        entityName: own[0]?.entity_name,
+      }),
       count: row.count,
       acknowledgedCount: row.acknowledged,
       severity: row.severity as Severity,

@@ -3,6 +3,7 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, type TestTenant, testTenant } from "../support/tenant.ts";
+import { ungrouped } from "../support/ungrouped.ts";
 import { sendEvents } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
@@ -160,6 +161,61 @@ describe("groups of events", () => {
     await page.getByRole("link", { name: "Silence disk full…" }).click();
     await page.getByText("It matches 7 open occurrences").waitFor();
     expect(await page.getByLabel("Matchers").inputValue()).toBe('alertname="disk full"');
+  });
+
+  onPage(
+    "by entity have its name, lead to it, to its list, and to a silence of it with the list's labels",
+    async (page) => {
+      await sendEvents(server, tenant, [{ name: "slow", source: "db-1", severity: Severity.CRITICAL }]);
+      await page.logIn(tenant);
+      await page.getByText("9 occurrences").waitFor();
+      await page.getByLabel("Group by").selectOption({ label: "Group: entity" });
+      await page.getByText("8 groups").waitFor();
+      await page.getByRole("list", { name: "Groups by entity" }).getByText("0 of 2 acked").waitFor();
+      await page.getByRole("button", { name: /db-1/ }).first().click();
+      const members = page.getByRole("list", { name: "Members of db-1" });
+      expect(await members.getByRole("link").count()).toBe(4);
+      expect(members.allTextContents()[0]).toMatch(/slow.*disk full/);
+      await members.getByRole("link", { name: "Open the entity" }).click();
+      await page.getByRole("heading", { level: 1 }).getByText("source=db-1").waitFor();
+      page.goBack();
+      await page.getByText("8 groups").waitFor();
+      await members.getByRole("link", { name: "Show as a list" }).click();
+      await page.getByText("2 occurrences").waitFor();
+      await page.goto("#/events?by=entity&find=team%3Dstorage");
+      await page.getByText("3 groups").waitFor();
+      await page.getByRole("link", { name: "Silence db-1…" }).click();
+      await page.getByText("It matches 1 open occurrence").waitFor();
+      expect(await page.getByLabel("Matchers").inputValue()).toBe('source="db-1"\nteam="storage"');
+    },
+  );
+
+  onPage("are what a person sees first, by name, until the person chooses otherwise", async (page) => {
+    page.forget(ungrouped[0]);
+    await page.reload();
+    await page.logIn(tenant);
+    await page.getByText("2 groups").waitFor();
+    const field = page.getByLabel("Search events");
+    await field.fill("full");
+    await field.press("Enter");
+    await page.getByText("1 group", { exact: true }).waitFor();
+    await page.getByLabel("Group by").selectOption({ label: "Group: entity" });
+    await page.getByText("7 groups").waitFor();
+    await page.goto("#/events");
+    await page.getByText("8 groups").waitFor();
+    await page.getByLabel("Group by").selectOption("");
+    await page.getByRole("grid", { name: "Events" }).waitFor();
+    await page.goto("#/entities");
+    await page.getByRole("grid", { name: "Entities" }).waitFor();
+    await page.goto("#/events");
+    await page.getByRole("grid", { name: "Events" }).getByRole("row").nth(8).waitFor();
+  });
+
+  onPage("that are none say how data come here", async (page) => {
+    await page.logIn(await testTenant(sql), "#/events?group=alertname");
+    await page.getByText("Nothing is open.").waitFor();
+    await page.goto("#/events?group=alertname&find=full");
+    await page.getByText("No occurrence matches these filters.").waitFor();
   });
 
   onPage("show no action to who may only read", async (page) => {

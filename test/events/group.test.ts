@@ -26,6 +26,8 @@ const db = server.database.sql;
 type Group = { labels: Record<string, string>; count: string; acknowledgedCount: string; severity: string } & {
   oldestTime: string;
   newestTime: string;
+  entity?: string;
+  entityName?: string;
   members: { name: string; entityName: string; occurrences: { id: string; severity: string; body: string | null }[] }[];
 };
 
@@ -135,6 +137,48 @@ test("a label that occurrences do not have makes a group without it, an empty te
     [{ host: "h" }, "2"],
     [{ team: "core", host: "h" }, "1"],
   ]);
+});
+
+test("groups by entity tell entities of one name apart, have it, and page; labels divide them further", async () => {
+  const { put, group, ok } = await place();
+  const twins = ["a", "b"].map((host) => ({
+    dimensions: { host },
+    timestamp: Date.now(),
+    metadataFields: { name: "twin" },
+  }));
+  await ok("/v1/data-receiver/models", { models: twins });
+  await put([
+    { name: "disk", severity: 3, dimensions: { host: "a" } },
+    { name: "down", severity: 4, dimensions: { host: "a" } },
+    { name: "disk", severity: 5, dimensions: { host: "b" } },
+    { name: "disk", severity: 1, dimensions: { host: "c" } },
+  ]);
+  const { groups, totalCount } = await group({ byEntity: true, sort: "SEVERITY" });
+  expect(totalCount).toBe("3");
+  expect(groups.map(({ entityName, count }) => [entityName, count])).toEqual([
+    ["twin", "1"],
+    ["twin", "2"],
+    [expect.stringContaining("c"), "1"],
+  ]);
+  const [worst, second] = groups as [Group, Group];
+  expect(worst).toMatchObject({ labels: {}, members: [{ entity: worst.entity }] });
+  const clause = { filter: { field: "entity", operation: "OP_EQUALS", value: second.entity } };
+  const [together] = (await group({ query: { clause } })).groups;
+  expect([together?.count, together?.entity ?? null, together?.entityName ?? null]).toEqual(["2", null, null]);
+  const divided = await group({ query: { clause }, labels: ["alertname"], byEntity: true, sort: "OLDEST" });
+  expect(divided.groups).toMatchObject([
+    { labels: { alertname: "disk" }, entity: second.entity },
+    { labels: { alertname: "down" }, entity: second.entity },
+  ]);
+  const seen: unknown[] = [];
+  let pageToken = "";
+  do {
+    const page = await group({ byEntity: true, sort: "SEVERITY", pageSize: 1, pageToken });
+    seen.push(...page.groups.map(({ entity }) => entity));
+    ({ nextPageToken: pageToken = "" } = page);
+  } while (pageToken !== "");
+  expect(seen).toEqual(groups.map(({ entity }) => entity));
+  expect(await group({ query: { statuses: ["STATUS_CLOSED"] }, byEntity: true })).toMatchObject({ totalCount: "0" });
 });
 
 test("labels are fields of clauses, counts and triggers; a key that is called like one stays one", async () => {

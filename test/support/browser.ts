@@ -2,6 +2,13 @@ import chromium from "@sparticuz/chromium";
 import { type Browser, type BrowserContextOptions, type Page, chromium as playwright } from "playwright-core";
 import { afterAll, beforeAll, test } from "vitest";
 import { temporaryDir } from "./database.ts";
+import { ungrouped } from "./ungrouped.ts";
+
+/** A script of pages; those of `about:` and `data:` have no storage. */
+const storeUngrouped = `{
+  const [key, text] = ${JSON.stringify(ungrouped)};
+  if (location.protocol.startsWith("http")) localStorage.getItem(key) ?? localStorage.setItem(key, text);
+}`;
 
 /** A Chromium of these switches, or why none runs here. */
 export async function launchBrowser(
@@ -44,6 +51,7 @@ export function testBrowser() {
         if (browser === undefined) return skip(missing);
         // The certificate is of a local CA; CORS is judged as everywhere.
         const context = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
+        await context.addInitScript(storeUngrouped);
         try {
           await body(await context.newPage());
         } finally {

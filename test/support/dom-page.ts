@@ -15,6 +15,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { drawn, type Place, placeOf, pressOn, until } from "./dom-locator.ts";
 import type { TestServer } from "./server.ts";
 import type { TestTenant } from "./tenant.ts";
+import { ungrouped } from "./ungrouped.ts";
 
 /** A file that the page handed to the browser. */
 interface Download {
@@ -289,6 +290,7 @@ async function openPage(server: Answering, started: Console) {
   const begin = async () => {
     window.localStorage.clear();
     window.sessionStorage.clear();
+    window.localStorage.setItem(...ungrouped);
     // What the page has read of it stays as it was until another tab says that it has changed.
     window.dispatchEvent(new window.Event("storage"));
     history.replaceState(null, "", url);
@@ -385,6 +387,8 @@ async function openPage(server: Answering, started: Console) {
     },
     async reload() {
       clear();
+      // As in `begin`: a page that begins reads what is stored now.
+      window.dispatchEvent(new window.Event("storage"));
       started.session.value = undefined;
       started.logInFailure.value = undefined;
       const found = started.findSession();
