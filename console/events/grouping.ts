@@ -43,7 +43,8 @@ export function chooseGrouping(grouping: Grouping | undefined): void {
 
 /** Writes the usual grouping into an address that says nothing, so that filters which are added to it leave it as it is. */
 export function writeUsualGrouping(): void {
-  if (isBare()) setParameters(parametersOf(groupingHere()), false);
+  const grouping = isBare() ? groupingHere() : undefined;
+  if (grouping !== undefined) setParameters(parametersOf(grouping), false);
 }
 
 /** Names a grouping, as in "Groups by …". */

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, test } from "vitest";
 import { temporaryDir } from "./database.ts";
 import { ungrouped } from "./ungrouped.ts";
 
-/** A script of pages; those of `about:` and `data:` have no storage. */
+/** A script of the pages of the console; those of `about:` and `data:` have no storage. */
 const storeUngrouped = `{
   const [key, text] = ${JSON.stringify(ungrouped)};
-  if (location.protocol.startsWith("http")) localStorage.getItem(key) ?? localStorage.setItem(key, text);
+  if (location.pathname.startsWith("/console/")) localStorage.getItem(key) ?? localStorage.setItem(key, text);
 }`;
 
 /** A Chromium of these switches, or why none runs here. */
