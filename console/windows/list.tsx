@@ -64,7 +64,7 @@ const columns: readonly Column<Row>[] = [
   {
     key: "start",
     label: "Start",
-    width: "180px",
+    width: "196px",
     sort: ({ runs }) => runs?.runs[0]?.start,
     cell: ({ runs }) => <Time at={runs?.runs[0]?.start} short={narrow.value} />,
   },
@@ -81,7 +81,13 @@ const columns: readonly Column<Row>[] = [
     width: "80px",
     line: 1,
     end: true,
-    cell: ({ runs }) => <span title="Entities that it holds now">{(runs?.heldCount ?? 0n).toLocaleString("en")}</span>,
+    cell: ({ runs }) => {
+      const held = runs?.heldCount ?? 0n;
+      const count = held.toLocaleString("en");
+      // A number alone says nothing where no head names it.
+      const text = narrow.value ? held > 0n && `holds ${count}` : count;
+      return <span title="Entities that it holds now">{text}</span>;
+    },
   },
 ];
 
