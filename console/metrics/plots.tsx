@@ -94,14 +94,15 @@ function WhatHappened({ marks, bands, more }: Happened) {
   const told = narrow.value ? 2 : toldMax;
   return (
     <ul class={metricsLook.happened} aria-label="Marked on the plots">
-      {bands.map(({ id, text, start }) => (
+      {bands.slice(0, toldMax).map(({ id, text, start, end, over }) => (
         <li key={`${id} ${start}`}>
           <span class={metricsLook.band} aria-hidden="true" /> <a href={linkTo(["windows", id])}>{text}</a>{" "}
           <span class={ui.quiet}>
-            since <Time at={start} short />
+            {over ? "until" : "since"} <Time at={over ? end : start} short />
           </span>
         </li>
       ))}
+      {bands.length > toldMax && <li>and {bands.length - toldMax} more windows</li>}
       {marks.slice(0, told).map(({ id, at, text, tone }) => (
         <li key={id}>
           <Sign tone={tone} /> <a href={linkTo(["occurrences", id])}>{text}</a>{" "}
