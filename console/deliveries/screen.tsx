@@ -35,7 +35,7 @@ const columnsOf = (names: Names): readonly Column<Delivery>[] => [
   nameColumn("About", "minmax(180px, 3.6fr)", (delivery) => subjectText(delivery, names)),
   textColumn("destination", "Destination", "minmax(100px, 1.1fr)", ({ destination }) => destination),
   textColumn("rule", "Rule", "minmax(100px, 1.1fr)", ({ rule }) => rule, { line: 0 }),
-  { key: "occasion", label: "Occasion", width: "92px", line: 0, cell: ({ occasion }) => occasion },
+  { key: "occasion", label: "Occasion", width: "104px", line: 0, cell: ({ occasion }) => occasion },
   textColumn(
     "error",
     "Last answer",

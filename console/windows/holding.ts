@@ -16,7 +16,7 @@ export const windowsHolding = (entityId: string, signal: AbortSignal) =>
   windowsOver(entityId, [compared("runState", Operation.OP_EQUALS, "IN_PROGRESS")], signal);
 
 /** A single run that is over, in ms since the epoch. */
-export interface PlannedRun {
+interface PlannedRun {
   readonly id: string;
   readonly name: string;
   readonly start: number;

@@ -64,7 +64,7 @@ const columns: readonly Column<Row>[] = [
   {
     key: "start",
     label: "Start",
-    width: "196px",
+    width: "208px",
     sort: ({ runs }) => runs?.runs[0]?.start,
     cell: ({ runs }) => <Time at={runs?.runs[0]?.start} short={narrow.value} />,
   },
@@ -78,7 +78,7 @@ const columns: readonly Column<Row>[] = [
   {
     key: "held",
     label: "Holds",
-    width: "80px",
+    width: "64px",
     line: 1,
     end: true,
     cell: ({ runs }) => {
