@@ -3,6 +3,7 @@ import type { DestinationHealth } from "#gen/belfry/notifications/v1/delivery_se
 import { BreakerState } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { linkTo } from "../data/address.ts";
 import { destinationsDown, health } from "../data/health.ts";
+import { narrow } from "../ui/narrow.ts";
 import { nowMs, Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import deliveriesLook from "./deliveries.module.css";
@@ -15,8 +16,14 @@ const longMs = 60_000;
 export const isDown = ({ breakerState, disabledReason }: DestinationHealth) =>
   breakerState !== BreakerState.CLOSED || disabledReason !== "";
 
+interface DownReasonProps {
+  readonly destination: DestinationHealth;
+  /** Says in how long it is tried again, not at which moment. */
+  readonly short?: boolean;
+}
+
 /** Shows why a destination takes nothing, and until when. */
-export function DownReason({ destination }: { destination: DestinationHealth }) {
+export function DownReason({ destination, short = false }: DownReasonProps) {
   const { disabledReason, breakerState, pausedUntil } = destination;
   if (disabledReason !== "") return <>disabled: {disabledReason}</>;
   if (breakerState === BreakerState.HALF_OPEN) return <>being retried</>;
@@ -25,8 +32,8 @@ export function DownReason({ destination }: { destination: DestinationHealth }) 
       paused
       {pausedUntil && timestampMs(pausedUntil) > nowMs.value && (
         <>
-          {" "}
-          until <Time at={pausedUntil} due />
+          {short ? ", next attempt " : " until "}
+          <Time at={pausedUntil} due short={short} />
         </>
       )}
     </>
@@ -38,7 +45,7 @@ export function DestinationState({ destination }: { destination: DestinationHeal
   const { waitingCount, waitingSince, failedCount } = destination;
   return (
     <>
-      {isDown(destination) && <DownReason destination={destination} />}
+      {isDown(destination) && <DownReason destination={destination} short />}
       {waitingCount > 0n && (
         <>
           {isDown(destination) && "; "}
@@ -68,7 +75,8 @@ export function HealthStrip() {
   const down = destinationsDown.value;
   const late = waitingSince !== undefined && timestampMs(waitingSince) < nowMs.value - longMs;
   if (down === 0n && failedCount === 0n && !late) return null;
-  const named = now.destinations.filter(isDown);
+  // On a phone the list comes first.
+  const named = narrow.value ? [] : now.destinations.filter(isDown);
   return (
     <div class={deliveriesLook.strip} role="status" aria-label="Health of notifying">
       <span aria-hidden="true">▲</span>
@@ -93,7 +101,7 @@ export function HealthStrip() {
       {named.slice(0, namedMax).map((destination) => (
         <span key={destination.name}>
           <a href={linkTo(["rules", "destinations", destination.name])}>{destination.name}</a>{" "}
-          <DownReason destination={destination} />
+          <DownReason destination={destination} short />
         </span>
       ))}
       {named.length > namedMax && <span>and {named.length - namedMax} more</span>}

@@ -31,16 +31,21 @@ const parameters = ["rule", "destination", "trigger", "entityId", "eventId", "su
 
 /** The columns, with the names of what deliveries are about. */
 const columnsOf = (names: Names): readonly Column<Delivery>[] => [
-  { key: "status", label: "State", width: "120px", cell: ({ status }) => <DeliveryState status={status} /> },
-  nameColumn("About", "minmax(180px, 3fr)", (delivery) => subjectText(delivery, names)),
-  textColumn("destination", "Destination", "minmax(100px, 1fr)", ({ destination }) => destination),
-  textColumn("rule", "Rule", "minmax(100px, 1fr)", ({ rule }) => rule, { line: 0 }),
+  { key: "status", label: "State", width: "104px", cell: ({ status }) => <DeliveryState status={status} /> },
+  nameColumn("About", "minmax(180px, 3.6fr)", (delivery) => subjectText(delivery, names)),
+  textColumn("destination", "Destination", "minmax(100px, 1.1fr)", ({ destination }) => destination),
+  textColumn("rule", "Rule", "minmax(100px, 1.1fr)", ({ rule }) => rule, { line: 0 }),
   { key: "occasion", label: "Occasion", width: "104px", line: 0, cell: ({ occasion }) => occasion },
-  textColumn("error", "Last answer", "minmax(140px, 2fr)", ({ error, tries }) => error || (tries.at(-1)?.answer ?? "")),
+  textColumn(
+    "error",
+    "Last answer",
+    "minmax(120px, 1.6fr)",
+    ({ error, tries }) => error || (tries.at(-1)?.answer ?? ""),
+  ),
   {
     key: "attempts",
     label: "Attempts",
-    width: "72px",
+    width: "64px",
     line: 0,
     end: true,
     sort: ({ attempts }) => attempts,
@@ -49,7 +54,7 @@ const columnsOf = (names: Names): readonly Column<Delivery>[] => [
   {
     key: "time",
     label: "Decided",
-    width: "92px",
+    width: "76px",
     line: 1,
     end: true,
     sort: ({ createTime }) => createTime,

@@ -21,7 +21,7 @@ const charsMax = 64;
 
 /** By which labels the rows of a list are told apart. */
 interface Telling {
-  /** By an event's name, the labels in which its rows differ, at most three. */
+  /** By an event's name, the labels in which its rows differ, each of which tells more of them apart; at most three. */
   readonly labels: ReadonlyMap<string, readonly string[]>;
   /** Some rows of one entity do not differ in any label. */
   readonly alike: boolean;
@@ -33,16 +33,24 @@ export function tellingLabels(rows: readonly EventRow[], keys: readonly string[]
   let alike = false;
   for (const [name, all] of Map.groupBy(rows.slice(0, lookedAtMax), ({ event }) => event.name ?? "")) {
     const compared = all.slice(0, comparedMax);
-    const differing = keys
-      .filter((key) => new Set(compared.map((row) => labelOf(row, key))).size > 1)
-      .slice(0, labelsMax);
+    const differing: string[] = [];
+    let apart = 1;
+    for (const key of keys) {
+      if (differing.length === labelsMax) break;
+      const more = countApart(compared, [...differing, key]);
+      if (more === apart) continue;
+      differing.push(key);
+      apart = more;
+    }
     labels.set(name, differing);
-    const told = new Set(
-      compared.map((row) => JSON.stringify([row.event.entity, ...differing.map((key) => labelOf(row, key))])),
-    );
-    alike ||= told.size < compared.length;
+    alike ||= countApart(compared, differing, ({ event }) => event.entity) < compared.length;
   }
   return { labels, alike };
+}
+
+/** Counts the rows that differ from all others in one of these labels, or in what `more` returns. */
+function countApart(rows: readonly EventRow[], keys: readonly string[], more?: (row: EventRow) => unknown): number {
+  return new Set(rows.map((row) => JSON.stringify([more?.(row), ...keys.map((key) => labelOf(row, key))]))).size;
 }
 
 function labelOf({ occurrence }: EventRow, key: string): string | undefined {

@@ -5,20 +5,23 @@ import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance
 import { clientOf } from "../data/calls.ts";
 import { severityOf } from "../events/words.tsx";
 import type { PlotBand, PlotMark } from "../ui/plot.tsx";
-import { windowsHolding } from "../windows/holding.ts";
+import { runsPlanned, windowsHolding } from "../windows/holding.ts";
 
 const events = clientOf(EventQueryService);
 const windows = clientOf(MaintenanceWindowService);
 const marksMax = 50;
+const bandsMax = 50;
 
 /** An occurrence that began in the time of the plots. */
 interface Began extends PlotMark {
   readonly id: string;
 }
 
-/** A run of a window that holds the entity. */
+/** A run of a window over the entity. */
 interface Held extends PlotBand {
   readonly id: string;
+  /** It is over, and drawn as it was planned. */
+  readonly over: boolean;
 }
 
 /** What happened to the entity in the time of the plots. */
@@ -32,10 +35,15 @@ export interface Happened {
 
 export const nothing: Happened = { marks: [], bands: [], more: false };
 
-/** Reads the occurrences of an entity that began in a range, and the windows that hold it. */
+/** Reads the occurrences of an entity that began in a range, and the windows that hold it or did. */
 export async function readHappened(id: string, start: number, end: number, signal: AbortSignal): Promise<Happened> {
-  const [began, bands] = await Promise.all([readBegan(id, start, end, signal), readHeld(id, end, signal)]);
-  return { ...began, bands };
+  const [began, held, planned] = await Promise.all([
+    readBegan(id, start, end, signal),
+    readHeld(id, end, signal),
+    runsPlanned(id, start, end, signal),
+  ]);
+  const over = planned.map(({ name, ...run }) => ({ ...run, text: `Planned maintenance: ${name}`, over: true }));
+  return { ...began, bands: [...held, ...over.sort((a, b) => b.end - a.end)].slice(0, bandsMax) };
 }
 
 async function readBegan(id: string, start: number, end: number, signal: AbortSignal) {
@@ -70,7 +78,7 @@ async function readBegan(id: string, start: number, end: number, signal: AbortSi
   };
 }
 
-/** The runs in progress: those that are over are not known any more. */
+/** The runs in progress. */
 async function readHeld(id: string, end: number, signal: AbortSignal): Promise<Held[]> {
   const holding = await windowsHolding(id, signal);
   if (holding.length === 0) return [];
@@ -87,6 +95,7 @@ async function readHeld(id: string, end: number, signal: AbortSignal): Promise<H
       text: `Maintenance: ${names.get(window)}`,
       start: Number(run.start),
       end: run.end === undefined ? Number.MAX_SAFE_INTEGER : Number(run.end),
+      over: false,
     })),
   );
 }

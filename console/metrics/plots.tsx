@@ -1,7 +1,9 @@
 import { type Signal, useSignal } from "@preact/signals";
+import { Fragment } from "preact";
 import { useMemo, useRef } from "preact/hooks";
 import { linkTo, listOf, listText, setParameters } from "../data/address.ts";
 import { LastValue } from "../ui/last-value.tsx";
+import { narrow } from "../ui/narrow.ts";
 import { lineStyle, Plot } from "../ui/plot.tsx";
 import { countText, quantityText, unitWords } from "../ui/quantity.ts";
 import { Sign } from "../ui/sign.tsx";
@@ -88,17 +90,20 @@ function WhatHappened({ marks, bands, more }: Happened) {
   if (marks.length + bands.length === 0) return null;
   const entity = parameters.entity.value;
   const where = JSON.stringify({ filter: { field: "entity", operation: "OP_EQUALS", value: entity } });
+  // On a phone the plots come first.
+  const told = narrow.value ? 2 : toldMax;
   return (
     <ul class={metricsLook.happened} aria-label="Marked on the plots">
-      {bands.map(({ id, text, start }) => (
+      {bands.slice(0, toldMax).map(({ id, text, start, end, over }) => (
         <li key={`${id} ${start}`}>
           <span class={metricsLook.band} aria-hidden="true" /> <a href={linkTo(["windows", id])}>{text}</a>{" "}
           <span class={ui.quiet}>
-            since <Time at={start} short />
+            {over ? "until" : "since"} <Time at={over ? end : start} short />
           </span>
         </li>
       ))}
-      {marks.slice(0, toldMax).map(({ id, at, text, tone }) => (
+      {bands.length > toldMax && <li>and {bands.length - toldMax} more windows</li>}
+      {marks.slice(0, told).map(({ id, at, text, tone }) => (
         <li key={id}>
           <Sign tone={tone} /> <a href={linkTo(["occurrences", id])}>{text}</a>{" "}
           <span class={ui.quiet}>
@@ -106,10 +111,10 @@ function WhatHappened({ marks, bands, more }: Happened) {
           </span>
         </li>
       ))}
-      {(marks.length > toldMax || more) && (
+      {(marks.length > told || more) && (
         <li>
           <a href={linkTo(["events"], { status: "any", where, range: parameters.range.value })}>
-            {more ? "and more" : `and ${marks.length - toldMax} more`}
+            {more ? "and more" : `and ${marks.length - told} more`}
           </a>
         </li>
       )}
@@ -147,10 +152,8 @@ function PlotCard({ group, start, end, height, happened, tables }: PlotCardProps
     <section class={`${ui.card} ${metricsLook.plot}`} aria-label={name}>
       <div class={metricsLook.plotHead} title={single?.description ?? lines[0]?.description}>
         <h2>
-          {title}{" "}
-          <span class={metricsLook.about}>
-            {[shared, unitWords(units)].filter((text) => text !== "").join(" · ") || "\u00a0"}
-          </span>
+          {breakable(title)}{" "}
+          <span class={metricsLook.about}>{[shared, unitWords(units)].filter((text) => text !== "").join(" · ")}</span>
         </h2>
         {single && (
           <strong class={metricsLook.last}>
@@ -158,33 +161,44 @@ function PlotCard({ group, start, end, height, happened, tables }: PlotCardProps
           </strong>
         )}
       </div>
-      <Plot
-        name={name}
-        series={drawn}
-        start={start}
-        end={end}
-        height={height}
-        marks={happened.marks}
-        bands={happened.bands}
-        lifted={lifted}
-        zoom={(from, to) => setParameters({ range: `${from}-${to}` })}
-      />
-      {lines.length > 1 && <Legend name={name} lines={listed} end={end} only={only} lifted={lifted} />}
-      {hidden > 0 && (
-        <button
-          type="button"
-          class={ui.plain}
-          onClick={() => {
-            count.value += drawnMax;
-          }}
-        >
-          and {hidden} more
-        </button>
-      )}
-      {tables && <ValueTable name={name} series={drawn} />}
+      <div class={metricsLook.plotBody}>
+        <Plot
+          name={name}
+          series={drawn}
+          start={start}
+          end={end}
+          height={height}
+          marks={happened.marks}
+          bands={happened.bands}
+          lifted={lifted}
+          zoom={(from, to) => setParameters({ range: `${from}-${to}` })}
+        />
+        {lines.length > 1 && <Legend name={name} lines={listed} end={end} only={only} lifted={lifted} />}
+        {hidden > 0 && (
+          <button
+            type="button"
+            class={ui.plain}
+            onClick={() => {
+              count.value += drawnMax;
+            }}
+          >
+            and {hidden} more
+          </button>
+        )}
+        {tables && <ValueTable name={name} series={drawn} />}
+      </div>
     </section>
   );
 }
+
+/** Lets a name of a metric break after its dots and low lines, not within a word. */
+const breakable = (text: string) =>
+  text.split(/(?<=[._])/).map((part, at) => (
+    <Fragment key={String(at)}>
+      {at > 0 && <wbr />}
+      {part}
+    </Fragment>
+  ));
 
 /** Gives lines the first places that no other line of the plot has; a line keeps its place while it is drawn. */
 function usePlaces() {

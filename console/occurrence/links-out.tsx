@@ -16,12 +16,19 @@ const annotationPrefix = "annotation.";
 /** Buttons for the pages that an occurrence names, each with its host, so that the target is visible. */
 export function LinksOut({ occurrence }: { occurrence: Occurrence }) {
   const values: Readonly<Record<string, unknown>> = { ...occurrence.dimensions, ...occurrence.metadataFields };
-  return pages.map(([word, names]) => {
+  const found = pages.flatMap(([word, names]) => {
     const href = names
       .map((name) => webAddress(values[name]) ?? webAddress(values[annotationPrefix + name]))
       .find((address) => address !== undefined);
-    if (href === undefined) return null;
-    const look = `${ui.button} ${occurrenceLook.linkOut}`;
-    return <LinkOut key={word} href={href} text={`${word}: ${new URL(href).host}`} class={look} />;
+    return href === undefined ? [] : [{ word, href }];
   });
+  if (found.length === 0) return null;
+  const look = `${ui.button} ${occurrenceLook.linkOut}`;
+  return (
+    <div class={ui.buttons}>
+      {found.map(({ word, href }) => (
+        <LinkOut key={word} href={href} text={`${word}: ${new URL(href).host}`} class={look} />
+      ))}
+    </div>
+  );
 }

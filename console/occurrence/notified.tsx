@@ -122,7 +122,7 @@ function OneRule({ explained, changed }: { explained: RuleExplanation; changed()
       ))}
       {made.length === 0 && stopped && (
         <>
-          <p class={ui.hint}>{stopped.reason}</p>
+          {!outcomes[outcome]?.includes(stopped.reason) && <p class={ui.hint}>{stopped.reason}</p>}
           <StepLinks step={stopped} />
         </>
       )}

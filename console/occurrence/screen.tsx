@@ -83,22 +83,17 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
           linkTo(["events"]),
           `/ occurrence ${countText(Number(occurrence.id.split(":").at(-1)))} of ${countText(event.count ?? 1n)}`,
         ]}
-        tools={
-          <>
-            <LinksOut occurrence={occurrence} />
-            {!narrow.value && actions}
-          </>
-        }
+        tools={!narrow.value && actions}
       />
       <HeadLine event={event} occurrence={occurrence} />
       <div class={ui.scroll}>
         <div class={occurrenceLook.halves}>
           <div class={occurrenceLook.half}>
             <About occurrence={occurrence} />
-            <LifeCycle event={event} occurrence={occurrence} />
+            <WhoWasNotified occurrenceId={occurrence.id} eventId={event.id} />
           </div>
           <div class={occurrenceLook.half}>
-            <WhoWasNotified occurrenceId={occurrence.id} eventId={event.id} />
+            <LifeCycle event={event} occurrence={occurrence} />
             <Labels event={event} occurrence={occurrence} />
             <OccurrenceSilences occurrenceId={occurrence.id} event={event} />
           </div>
@@ -115,7 +110,7 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
   );
 }
 
-/** Shows the summary and body of an occurrence, and when it was seen. */
+/** Shows the summary and body of an occurrence, the pages about it, and when it was seen. */
 function About({ occurrence }: { occurrence: Occurrence }) {
   return (
     <section class={ui.card} aria-labelledby="about">
@@ -130,6 +125,7 @@ function About({ occurrence }: { occurrence: Occurrence }) {
           <TextWithLinks text={occurrence.body} />
         </p>
       )}
+      <LinksOut occurrence={occurrence} />
       <dl class={ui.facts}>
         <dt>First seen</dt>
         <dd>

@@ -6,6 +6,7 @@ import { AskFirst } from "../ui/ask-first.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import { endSilence } from "./changes.ts";
+import silencesLook from "./silences.module.css";
 
 const words: Readonly<Record<number, readonly [sign: string, word: string, tone: string]>> = {
   [State.PENDING]: ["○", "Scheduled", "info"],
@@ -24,46 +25,50 @@ export function SilenceCard({ silence, changed }: { silence: Silence; changed():
   };
   return (
     <article class={ui.card} aria-label={comment}>
-      <h2>
-        <span class={ui.state} data-tone={tone}>
-          <span aria-hidden="true">{sign}</span> {word}
-        </span>{" "}
-        {comment}
-      </h2>
-      <ul class={ui.plain}>
-        {matchers.map((matcher) => (
-          <li key={matcher}>
-            <code>{matcher}</code>
-          </li>
-        ))}
-      </ul>
-      <dl class={ui.facts}>
-        <dt>Start</dt>
-        <dd>
-          <Time at={silence.startsAt} />
-        </dd>
-        <dt>End</dt>
-        <dd>{silence.endsAt === undefined ? "When what it matched has ended" : <Time at={silence.endsAt} />}</dd>
-        <dt>Author</dt>
-        <dd>{createdBy || author?.clientName}</dd>
-        {ruleNames.length > 0 && (
-          <>
-            <dt>Rules</dt>
-            <dd>{ruleNames.join(", ")}</dd>
-          </>
+      <div class={silencesLook.head}>
+        <h2>
+          <span class={ui.state} data-tone={tone}>
+            <span aria-hidden="true">{sign}</span> {word}
+          </span>{" "}
+          {comment}
+        </h2>
+        {state !== State.EXPIRED && may(SilenceService.method.expireSilence) && (
+          <AskFirst action="End now" question="End this silence now?" act={end}>
+            <p>What it holds and still matches is sent at once.</p>
+          </AskFirst>
         )}
-        {destinationNames.length > 0 && (
-          <>
-            <dt>Destinations</dt>
-            <dd>{destinationNames.join(", ")}</dd>
-          </>
-        )}
-      </dl>
-      {state !== State.EXPIRED && may(SilenceService.method.expireSilence) && (
-        <AskFirst action="End now" question="End this silence now?" act={end}>
-          <p>What it holds and still matches is sent at once.</p>
-        </AskFirst>
-      )}
+      </div>
+      <div class={silencesLook.body}>
+        <ul class={ui.plain}>
+          {matchers.map((matcher) => (
+            <li key={matcher}>
+              <code>{matcher}</code>
+            </li>
+          ))}
+        </ul>
+        <dl class={ui.facts}>
+          <dt>Start</dt>
+          <dd>
+            <Time at={silence.startsAt} />
+          </dd>
+          <dt>End</dt>
+          <dd>{silence.endsAt === undefined ? "When what it matched has ended" : <Time at={silence.endsAt} />}</dd>
+          <dt>Author</dt>
+          <dd>{createdBy || author?.clientName}</dd>
+          {ruleNames.length > 0 && (
+            <>
+              <dt>Rules</dt>
+              <dd>{ruleNames.join(", ")}</dd>
+            </>
+          )}
+          {destinationNames.length > 0 && (
+            <>
+              <dt>Destinations</dt>
+              <dd>{destinationNames.join(", ")}</dd>
+            </>
+          )}
+        </dl>
+      </div>
     </article>
   );
 }

@@ -4,6 +4,7 @@ import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { useSettled } from "../data/settled.ts";
+import { Problem } from "../ui/problem.tsx";
 import ui from "../ui/ui.module.css";
 import { ClockChangeCard, RunTable } from "./clock-change.tsx";
 import { EntityNames, targetsText } from "./entities.tsx";
@@ -42,7 +43,9 @@ export function FormPreview({ form, id }: { form: WindowFormState; id: string })
   const runs = seen?.preview.runs ?? [];
   const shown = runs.filter(({ start }) => Number(start) < end);
   const more = shown.length === runs.length && seen?.preview.moreRuns === true;
-  const wrong = (failure?.fields ?? []).map(({ field, description }) => {
+  // A server that is away has refused nothing: what it said last stays.
+  const refused = failure?.away ? undefined : failure;
+  const wrong = (refused?.fields ?? []).map(({ field, description }) => {
     const path = field.replace(/^specification\.?/, "");
     return { path, text: `${labelOf(path) ?? path}: ${description}` };
   });
@@ -50,18 +53,19 @@ export function FormPreview({ form, id }: { form: WindowFormState; id: string })
     <section class={ui.preview} aria-label="Preview" aria-live="polite">
       <h2>What the server would do</h2>
       {!wrong.some(({ path }) => path.startsWith("schedule")) && <p>Runs {recurrenceWords(value)}.</p>}
-      {failure && (
+      {failure?.away && <Problem failure={failure} />}
+      {refused && (
         <div>
           <p class={ui.quiet}>The preview waits until this is in order:</p>
           <ul>
-            {wrong.length === 0 && <li>{failure.message}</li>}
+            {wrong.length === 0 && <li>{refused.message}</li>}
             {wrong.map(({ text }) => (
               <li key={text}>{text}</li>
             ))}
           </ul>
         </div>
       )}
-      {seen && !failure && (
+      {seen && !refused && (
         <>
           <section class={ui.card} aria-label="Runs">
             <h2>The next 5 weeks</h2>

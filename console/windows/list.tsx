@@ -64,7 +64,7 @@ const columns: readonly Column<Row>[] = [
   {
     key: "start",
     label: "Start",
-    width: "180px",
+    width: "208px",
     sort: ({ runs }) => runs?.runs[0]?.start,
     cell: ({ runs }) => <Time at={runs?.runs[0]?.start} short={narrow.value} />,
   },
@@ -78,10 +78,16 @@ const columns: readonly Column<Row>[] = [
   {
     key: "held",
     label: "Holds",
-    width: "80px",
+    width: "64px",
     line: 1,
     end: true,
-    cell: ({ runs }) => <span title="Entities that it holds now">{(runs?.heldCount ?? 0n).toLocaleString("en")}</span>,
+    cell: ({ runs }) => {
+      const held = runs?.heldCount ?? 0n;
+      const count = held.toLocaleString("en");
+      // A number alone says nothing where no head names it.
+      const text = narrow.value ? held > 0n && `holds ${count}` : count;
+      return <span title="Entities that it holds now">{text}</span>;
+    },
   },
 ];
 

@@ -115,6 +115,21 @@ describe("the list of events", () => {
     expect(page.held()).not.toContain("grey");
   });
 
+  onPage("leaves out a label that tells no more of them apart", async (page) => {
+    const tenant = await testTenant(sql);
+    const pods = ["shop", "payments"].map((namespace) => ({
+      name: "pod restarts",
+      source: "a",
+      dedupKey: namespace,
+      metadataFields: { namespace, team: `team of ${namespace}` },
+    }));
+    await sendEvents(server, tenant, pods);
+    await page.logIn(tenant);
+    await rowOf(page, "shop").waitFor();
+    await rowOf(page, "payments").waitFor();
+    expect(page.held()).not.toContain("team of");
+  });
+
   onPage("tells those of later pages apart, too", async (page) => {
     const tenant = await testTenant(sql);
     const now = Date.now();

@@ -149,7 +149,7 @@ onPage("of a line in the legend stand out while it is pointed at, and alone once
   await eventually(drawn).toEqual([1, 1]);
 });
 
-onPage("of an entity show when events began, and the windows that hold it", async (page) => {
+onPage("of an entity show when events began, the windows that hold it, and single ones that are over", async (page) => {
   const own = await testTenant(sql);
   const call = v1(server, own);
   const dimensions = { source: "web-1" };
@@ -168,7 +168,20 @@ onPage("of an entity show when events began, and the windows that hold it", asyn
     { ...sent, name: "of another", source: "web-2" },
     { ...sent, name: "before", timestamp: BigInt(at - 90_000_000) },
   ]);
+  const short = async (name: string, value: string) => {
+    const query = { clause: { filter: { field: "name", operation: "OP_EQUALS", value } } };
+    const schedule = { start: Date.now(), duration: 1000 };
+    await call("/v1/modelcontext/maintwindows", { specification: { name, schedule, maintenanceState: 300, query } });
+  };
+  await short("Firmware", "web-1");
+  await short("Of another", "web-2");
   const { running } = await someWindows(server, own);
+  const over = { filter: { field: "runState", operation: "OP_EQUALS", value: "COMPLETED" } };
+  const ended = async () => {
+    const search = { search_input: { query: { clause: over } } };
+    return (await call("/v1/modelcontext/maintwindows:search", search)).maintWindows.length;
+  };
+  await eventually(ended).toBe(2);
   const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };
   const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
   await page.logIn(own, `#/metrics?entity=${encodeURIComponent(entities.entities[0].id)}`);
@@ -176,7 +189,8 @@ onPage("of an entity show when events began, and the windows that hold it", asyn
   await marked.getByRole("link", { name: "disk full" }).waitFor();
   const window = marked.getByRole("link", { name: "Maintenance: Move of the data centre" });
   expect(await window.getAttribute("href")).toBe(`#/windows/${running}`);
-  expect(marked.getByRole("link").count()).toBe(2);
+  await marked.getByRole("link", { name: "Planned maintenance: Firmware" }).waitFor();
+  expect(marked.getByRole("link").count()).toBe(3);
   const plot = page.getByRole("application", { name: /load/ });
   const told = async () => {
     await plot.press("End");

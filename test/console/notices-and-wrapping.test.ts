@@ -1,7 +1,8 @@
 import type { Page } from "playwright-core";
-import { describe, expect } from "vitest";
-import { Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { describe, expect, vi } from "vitest";
+import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { testBrowser } from "../support/browser.ts";
+import { raw } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { openConsole, sendEvents } from "./console-page.ts";
@@ -92,6 +93,45 @@ describe("rows on a phone", () => {
   };
 
   onPage(
+    "have two lines when a cell between two is left out, or a name and a number stand beside a state",
+    async (page) => {
+      const tenant = await testTenant(sql);
+      const call = v1(server, tenant);
+      const destination = "pager of the night shift (old)";
+      const severity = { field: "severity", value: { numberVal: Severity.ERROR } };
+      await call("/v1/notification/triggers", {
+        name: "errors",
+        type: { event: { query: { clause: { greaterAndEquals: severity } } } },
+      });
+      await call("/v1/notification/destinations", {
+        name: destination,
+        type: { webhook: { url: "https://hooks.example.invalid/pages" } },
+      });
+      const rule = { triggerNames: ["errors"], destinationNames: [destination], message: "{{event.name}}" };
+      await call("/v1/notification/rules", { name: "page", enabled: true, ...rule });
+      await sendEvents(server, tenant, [{ name: "disk full", source: "web-1" }]);
+      const specification = {
+        name: "Move of the data centre from Frankfurt to Zürich, second part",
+        schedule: { start: Date.now(), duration: 3_600_000 },
+        maintenanceState: 300,
+        query: { clause: { filter: { field: "name", operation: "OP_STARTS_WITH", value: "web-" } } },
+      };
+      await call("/v1/modelcontext/maintwindows", { specification });
+      await openConsole(page, server, tenant);
+      expect(await first(page, "#/windows")).toMatchObject({ count: 2, whole: true, left: 12 });
+      // What came back is the widest cell.
+      const asked = { method: "GET", path: "/v1/notification/deliveries", headers: tenant.headers };
+      const answered = async () => {
+        const [delivery] = JSON.parse((await raw(server.target, "2", asked)).body.toString()).deliveries;
+        return delivery?.tries.length > 0;
+      };
+      await vi.waitUntil(answered, { timeout: 30_000 });
+      expect(await first(page, "#/deliveries")).toMatchObject({ count: 2, whole: true, left: 12 });
+    },
+    { viewport: { width: 390, height: 844 } },
+  );
+
+  onPage(
     "have two lines, which end where the row does; without a box they begin at its edge",
     async (page) => {
       const tenant = await testTenant(sql);
@@ -105,9 +145,9 @@ describe("rows on a phone", () => {
       ]);
       await openConsole(page, server, tenant);
       for (const row of [await first(page, "#/events?status=any"), await first(page, "#/events?sort=entityName")])
-        expect(row).toEqual({ count: 2, whole: true, left: 48, free: 14 });
-      expect(await first(page, "#/entities")).toMatchObject({ count: 2, whole: true, left: 14 });
-      expect(await first(page, "#/settings/audit")).toMatchObject({ count: 2, whole: true, left: 14 });
+        expect(row).toEqual({ count: 2, whole: true, left: 48, free: 12 });
+      expect(await first(page, "#/entities")).toMatchObject({ count: 2, whole: true, left: 12 });
+      expect(await first(page, "#/settings/audit")).toMatchObject({ count: 2, whole: true, left: 12 });
     },
     { viewport: { width: 390, height: 844 } },
   );

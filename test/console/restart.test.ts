@@ -6,10 +6,12 @@ import { readConfig } from "../../src/config/settings.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
 import { testBrowser } from "../support/browser.ts";
+import { raw } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
-import { masterKeys } from "../support/server.ts";
-import { testTenant } from "../support/tenant.ts";
-import { openConsole, sendEvents } from "./console-page.ts";
+import { masterKeys, type TestServer } from "../support/server.ts";
+import { type TestTenant, testTenant } from "../support/tenant.ts";
+import { openConsole, ordinaryDay, sendEvents } from "./console-page.ts";
+import { v1 } from "./json-call.ts";
 
 const database = await testDatabase();
 const dataDir = mkdtempSync(join(tmpdir(), "belfry-restart-"));
@@ -83,5 +85,96 @@ onPage(
     } finally {
       await second.stop();
     }
+  },
+);
+
+/** Forms that are filled while the server answers and saved while it does not, the call that answers what was saved, and what is said of it. */
+const forms = [
+  {
+    what: "a rule",
+    hash: () => "#/rules/rules/page%20on%20critical",
+    field: "Message",
+    send: "Save",
+    stored: ["GET", "/v1/notification/rules/page%20on%20critical"],
+    said: /^The rule .* was changed\.$/,
+  },
+  {
+    what: "a destination",
+    hash: () => "#/rules/destinations/on%20call",
+    field: "Address",
+    send: "Save",
+    stored: ["GET", "/v1/notification/destinations/on%20call"],
+    said: /^The destination .* was changed\.$/,
+  },
+  {
+    what: "a window",
+    hash: ({ window }: Ids) => `#/windows/${window}?edit=1`,
+    field: "Description",
+    send: "Save the window",
+    stored: ["POST", "/v1/modelcontext/maintwindows:list"],
+    said: /^The window .* was changed\.$/,
+  },
+  {
+    what: "a silence",
+    hash: ({ occurrence }: Ids) => `#/silences/new?occurrence=${occurrence}`,
+    field: "Comment",
+    send: "Silence",
+    stored: ["GET", "/v1/notification/silences"],
+    said: "Silence created.",
+  },
+] as const;
+const typed = "https://hooks.example.invalid/night";
+
+interface Ids {
+  readonly window: string;
+  readonly occurrence: string;
+}
+
+/** A window and an occurrence beside what there is on an ordinary day. */
+async function somethingOfAll(server: TestServer, tenant: TestTenant): Promise<Ids> {
+  await ordinaryDay(server, tenant);
+  const call = v1(server, tenant);
+  const webs = { clause: { filter: { field: "name", operation: "OP_STARTS_WITH", value: "web-" } } };
+  const schedule = { start: Date.now() + 3_600_000, duration: 3_600_000 };
+  const specification = { name: "Patch night", schedule, maintenanceState: 300, query: webs };
+  const { id: window } = await call("/v1/modelcontext/maintwindows", { specification });
+  const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "disk full" } };
+  const { results } = await call("/v1/events:search", { query: { clause } });
+  return { window, occurrence: encodeURIComponent(results[0].occurrences[0].id) };
+}
+
+onPage(
+  "forms say once that the server did not answer, keep what was typed, and save it when the server is back",
+  async (page) => {
+    let server = await start(0);
+    const port = Number(new URL(server.url).port);
+    const tenant = await testTenant(database.sql);
+    const ids = await somethingOfAll(server, tenant);
+    await openConsole(page, server, tenant);
+    for (const { what, hash, field, send, said, stored } of forms) {
+      await page.goto(`${server.url}/console/${hash(ids)}`);
+      const button = page.getByRole("button", { name: send, exact: true });
+      const form = page.locator("form").filter({ has: button });
+      const input = form.getByLabel(field, { exact: true });
+      await input.fill(typed);
+      await server.stop();
+      await button.click();
+      await form.getByRole("alert").getByText("this may not have been done").waitFor();
+      expect(await page.getByRole("alert").count(), what).toBe(1);
+      // Beside the form the frame alone says that what is shown is old.
+      expect(await page.getByText(/server (?:does|did) not answer/i).count(), what).toBe(2);
+      expect(await input.inputValue(), what).toBe(typed);
+      server = await start(port);
+      await page.getByText("Live", { exact: true }).waitFor();
+      expect(await input.inputValue(), what).toBe(typed);
+      await button.click();
+      await page.getByText(said).waitFor();
+      const [method, path] = stored;
+      const headers = { ...tenant.headers, ...(method === "POST" && { "content-type": "application/json" }) };
+      const asked = { method, path, headers, ...(method === "POST" && { body: [Buffer.from("{}")] }) };
+      const answer = async () => (await raw(server.target, "2", asked)).body.toString();
+      await expect.poll(answer, { message: what, timeout: 30_000 }).toContain(typed);
+    }
+    await server.stop();
   },
 );
