@@ -1,10 +1,11 @@
 import { useSignal } from "@preact/signals";
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
+import { goTo } from "../data/address.ts";
 import { clientOf, failureOf } from "../data/calls.ts";
-import { say } from "../data/notice.ts";
+import { say, sayFailure } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import { useShortcuts } from "../data/shortcuts.ts";
 import { silenceLink } from "../silences/link.ts";
@@ -139,6 +140,14 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
   const writing = useSignal(false);
   /** Occurrences of the actions under way. */
   const busy = useRef(new Set<string>());
+  const silencing = useRef(false);
+  const mounted = useRef(true);
+  useEffect(
+    () => () => {
+      mounted.current = false;
+    },
+    [],
+  );
   const run = async (action: Action, chosen: readonly EventRow[]) => {
     for (const { occurrence } of chosen) busy.current.add(occurrence.id);
     await perform(action, chosen, (now) => {
@@ -200,6 +209,19 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
         </button>
       ));
   const [onlyRow] = rows.length === 1 ? rows : [];
+  const silence = async () => {
+    if (silencing.current) return;
+    silencing.current = true;
+    try {
+      const matchers = await matchersOfRows(rows);
+      // Who went elsewhere meanwhile stays there.
+      if (mounted.current) goTo(silenceLink({ matchers: matchers.join("\n") }));
+    } catch (error) {
+      sayFailure(failureOf(error).message);
+    } finally {
+      silencing.current = false;
+    }
+  };
   const rareActions = rows.length > 0 && (
     <>
       {buttons(["Suppress"])}
@@ -223,6 +245,11 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
           Silence…
         </a>
       )}
+      {rows.length > 1 && may(SilenceService.method.createSilence) && (
+        <button type="button" onClick={() => void silence()}>
+          Silence…
+        </button>
+      )}
       {buttons(["Close", "Reopen"])}
       {narrow.value && rows.length > 0 && may(EventManagementService.method.annotateEvents) ? (
         <More label="More actions" closes>
@@ -243,6 +270,15 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
       )}
     </>
   );
+}
+
+/** Returns the matchers of a silence of several rows. @throws where none can be made */
+async function matchersOfRows(rows: readonly EventRow[]): Promise<string[]> {
+  if (rows.length > itemsMax) throw new Error(`A silence is made from at most ${countText(itemsMax)} rows.`);
+  const { sharedMatchers } = await import("./shared-matchers.ts");
+  const matchers = await sharedMatchers(rows);
+  if (matchers.length === 0) throw new Error("These occurrences have no label in common that a silence can match.");
+  return matchers;
 }
 
 function Result({ outcome, again }: { outcome: Outcome; again(rows: readonly EventRow[]): void }) {
