@@ -3,25 +3,28 @@ import { useId } from "preact/hooks";
 import { knownFields } from "../clause/fields.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import ui from "../ui/ui.module.css";
+import { fieldsIn, hiddenIn, nameColumn, oursLabel, withField, withShown } from "./columns.tsx";
 import eventsLook from "./events.module.css";
 
 const columnsMax = 8;
 
 interface ColumnChoiceProps {
+  /** The columns that are shown, ours and those of fields, in order. */
   readonly columns: readonly string[];
   /** The wide ones among them. */
   readonly wide: readonly string[];
   change(columns: readonly string[], wide: readonly string[]): void;
 }
 
-/** Adds columns of any field to the list, orders, widens and removes them. */
+/** Adds columns of any field to the list, orders and widens them, and hides any but the name. */
 export function ColumnChoice({ columns, wide, change }: ColumnChoiceProps) {
   const open = useSignal(false);
   const name = useSignal("");
   const id = useId();
+  const hidden = hiddenIn(columns);
   const add = (event: Event) => {
     event.preventDefault();
-    if (!columns.includes(name.value)) change([...columns, name.value], wide);
+    if (!columns.includes(name.value)) change(withField(columns, name.value), wide);
     name.value = "";
   };
   return (
@@ -43,46 +46,32 @@ export function ColumnChoice({ columns, wide, change }: ColumnChoiceProps) {
         >
           <ul class={eventsLook.chosenColumns}>
             {columns.map((column, at) => (
+              <ColumnLine
+                key={column}
+                column={column}
+                first={at === 0}
+                wide={wide.includes(column)}
+                widen={(on) => change(columns, on ? [...wide, column] : wide.filter((each) => each !== column))}
+                forward={() => change(columns.toSpliced(at, 1).toSpliced(at - 1, 0, column), wide)}
+                remove={() =>
+                  change(
+                    columns.filter((each) => each !== column),
+                    wide,
+                  )
+                }
+              />
+            ))}
+            {hidden.map((column) => (
               <li key={column}>
-                <code>{column}</code>
-                <span class={ui.inline}>
-                  <label class={ui.inline}>
-                    <input
-                      type="checkbox"
-                      aria-label={`Wide column ${column}`}
-                      checked={wide.includes(column)}
-                      onChange={({ currentTarget }) =>
-                        change(
-                          columns,
-                          currentTarget.checked ? [...wide, column] : wide.filter((each) => each !== column),
-                        )
-                      }
-                    />
-                    wide
-                  </label>
-                  <button
-                    type="button"
-                    class={ui.plain}
-                    aria-label={`Move the column ${column} to the front`}
-                    disabled={at === 0}
-                    onClick={() => change([column, ...columns.filter((each) => each !== column)], wide)}
-                  >
-                    ↑
-                  </button>
-                  <button
-                    type="button"
-                    class={ui.plain}
-                    aria-label={`Remove the column ${column}`}
-                    onClick={() =>
-                      change(
-                        columns.filter((each) => each !== column),
-                        wide,
-                      )
-                    }
-                  >
-                    ×
-                  </button>
-                </span>
+                <span class={ui.quiet}>{oursLabel(column)}</span>
+                <button
+                  type="button"
+                  class={ui.plain}
+                  aria-label={`Show the column ${oursLabel(column)}`}
+                  onClick={() => change(withShown(columns, column), wide)}
+                >
+                  Show
+                </button>
               </li>
             ))}
           </ul>
@@ -103,12 +92,63 @@ export function ColumnChoice({ columns, wide, change }: ColumnChoiceProps) {
                 <option key={field.name} value={field.name} label={field.label} />
               ))}
             </datalist>
-            <button type="submit" disabled={columns.length >= columnsMax}>
+            <button type="submit" disabled={fieldsIn(columns).length >= columnsMax}>
               Add
             </button>
           </form>
         </Dialog>
       )}
     </>
+  );
+}
+
+interface ColumnLineProps {
+  readonly column: string;
+  readonly first: boolean;
+  readonly wide: boolean;
+  widen(on: boolean): void;
+  forward(): void;
+  remove(): void;
+}
+
+function ColumnLine({ column, first, wide, widen, forward, remove }: ColumnLineProps) {
+  const label = oursLabel(column);
+  const name = label ?? column;
+  return (
+    <li>
+      {label ?? <code>{column}</code>}
+      <span class={ui.inline}>
+        {label === undefined && (
+          <label class={ui.inline}>
+            <input
+              type="checkbox"
+              aria-label={`Wide column ${column}`}
+              checked={wide}
+              onChange={({ currentTarget }) => widen(currentTarget.checked)}
+            />
+            wide
+          </label>
+        )}
+        <button
+          type="button"
+          class={ui.plain}
+          aria-label={`Move the column ${name} forward`}
+          disabled={first}
+          onClick={forward}
+        >
+          ↑
+        </button>
+        {column !== nameColumn && (
+          <button
+            type="button"
+            class={ui.plain}
+            aria-label={`${label === undefined ? "Remove" : "Hide"} the column ${name}`}
+            onClick={remove}
+          >
+            ×
+          </button>
+        )}
+      </span>
+    </li>
   );
 }
