@@ -105,7 +105,7 @@ function Labels({ keys, values }: { keys: readonly string[]; values: Readonly<Re
 export const sortable = ["severity", "name", "entityName", "status", "startTime", "lastSeen"];
 
 /** Our columns in their order, with the labels by which they are chosen. */
-const ours: ReadonlyMap<string, string> = new Map([
+export const ours: ReadonlyMap<string, string> = new Map([
   ["*severity", "Severity"],
   ["*name", "Event"],
   ["*entityName", "Entity"],
@@ -118,14 +118,8 @@ const ours: ReadonlyMap<string, string> = new Map([
 /** The column that cannot be hidden: it leads to what a row is about. */
 export const nameColumn = "*name";
 
-/** The label of a column of ours; undefined for one of a field. */
-export const oursLabel = (column: string) => ours.get(column);
-
 /** Those of columns that are fields. */
 export const fieldsIn = (columns: readonly string[]) => columns.filter((column) => !ours.has(column));
-
-/** Our columns that are not among these. */
-export const hiddenIn = (columns: readonly string[]) => [...ours.keys()].filter((column) => !columns.includes(column));
 
 /** All columns of ours, and before the status and the times those of fields. */
 const withAllOurs = (fields: readonly string[]) => [...ours.keys()].toSpliced(4, 0, ...fields);
@@ -140,19 +134,6 @@ export function chosenColumns(): string[] {
 export function columnsText(columns: readonly string[]): string {
   const fields = fieldsIn(columns);
   return listText(listText(columns) === listText(withAllOurs(fields)) ? fields : columns);
-}
-
-/** Adds a hidden column of ours, behind those of ours that precede it. */
-export function withShown(columns: readonly string[], column: string): string[] {
-  const order = [...ours.keys()];
-  const before = order.slice(0, order.indexOf(column));
-  return columns.toSpliced(columns.findLastIndex((each) => before.includes(each)) + 1, 0, column);
-}
-
-/** Adds a column of a field, before the status and the times. */
-export function withField(columns: readonly string[], field: string): string[] {
-  const at = columns.findIndex((each) => ["*status", "*startTime", "*lastSeen"].includes(each));
-  return columns.toSpliced(at === -1 ? columns.length : at, 0, field);
 }
 
 /** Returns the columns of these names, ours or of fields; some of them wide. */
