@@ -1,10 +1,11 @@
 import { useSignal } from "@preact/signals";
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
+import { goTo } from "../data/address.ts";
 import { clientOf, failureOf } from "../data/calls.ts";
-import { say } from "../data/notice.ts";
+import { say, sayFailure } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import { useShortcuts } from "../data/shortcuts.ts";
 import { silenceLink } from "../silences/link.ts";
@@ -19,16 +20,26 @@ import type { EventRow } from "./list.ts";
 const management = clientOf(EventManagementService);
 const itemsMax = 500;
 
+type Occurrence = EventRow["occurrence"];
+
 /** An action on occurrences: its name, its name when done, and its call. */
 interface Action {
   readonly name: string;
   readonly done: string;
+  /** It leaves alone what is closed. */
+  readonly sparesClosed?: boolean;
   send(rows: readonly EventRow[]): Promise<readonly { success: boolean; error: string }[]>;
   /** The action that undoes this one, from the state that the rows had before. */
   readonly back?: Action;
 }
 
 const idsOf = ({ event, occurrence }: EventRow) => ({ eventId: event.id, occurrenceId: occurrence.id });
+
+/** Sets the acknowledgement or the status. */
+interface SettingAction extends Action {
+  /** Tells whether an occurrence is not yet as it makes it. */
+  changes(row: EventRow): boolean;
+}
 
 interface Setting {
   readonly acknowledged?: boolean | undefined;
@@ -47,7 +58,12 @@ const send = async (rows: readonly EventRow[], settingOf: (row: EventRow) => Set
   return (await management.setEventStatus({ statuses })).statusResponses;
 };
 
-function setting(name: string, done: string, change: Setting): Action {
+function setting(
+  name: string,
+  done: string,
+  change: Setting,
+  changes: (occurrence: Occurrence) => boolean,
+): SettingAction {
   const before = ({ occurrence }: EventRow) => ({
     ...(change.acknowledged !== undefined && { acknowledged: occurrence.acknowledged ?? false }),
     ...(change.status !== undefined && { status: occurrence.status }),
@@ -55,18 +71,32 @@ function setting(name: string, done: string, change: Setting): Action {
   return {
     name,
     done,
+    changes: ({ occurrence }) => changes(occurrence),
     send: (rows) => send(rows, () => change),
     back: { name: "Undo", done: "as before", send: (rows) => send(rows, before) },
   };
 }
 
-const settings = [
-  setting("Acknowledge", "acknowledged", { acknowledged: true }),
-  setting("Unacknowledge", "no longer acknowledged", { acknowledged: false }),
-  setting("Close", "closed", { status: Status.CLOSED }),
-  setting("Suppress", "suppressed", { status: Status.SUPPRESSED }),
-  setting("Reopen", "open again", { status: Status.OPEN }),
+const isClosed = ({ status }: Occurrence) => status === Status.CLOSED;
+const isEnded = ({ status }: Occurrence) => status === Status.CLOSED || status === Status.SUPPRESSED;
+
+const settings: readonly SettingAction[] = [
+  {
+    ...setting("Acknowledge", "acknowledged", { acknowledged: true }, (of) => !of.acknowledged && !isClosed(of)),
+    sparesClosed: true,
+  },
+  setting("Unacknowledge", "no longer acknowledged", { acknowledged: false }, (of) => of.acknowledged ?? false),
+  setting("Close", "closed", { status: Status.CLOSED }, (of) => !isClosed(of)),
+  setting("Suppress", "suppressed", { status: Status.SUPPRESSED }, (of) => !isEnded(of)),
+  setting("Reopen", "open again", { status: Status.OPEN }, isEnded),
 ];
+
+/** Returns the settings that would change some of these rows. What is closed is opened again before it is suppressed. */
+const settingsFor = (rows: readonly EventRow[]) =>
+  settings.filter(
+    ({ name, changes }) =>
+      rows.some(changes) && !(name === "Suppress" && rows.some(({ occurrence }) => isClosed(occurrence))),
+  );
 
 const annotating = (annotation: string): Action => ({
   name: "Annotate",
@@ -139,6 +169,14 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
   const writing = useSignal(false);
   /** Occurrences of the actions under way. */
   const busy = useRef(new Set<string>());
+  const silencing = useRef(false);
+  const mounted = useRef(true);
+  useEffect(
+    () => () => {
+      mounted.current = false;
+    },
+    [],
+  );
   const run = async (action: Action, chosen: readonly EventRow[]) => {
     for (const { occurrence } of chosen) busy.current.add(occurrence.id);
     await perform(action, chosen, (now) => {
@@ -150,27 +188,23 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
     await reread(chosen);
     if (succeeded.length > 0) sayDone(action, succeeded, reread);
   };
-  const wanted = settings.filter(({ name }) => {
-    if (name === "Acknowledge") return rows.some(({ occurrence }) => !occurrence.acknowledged);
-    if (name === "Unacknowledge") return rows.some(({ occurrence }) => occurrence.acknowledged);
-    if (name === "Close") return rows.some(({ occurrence }) => occurrence.status !== Status.CLOSED);
-    const ended = rows.filter(({ occurrence: { status } }) => status === Status.CLOSED || status === Status.SUPPRESSED);
-    if (name === "Reopen") return ended.length > 0;
-    // What is closed is opened again first.
-    return ended.length < rows.length && ended.every(({ occurrence }) => occurrence.status === Status.SUPPRESSED);
-  });
+  const wanted = settingsFor(rows);
   const now = outcome.value;
   const targets = rows.length > 0 || current === undefined ? rows : [current];
   /** Runs an action, unless one on any of these is under way. */
-  const start = (action: Action, chosen: readonly EventRow[]) => {
+  const start = (action: Action, among: readonly EventRow[]) => {
+    const chosen = action.sparesClosed ? among.filter(({ occurrence }) => !isClosed(occurrence)) : among;
     if (!chosen.some(({ occurrence }) => busy.current.has(occurrence.id))) void run(action, chosen);
   };
   const pressed = (name: string) => {
-    const action = settings.find((each) => each.name === name);
-    if (action && targets.length > 0 && may(EventManagementService.method.setEventStatus)) start(action, targets);
+    const action = settingsFor(targets).find((each) => each.name === name);
+    if (action && may(EventManagementService.method.setEventStatus)) start(action, targets);
   };
   const shortcuts = {
-    a: () => pressed(targets.every(({ occurrence }) => occurrence.acknowledged) ? "Unacknowledge" : "Acknowledge"),
+    a() {
+      const acknowledges = settingsFor(targets).some(({ name }) => name === "Acknowledge");
+      pressed(acknowledges ? "Acknowledge" : "Unacknowledge");
+    },
     c: () => pressed("Close"),
     n() {
       writing.value = may(EventManagementService.method.annotateEvents);
@@ -200,6 +234,19 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
         </button>
       ));
   const [onlyRow] = rows.length === 1 ? rows : [];
+  const silence = async () => {
+    if (silencing.current) return;
+    silencing.current = true;
+    try {
+      const matchers = await matchersOfRows(rows);
+      // Who went elsewhere meanwhile stays there.
+      if (mounted.current) goTo(silenceLink({ matchers: matchers.join("\n") }));
+    } catch (error) {
+      sayFailure(failureOf(error).message);
+    } finally {
+      silencing.current = false;
+    }
+  };
   const rareActions = rows.length > 0 && (
     <>
       {buttons(["Suppress"])}
@@ -223,6 +270,11 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
           Silence…
         </a>
       )}
+      {rows.length > 1 && may(SilenceService.method.createSilence) && (
+        <button type="button" onClick={() => void silence()}>
+          Silence…
+        </button>
+      )}
       {buttons(["Close", "Reopen"])}
       {narrow.value && rows.length > 0 && may(EventManagementService.method.annotateEvents) ? (
         <More label="More actions" closes>
@@ -243,6 +295,15 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
       )}
     </>
   );
+}
+
+/** Returns the matchers of a silence of several rows. @throws where none can be made */
+async function matchersOfRows(rows: readonly EventRow[]): Promise<string[]> {
+  if (rows.length > itemsMax) throw new Error(`A silence is made from at most ${countText(itemsMax)} rows.`);
+  const { sharedMatchers } = await import("./shared-matchers.ts");
+  const matchers = await sharedMatchers(rows);
+  if (matchers.length === 0) throw new Error("These occurrences have no label in common that a silence can match.");
+  return matchers;
 }
 
 function Result({ outcome, again }: { outcome: Outcome; again(rows: readonly EventRow[]): void }) {

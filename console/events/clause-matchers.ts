@@ -14,11 +14,15 @@ export function matchersOf(clause: Clause | undefined): string[] {
   if (clause.allOf) return clause.allOf.clauses.flatMap(matchersOf);
   const condition = conditionOf(clause);
   if (condition === undefined) return [];
-  const { label, values, not } = condition;
+  return [valuesMatcher(condition.label, condition.values, condition.not)];
+}
+
+/** Returns the matcher that says that a label has one of these values, or with `not` none of them. */
+export function valuesMatcher(label: string, values: readonly string[], not = false): string {
   const [only] = values;
   if (only !== undefined && values.length === 1)
-    return [not ? matcherText(label, "!=", only) : equalityText(label, only)];
-  return [matcherText(label, not ? "!~" : "=~", values.map(literal).join("|"))];
+    return not ? matcherText(label, "!=", only) : equalityText(label, only);
+  return matcherText(label, not ? "!~" : "=~", values.map(literal).join("|"));
 }
 
 /** The pattern of a text. */

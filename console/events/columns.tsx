@@ -1,3 +1,4 @@
+import { listOf, listText } from "../data/address.ts";
 import { type Column, textColumn } from "../ui/column.ts";
 import { Time, timeText } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
@@ -103,18 +104,51 @@ function Labels({ keys, values }: { keys: readonly string[]; values: Readonly<Re
 /** Keys of the columns that the list can be sorted by. */
 export const sortable = ["severity", "name", "entityName", "status", "startTime", "lastSeen"];
 
-/** The columns: ours, and before the times those that a person added, by the names of fields; some of them wide. */
-export function columnsOf(more: readonly string[], wide: readonly string[], shown: Shown): readonly Column<EventRow>[] {
-  const added = more.map((field) =>
-    textColumn<EventRow>(
-      field,
-      field.replace(/^(?:dimensions|metadataFields|coreProperties)\./, ""),
-      wide.includes(field) ? "minmax(220px, 3fr)" : "minmax(90px, 1fr)",
-      (row) => fieldText(row, field, timeText),
-    ),
-  );
-  const columns = own(shown);
-  return [...columns.slice(0, 4), ...added, ...columns.slice(4)];
+/** Our columns in their order, with the labels by which they are chosen. */
+export const ours: ReadonlyMap<string, string> = new Map([
+  ["*severity", "Severity"],
+  ["*name", "Event"],
+  ["*entityName", "Entity"],
+  ["*summary", "Summary"],
+  ["*status", "Status, if rows differ in it"],
+  ["*startTime", "Age"],
+  ["*lastSeen", "Last seen"],
+]);
+
+/** The column that cannot be hidden: it leads to what a row is about. */
+export const nameColumn = "*name";
+
+/** Those of columns that are fields. */
+export const fieldsIn = (columns: readonly string[]) => columns.filter((column) => !ours.has(column));
+
+/** All columns of ours, and before the status and the times those of fields. */
+const withAllOurs = (fields: readonly string[]) => [...ours.keys()].toSpliced(4, 0, ...fields);
+
+/** The columns of the address, in order. An address without the name's column lists fields alone. Reads signals. */
+export function chosenColumns(): string[] {
+  const listed = [...new Set(listOf("columns"))];
+  return listed.includes(nameColumn) ? listed : withAllOurs(fieldsIn(listed));
+}
+
+/** The text of columns in the address. */
+export function columnsText(columns: readonly string[]): string {
+  const fields = fieldsIn(columns);
+  return listText(listText(columns) === listText(withAllOurs(fields)) ? fields : columns);
+}
+
+/** Returns the columns of these names, ours or of fields; some of them wide. */
+export function columnsOf(
+  chosen: readonly string[],
+  wide: readonly string[],
+  shown: Shown,
+): readonly Column<EventRow>[] {
+  const all = new Map(own(shown).map((column) => [`*${column.key}`, column]));
+  return chosen.flatMap((name) => {
+    if (ours.has(name)) return all.get(name) ?? [];
+    const label = name.replace(/^(?:dimensions|metadataFields|coreProperties)\./, "");
+    const width = wide.includes(name) ? "minmax(220px, 3fr)" : "minmax(90px, 1fr)";
+    return textColumn<EventRow>(name, label, width, (row) => fieldText(row, name, timeText));
+  });
 }
 
 /** The fields of events and occurrences that are moments, in ms since the epoch. */

@@ -139,7 +139,7 @@ function Facet(props: FacetProps) {
   const narrowing = [...selected, ...excluded];
   const frequent = matching.filter(({ value }) => !narrowing.includes(value)).slice(0, shownMax);
   const shown: readonly FacetValue[] =
-    values?.filter(({ value }) => (countOf.get(value) ?? 0) > 0 || selected.includes(value) || Number(value) !== 0) ??
+    values?.filter(({ value }) => (countOf.get(value) ?? 0) > 0 || narrowing.includes(value) || Number(value) !== 0) ??
     [...narrowing, ...frequent.map(({ value }) => value)].map((value) => ({ value, word: wordOf(value) }));
   if (shown.length === 0 && counted.length === 0 && remove === undefined) return null;
   return (
@@ -187,17 +187,15 @@ function Facet(props: FacetProps) {
               </span>
               <span class={eventsLook.choiceCount}>{counts ? (countOf.get(value) ?? 0).toLocaleString("en") : ""}</span>
             </label>
-            {values === undefined && (
-              <button
-                type="button"
-                class={ui.plain}
-                aria-pressed={isOut}
-                disabled={full && !isIn && !isOut}
-                onClick={() => choose(withoutIt(selected), isOut ? withoutIt(excluded) : [...excluded, value])}
-              >
-                <span class={ui.unseen}>Leave out {word} </span>−
-              </button>
-            )}
+            <button
+              type="button"
+              class={ui.plain}
+              aria-pressed={isOut}
+              disabled={full && !isIn && !isOut}
+              onClick={() => choose(withoutIt(selected), isOut ? withoutIt(excluded) : [...excluded, value])}
+            >
+              <span class={ui.unseen}>Leave out {word} </span>−
+            </button>
           </div>
         );
       })}

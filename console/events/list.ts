@@ -195,9 +195,14 @@ export function eventList(isHeld: () => boolean) {
 
   /**
    * Replaces the rows that were read again by `found`. While they are held, shown rows keep their place: new ones wait, or follow where they
-   * belong behind all others, and missing ones are `gone`. Returns the keys of rows that are new.
+   * belong behind all others, and missing ones are `gone`, shown as they are in `left`. Returns the keys of rows that are new.
    */
-  function applyFound(found: EventRow[], wasRead: (row: EventRow) => boolean, held: boolean): string[] {
+  function applyFound(
+    found: EventRow[],
+    wasRead: (row: EventRow) => boolean,
+    held: boolean,
+    left: readonly EventRow[],
+  ): string[] {
     const order = compare(sort);
     const stillWaiting = waiting.value.filter((row) => !wasRead(row));
     const known = new Set(rows.value.map(rowKey));
@@ -209,15 +214,18 @@ export function eventList(isHeld: () => boolean) {
       return found.map(rowKey).filter((key) => !known.has(key));
     }
     const now = new Map(found.map((row) => [rowKey(row), row]));
+    const leftNow = new Map(left.map((row) => [rowKey(row), row]));
     const stillGone = new Set(gone.value);
     const placed = rows.value.map((row) => {
       const key = rowKey(row);
       const foundRow = now.get(key);
       if (foundRow !== undefined) stillGone.delete(key);
       else if (wasRead(row)) stillGone.add(key);
-      return foundRow ?? row;
+      return foundRow ?? leftNow.get(key) ?? row;
     });
-    const last = placed.reduce<EventRow | undefined>((max, row) => (max && order(row, max) < 0 ? max : row), undefined);
+    const last = placed
+      .filter((row) => !stillGone.has(rowKey(row)))
+      .reduce<EventRow | undefined>((max, row) => (max && order(row, max) < 0 ? max : row), undefined);
     const newRows = found.filter((row) => !known.has(rowKey(row)));
     // Of rows of the same order those that come later follow.
     const isBehind = (row: EventRow) => last === undefined || order(row, last) >= 0;
@@ -299,11 +307,17 @@ export function eventList(isHeld: () => boolean) {
       if (until.aborted) return true;
       const missed = new Set(missing.map(rowKey));
       for (const row of moved) if (missed.has(rowKey(row))) found.set(rowKey(row), row);
+      const left = await readLeft(
+        asked.fields,
+        missing.filter((row) => !found.has(rowKey(row))),
+        until,
+      );
+      if (until.aborted) return true;
       query = asked;
       shownFields = undefined;
       readTo(cursor === "" ? undefined : cursor, lastRead);
       batch(() => {
-        applyFound([...found.values()], wasRead, isHeld());
+        applyFound([...found.values()], wasRead, isHeld(), left);
         total.value = count;
         failure.value = undefined;
       });
@@ -322,6 +336,16 @@ export function eventList(isHeld: () => boolean) {
     const clause = of.clause === undefined ? ids : allOf([of.clause, ids]);
     const asked = { ...of, clause, pageInput: { limit: pageMax } };
     return rowsOf((await events.searchEvents({ query: asked }, { signal: until })).results);
+  }
+
+  /** Reads rows that no longer match, as they are now, if they are held: actions on them depend on their state. */
+  async function readLeft(
+    fields: QueryInit["fields"],
+    missing: readonly EventRow[],
+    until: AbortSignal,
+    held = isHeld,
+  ): Promise<EventRow[]> {
+    return held() ? await readEvents({ ...(fields && { fields }) }, eventIdsOf(missing), until) : [];
   }
 
   /** Searches from the first page. Returns whether that was done. */
@@ -374,15 +398,18 @@ export function eventList(isHeld: () => boolean) {
     const fields = shownFields ?? query.fields;
     try {
       const read = await readEvents({ ...query, ...(fields && { fields }) }, eventIds, until);
-      if (until.aborted) return true;
       const changed = new Set(eventIds);
+      const still = new Set(read.map(rowKey));
+      const missing = rows.value.filter((row) => changed.has(row.event.id) && !still.has(rowKey(row)));
+      const left = await readLeft(fields, missing, until, held);
+      if (until.aborted) return true;
       const order = compare(sort);
       const stay = new Set(held() ? rows.value.map(rowKey) : []);
       // What lies beyond the pages that are loaded comes with its page.
       const found = read.filter((row) => end === undefined || order(row, end) <= 0 || stay.has(rowKey(row)));
       const before = matching();
       batch(() => {
-        markFresh(applyFound(found, ({ event }) => changed.has(event.id), held()));
+        markFresh(applyFound(found, ({ event }) => changed.has(event.id), held(), left));
         if (end === undefined) total.value += matching() - before;
       });
       if (end !== undefined) countAgain();

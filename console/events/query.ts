@@ -1,5 +1,5 @@
 import { create, fromJsonString, type MessageInitShape, toJsonString } from "@bufbuild/protobuf";
-import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { computed } from "@preact/signals";
 import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
@@ -18,32 +18,39 @@ export type QueryInit = Omit<MessageInitShape<typeof EventQuerySchema>, "clause"
 export const filters = ["severity", "status", "acknowledged", "entityName", "name"] as const;
 export type Filter = (typeof filters)[number];
 
-/** Returns the chosen values of a filter. Without a choice of statuses: open, and no status. `any` chooses none. */
+/** Returns the chosen values of a filter. Where statuses are neither chosen nor left out: open, and no status. `any` chooses none. */
 export function chosen(filter: Filter): string[] {
   const values = listOf(filter);
-  if (filter === "status" && values.length === 0) return [String(Status.OPEN), String(Status.DEFAULT)];
+  if (filter === "status" && values.length + excluded(filter).length === 0)
+    return [String(Status.OPEN), String(Status.DEFAULT)];
   return values.filter((value) => value !== "any");
 }
 
-/** The parameters of the values that are left out, of filters that have any number of values. */
-const leavingOut: Partial<Readonly<Record<Filter, string>>> = { entityName: "notEntityName", name: "notName" };
+/** The parameters of the values that are left out. */
+const leavingOut: Readonly<Record<Filter, string>> = {
+  severity: "notSeverity",
+  status: "notStatus",
+  acknowledged: "notAcknowledged",
+  entityName: "notEntityName",
+  name: "notName",
+};
 
 /** Returns the values of a filter that are left out. */
-export function excluded(filter: Filter): string[] {
-  const parameter = leavingOut[filter];
-  return parameter === undefined ? [] : listOf(parameter);
-}
+export const excluded = (filter: Filter): string[] => listOf(leavingOut[filter]);
 
 /**
- * Chooses the values of a filter, and those that are left out. Without a choice of statuses the open ones are listed: to list all is a
- * choice of its own.
+ * Chooses the values of a filter, and those of the others that are left out. Without a choice of statuses the open ones are listed: to
+ * list all is a choice of its own, and to leave some out lists all others.
  */
 export function choose(filter: Filter, values: readonly string[], without: readonly string[] = excluded(filter)): void {
-  const none = filter === "status" ? "any" : undefined;
-  const parameter = leavingOut[filter];
+  const left = without.filter((value) => !values.includes(value));
+  const openOnes = filter === "status" && parameterOf(filter) === null;
+  const wereLeft = excluded(filter).length > 0;
+  const beginsToLeave = openOnes && !wereLeft && left.length > 0;
+  const none = filter === "status" && !(openOnes && (wereLeft || beginsToLeave)) ? "any" : undefined;
   setParameters({
-    [filter]: values.length === 0 ? none : listText(values),
-    ...(parameter && { [parameter]: listText(without) }),
+    [filter]: values.length === 0 || beginsToLeave ? none : listText(values),
+    [leavingOut[filter]]: listText(left),
   });
 }
 
@@ -92,10 +99,16 @@ export interface Sort extends SortBy {
 /** Order of the list. Unless the address has another: unacknowledged first, then the worst, then the newest. */
 export const sort = computed((): Sort => sortHere() ?? { key: "severity", descending: true, acknowledgedLast: true });
 
-const equalsOneOf = (field: string, values: readonly string[]) =>
-  create(ClauseSchema, {
-    oneOf: { field, values: values.map((value) => create(ValueSchema, { kind: { case: "stringValue", value } })) },
-  });
+const equalsOneOf = (filter: Filter, values: readonly string[]) =>
+  create(ClauseSchema, { oneOf: { field: filter, values: values.map((value) => valueOf(filter, value)) } });
+
+/** Returns the value of a filter as clauses have it. */
+function valueOf(filter: Filter, text: string): Value {
+  if (filter === "acknowledged") return create(ValueSchema, { kind: { case: "boolValue", value: text === "true" } });
+  if (filter === "entityName" || filter === "name")
+    return create(ValueSchema, { kind: { case: "stringValue", value: text } });
+  return create(ValueSchema, { kind: { case: "numberValue", value: Number(text) } });
+}
 
 /** The query of the address, without the choice of one filter or label where facets are counted. Reads signals. @throws as readClause */
 export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
@@ -118,10 +131,11 @@ export function clausesHere(without?: Filter, withoutLabel?: string): Clause[] {
   const clauses: Clause[] = ownClause.value ? [ownClause.value] : [];
   const acknowledged = of("acknowledged");
   if (acknowledged.length === 1) clauses.push(acknowledgedClause(acknowledged[0] === "true"));
-  for (const field of ["entityName", "name"] as const) {
-    if (of(field).length > 0) clauses.push(equalsOneOf(field, of(field)));
-    const out = field === without ? [] : excluded(field);
-    if (out.length > 0) clauses.push(create(ClauseSchema, { noneOf: { clause: equalsOneOf(field, out) } }));
+  for (const filter of ["entityName", "name"] as const)
+    if (of(filter).length > 0) clauses.push(equalsOneOf(filter, of(filter)));
+  for (const filter of filters) {
+    const out = filter === without ? [] : excluded(filter);
+    if (out.length > 0) clauses.push(create(ClauseSchema, { noneOf: { clause: equalsOneOf(filter, out) } }));
   }
   clauses.push(...clausesOfTerms(terms(), withoutLabel));
   return clauses;

@@ -20,7 +20,7 @@ import { TimeRangeChoice } from "../ui/time-range.tsx";
 import ui from "../ui/ui.module.css";
 import { Actions } from "./actions.tsx";
 import { ColumnChoice } from "./column-choice.tsx";
-import { columnsOf, sortable } from "./columns.tsx";
+import { chosenColumns, columnsOf, columnsText, fieldsIn, sortable } from "./columns.tsx";
 import { sharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
 import { Export, ExportProgress, useExport } from "./export.tsx";
@@ -58,7 +58,7 @@ const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const [noStatus, open] = [String(Status.DEFAULT), String(Status.OPEN)];
 
 /** The fields of rows beyond those that every list shows. Reads signals. */
-const fieldsOf = () => [...listOf("columns"), ...tellingKeys().map((key) => `metadataFields.${key}`)];
+const fieldsOf = () => [...fieldsIn(chosenColumns()), ...tellingKeys().map((key) => `metadataFields.${key}`)];
 
 /** The list of the address, kept current: the first change is asked for at once, those after it together. Rows stay in place while the person reads. */
 function useList(reading: Signal<boolean>) {
@@ -178,7 +178,7 @@ export function EventsScreen() {
   const grouping = groupingHere();
   useLayoutEffect(writeUsualGrouping, [address.value]);
   const filtered = [...address.value.parameters.keys()].some((parameter) => !displayed.has(parameter));
-  const columns = listOf("columns");
+  const columns = chosenColumns();
   const wideOnes = listOf("wide");
   const shown = useColumns(rows, columns, wideOnes);
   const chosen =
@@ -216,12 +216,12 @@ export function EventsScreen() {
         wide={wideOnes}
         change={(next, widened) =>
           setParameters({
-            columns: listText(next),
+            columns: columnsText(next),
             wide: listText(widened.filter((column) => next.includes(column))),
           })
         }
       />
-      <Export state={exporting} query={queryOf} sort={() => sort.value} columns={columns} />
+      <Export state={exporting} query={queryOf} sort={() => sort.value} columns={fieldsIn(columns)} />
     </>
   );
   const often = (

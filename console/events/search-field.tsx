@@ -30,8 +30,9 @@ function chipsOf(filter: Filter): Chip[] {
   const [label, wordOf] = words[filter];
   const given = address.value.parameters.has(filter);
   // Without a choice those without a status are listed with the open ones: they are open, too.
-  const values = given || filter !== "status" ? chosen(filter) : [String(Status.OPEN)];
   const without = excluded(filter);
+  const openOnes = filter === "status" && !given && without.length === 0;
+  const values = openOnes ? [String(Status.OPEN)] : chosen(filter);
   return [
     ...chipsFor(`${label}:`, values, wordOf, (left) => choose(filter, left)),
     ...chipsFor(`${label}: not`, without, wordOf, (left) => choose(filter, chosen(filter), left)),

@@ -20,14 +20,16 @@ interface OutcomeProps<S extends DescMessage> {
 
 const labelList = new Intl.ListFormat("en-GB", { type: "conjunction" });
 
-/** Brings the first error of a form's fields into sight, with the focus on its field. */
+/** Brings the first error of a form's fields into sight, with the focus on its field. Opens what folds it or another one. */
 function showFirstError(end: HTMLElement): void {
   const form = end.closest("form");
   const errors = [...(form?.querySelectorAll<HTMLElement>('[role="alert"]') ?? [])];
-  const first = errors.find((each) => !end.contains(each));
+  const placed = errors.filter((each) => !end.contains(each));
+  const [first] = placed;
   if (form === null || first === undefined) return;
-  for (let fold = first.closest("details"); fold; fold = fold.parentElement?.closest("details") ?? null)
-    fold.open = true;
+  for (const each of placed)
+    for (let fold = each.closest("details"); fold; fold = fold.parentElement?.closest("details") ?? null)
+      fold.open = true;
   const inputs = [...form.querySelectorAll<HTMLElement>("input, select, textarea")];
   const before = inputs.findLast((each) => first.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_PRECEDING);
   const field = first.parentElement?.querySelector<HTMLElement>("[aria-invalid]") ?? before;

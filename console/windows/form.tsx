@@ -12,15 +12,18 @@ import { ClauseField } from "../clause/clause-field.tsx";
 import { searchClauses } from "../clause/search-clause.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
+import { AboutFields } from "../form/about-fields.tsx";
 import { CheckField, ChoiceField, NumberField, TextField } from "../form/fields.tsx";
 import formLook from "../form/form.module.css";
 import { useForm } from "../form/form.ts";
+import { MoreFields } from "../form/more-fields.tsx";
 import { NamesField } from "../form/names-field.tsx";
 import { FormEnd } from "../form/outcome.tsx";
+import { sameWritten } from "../form/written.ts";
 import ui from "../ui/ui.module.css";
 import { FormPreview } from "./form-preview.tsx";
-import { draftOf } from "./one.ts";
-import { ScheduleFields, type WindowFormState } from "./schedule-fields.tsx";
+import { draftOf, maintenanceState } from "./one.ts";
+import { ScheduleFields, SkipField, type WindowFormState } from "./schedule-fields.tsx";
 
 const rules = clientOf(RuleService);
 
@@ -44,13 +47,40 @@ export function WindowForm({ stored, id, entityId, label, send, done }: WindowFo
     send,
     done,
   });
+  const { value, change } = form;
+  const fixed = id !== "";
   return (
     <div class={ui.beside}>
       <form class={formLook.form} onSubmit={form.submit} aria-label="Maintenance window">
-        <Identity form={form} fixed={id !== ""} />
-        <ScheduleFields form={form} isNew={id === ""} />
-        <Effect form={form} />
-        <Notification form={form} />
+        <TextField
+          form={form}
+          path="name"
+          label="Name"
+          value={value.name}
+          required
+          readOnly={fixed}
+          {...(fixed && { help: "It cannot be changed." })}
+          set={(name) => change({ name })}
+        />
+        <ClauseField
+          form={form}
+          clause={value.target.case === "query" ? value.target.value.clause : undefined}
+          path="query.clause"
+          label="Entities with"
+          help="They are found when a run begins."
+          language={searchClauses}
+          of="entity"
+          set={(next) =>
+            change({ target: { case: "query", value: create(WindowQuerySchema, next ? { clause: next } : {}) } })
+          }
+        />
+        <ScheduleFields form={form} isNew={!fixed} />
+        <MoreFields said={hasMore(value)}>
+          <About form={form} />
+          <Running form={form} />
+          <Effect form={form} />
+          <Notification form={form} />
+        </MoreFields>
         <FormEnd form={form} schema={MaintenanceWindowSchema} send={label} />
       </form>
       <FormPreview form={form} id={id} />
@@ -58,29 +88,23 @@ export function WindowForm({ stored, id, entityId, label, send, done }: WindowFo
   );
 }
 
-function Identity({ form, fixed }: { form: WindowFormState; fixed: boolean }) {
+/** Tells whether a window differs from a new one in more than its name, its entities and when it runs. */
+function hasMore(window: MaintenanceWindow): boolean {
+  const { name, target, schedule } = window;
+  const plain = create(MaintenanceWindowSchema, {
+    name,
+    maintenanceState,
+    ...(schedule && { schedule: { ...schedule, skipNext: 0n } }),
+  });
+  return !sameWritten(MaintenanceWindowSchema, window, Object.assign(plain, { target }));
+}
+
+function About({ form }: { form: WindowFormState }) {
   const { value, change } = form;
   return (
     <fieldset>
-      <legend>Window</legend>
-      <TextField
-        form={form}
-        path="name"
-        label="Name"
-        value={value.name}
-        required
-        readOnly={fixed}
-        {...(fixed && { help: "It cannot be changed." })}
-        set={(name) => change({ name })}
-      />
-      <TextField
-        form={form}
-        path="description"
-        label="Description"
-        rows={2}
-        value={value.description}
-        set={(description) => change({ description })}
-      />
+      <legend>About</legend>
+      <AboutFields form={form} about={value} />
       <TextField
         form={form}
         path="owner"
@@ -89,7 +113,15 @@ function Identity({ form, fixed }: { form: WindowFormState; fixed: boolean }) {
         value={value.owner}
         set={(owner) => change({ owner })}
       />
-      <NamesField form={form} path="tags" label="Tags" values={value.tags} set={(tags) => change({ tags })} />
+    </fieldset>
+  );
+}
+
+function Running({ form }: { form: WindowFormState }) {
+  const { value, change } = form;
+  return (
+    <fieldset>
+      <legend>Whether it runs</legend>
       <ChoiceField
         form={form}
         path="status"
@@ -112,28 +144,16 @@ function Identity({ form, fixed }: { form: WindowFormState; fixed: boolean }) {
         ]}
         set={(word) => change({ runMode: word === "manual" ? RunMode.MANUAL : RunMode.AUTO })}
       />
+      <SkipField form={form} />
     </fieldset>
   );
 }
 
 function Effect({ form }: { form: WindowFormState }) {
   const { value, change } = form;
-  const clause = value.target.case === "query" ? value.target.value.clause : undefined;
   return (
     <fieldset>
-      <legend>Entities and their state</legend>
-      <ClauseField
-        form={form}
-        clause={clause}
-        path="query.clause"
-        label="Entities with"
-        help="They are found when a run begins."
-        language={searchClauses}
-        of="entity"
-        set={(next) =>
-          change({ target: { case: "query", value: create(WindowQuerySchema, next ? { clause: next } : {}) } })
-        }
-      />
+      <legend>Children, and the entities' state</legend>
       <CheckField
         form={form}
         path="doNotPropagateToChildren"

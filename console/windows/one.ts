@@ -14,6 +14,9 @@ import { sameWritten } from "../form/written.ts";
 
 const windows = clientOf(MaintenanceWindowService);
 
+/** The production state that a new window gives to its entities. */
+export const maintenanceState = 300;
+
 /**
  * Names the draft of a window's form.
  * @param id empty for a new one

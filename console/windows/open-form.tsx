@@ -12,7 +12,7 @@ import { ScreenHead } from "../ui/screen-head.tsx";
 import { timeText, zoneName } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import { WindowForm } from "./form.tsx";
-import { createWindow, readWindow, replaceWindow } from "./one.ts";
+import { createWindow, maintenanceState, readWindow, replaceWindow } from "./one.ts";
 
 const hourMs = 3_600_000;
 
@@ -26,7 +26,7 @@ const newWindow = (entity: Entity | undefined) =>
       timeZone: zoneName.value,
     },
     target: { case: "query", value: entity ? { clause: clauseOfEntity(entity) } : {} },
-    maintenanceState: 300,
+    maintenanceState,
   });
 
 const clauseOfEntity = ({ id }: Entity) =>

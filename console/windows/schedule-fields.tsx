@@ -51,11 +51,16 @@ const immediateDurations = [
   ["8 h", 28_800_000],
 ] as const;
 
+/** Returns the schedule in a form; empty where the form has none. */
+const scheduleOf = ({ value }: WindowFormState) => value.schedule ?? create(ScheduleSchema);
+
+const changeSchedule = (form: WindowFormState, part: Partial<Schedule>) =>
+  form.change({ schedule: Object.assign(clone(ScheduleSchema, scheduleOf(form)), part) });
+
 /** Edits the schedule of a window; starts a new one now with one press. */
 export function ScheduleFields({ form, isNew }: { form: WindowFormState; isNew: boolean }) {
-  const schedule = form.value.schedule ?? create(ScheduleSchema);
-  const put = (part: Partial<Schedule>) =>
-    form.change({ schedule: Object.assign(clone(ScheduleSchema, schedule), part) });
+  const schedule = scheduleOf(form);
+  const put = (part: Partial<Schedule>) => changeSchedule(form, part);
   const { recurrence, timeZone, duration } = schedule;
   const type = String(recurrence?.type ?? 0n);
   const setType = (next: string) => {
@@ -114,16 +119,22 @@ export function ScheduleFields({ form, isNew }: { form: WindowFormState; isNew: 
         set={setType}
       />
       {recurrence && <RecurrenceFields form={form} recurrence={recurrence} put={put} />}
-      <NumberField
-        form={form}
-        path="schedule.skipNext"
-        label="Runs to skip"
-        help="How many of the next runs are left out."
-        whole
-        value={Number(schedule.skipNext)}
-        set={(count) => put({ skipNext: BigInt(count ?? 0) })}
-      />
     </fieldset>
+  );
+}
+
+/** Edits how many of the next runs are left out. */
+export function SkipField({ form }: { form: WindowFormState }) {
+  return (
+    <NumberField
+      form={form}
+      path="schedule.skipNext"
+      label="Runs to skip"
+      help="How many of the next runs are left out."
+      whole
+      value={Number(scheduleOf(form).skipNext)}
+      set={(count) => changeSchedule(form, { skipNext: BigInt(count ?? 0) })}
+    />
   );
 }
 

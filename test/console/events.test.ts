@@ -13,6 +13,73 @@ const { onPage } = domPage(server);
 const rowOf = (page: DomPage, name: string) => page.getByRole("row").filter({ hasText: name });
 const selectRow = (page: DomPage, name: string) => rowOf(page, name).getByRole("gridcell").first().click();
 
+/** Points at the list, whose rows stay where they are then. */
+async function pointAt(page: DomPage): Promise<void> {
+  const grid = await page.getByRole("grid", { name: "Events" }).element();
+  const { Event } = grid.ownerDocument.defaultView as never as { Event: new (type: string, init: object) => never };
+  grid.dispatchEvent(new Event("pointermove", { bubbles: true }));
+}
+
+describe("a row that no longer matches while one reads", () => {
+  onPage("has the actions of what it is now, by button and by key, and its undo leads back there", async (page) => {
+    const tenant = await testTenant(sql);
+    const send = (status: Status) => sendEvents(server, tenant, [{ name: "disk full", source: "a", status }]);
+    await send(Status.OPEN);
+    await sendEvents(server, tenant, [{ name: "slow", source: "b" }]);
+    const call = v1(server, tenant);
+    const stored = async () => {
+      const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "disk full" } };
+      const { results } = await call("/v1/events:search", { query: { clause } });
+      const { status, acknowledged } = results[0].occurrences[0];
+      return [status, acknowledged ?? false];
+    };
+    await page.logIn(tenant);
+    await rowOf(page, "disk full").waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await pointAt(page);
+    await selectRow(page, "disk full");
+    await page.getByRole("button", { name: "Acknowledge", exact: true }).waitFor();
+    await send(Status.CLOSED);
+    await rowOf(page, "disk full").getByText("No longer matches").waitFor();
+    await page.getByRole("button", { name: "Reopen", exact: true }).waitFor();
+    for (const name of ["Acknowledge", "Close", "Suppress"])
+      expect(page.getByRole("button", { name, exact: true }).count(), name).toBe(0);
+    await page.keyboard.press("a");
+    await page.keyboard.press("c");
+    await page.settled();
+    expect(await stored()).toEqual(["STATUS_CLOSED", false]);
+    await page.getByRole("button", { name: "Reopen", exact: true }).click();
+    await page.getByText("1 open again").waitFor();
+    await eventually(() => rowOf(page, "disk full").getByText("No longer matches").count()).toBe(0);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("Taken back.").waitFor();
+    expect(await stored()).toEqual(["STATUS_CLOSED", false]);
+  });
+
+  onPage("that has changed while the watch was away is known, too", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [
+      { name: "disk full", source: "a" },
+      { name: "slow", source: "b" },
+    ]);
+    await page.logIn(tenant, "#/events?acknowledged=false");
+    await rowOf(page, "disk full").waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await pointAt(page);
+    await selectRow(page, "disk full");
+    page.see("hidden");
+    const call = v1(server, tenant);
+    const { results } = await call("/v1/events:search", { query: {} });
+    const { id, occurrences } = results.find(({ name }: { name: string }) => name === "disk full");
+    const acknowledged = { eventId: id, occurrenceId: occurrences[0].id, acknowledged: true };
+    await call("/v1/event-management/status", { statuses: [acknowledged] });
+    page.see("visible");
+    await rowOf(page, "disk full").getByText("No longer matches").waitFor();
+    await page.getByRole("button", { name: "Unacknowledge", exact: true }).waitFor();
+    expect(page.getByRole("button", { name: "Acknowledge", exact: true }).count()).toBe(0);
+  });
+});
+
 describe("the list of events", () => {
   onPage("shows what happens without a button, the worst first", async (page) => {
     const tenant = await testTenant(sql);

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect } from "vitest";
-import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
@@ -114,6 +114,50 @@ describe("a value", () => {
       await found(page, "5 occurrences");
     },
   );
+
+  onPage("is left out of severities and of acknowledgements, also where the address alone says it", async (page) => {
+    await page.logIn(tenant);
+    await found(page, "5 occurrences");
+    await openFilters(page);
+    await facet(page, "Severity").getByRole("button", { name: "Leave out Error" }).click();
+    await found(page, "1 occurrence");
+    await facet(page, "Severity")
+      .filter({ hasText: /Error\s*4/ })
+      .waitFor();
+    await page.reload();
+    await found(page, "1 occurrence");
+    await facet(page, "Acknowledged").getByRole("button", { name: "Leave out No" }).click();
+    await found(page, "0 occurrences");
+    await page.getByRole("button", { name: "Remove Severity: not Error" }).click();
+    await found(page, "0 occurrences");
+    await page.getByRole("button", { name: "Remove Acknowledged: not No" }).click();
+    await found(page, "5 occurrences");
+  });
+
+  onPage("of the statuses that is left out lists all others, and given up only what is open", async (page) => {
+    const suppressed = { name: "disk full", source: "db-0", metadataFields: { team: "storage" } };
+    await sendEvents(server, tenant, [{ ...suppressed, status: Status.SUPPRESSED }]);
+    await sendEvents(server, tenant, [{ name: "slow", source: "web-1", status: Status.CLOSED }]);
+    await page.logIn(tenant);
+    await found(page, "3 occurrences");
+    await openFilters(page);
+    await facet(page, "Status").getByRole("button", { name: "Leave out Closed" }).click();
+    await found(page, "4 occurrences");
+    await page.getByRole("button", { name: "Remove Status: not Closed" }).waitFor();
+    expect(page.getByRole("button", { name: "Remove Status: Open" }).count()).toBe(0);
+    await facet(page, "Status").getByRole("button", { name: "Leave out Open" }).click();
+    await found(page, "1 occurrence");
+    await facet(page, "Status").getByRole("button", { name: "Leave out Open" }).click();
+    await found(page, "4 occurrences");
+    await facet(page, "Status").getByRole("button", { name: "Leave out Closed" }).click();
+    await found(page, "3 occurrences");
+    await page.getByRole("button", { name: "Remove Status: Open" }).click();
+    await found(page, "5 occurrences");
+    await facet(page, "Status").getByRole("button", { name: "Leave out Open" }).click();
+    await found(page, "2 occurrences");
+    await facet(page, "Status").getByLabel("Open").check();
+    await found(page, "3 occurrences");
+  });
 
   onPage("of a label in a row narrows the list to it, or with Alt to the others", async (page) => {
     await page.logIn(tenant);

@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
-import { domPage } from "../support/dom-page.ts";
+import { domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { sendEvents } from "./console-page.ts";
@@ -264,11 +264,46 @@ describe("columns of a person's own", () => {
     await page.getByLabel("Wide column metadataFields.team").check();
     await page.waitForHash(/wide=metadataFields\.team/);
     expect(await tracks()).toContain("220px");
-    await page.getByRole("button", { name: "Move the column metadataFields.team to the front" }).click();
+    await page.getByRole("button", { name: "Move the column metadataFields.team forward" }).click();
     await page.waitForHash(/columns=metadataFields\.team%2Cdimensions\.source/);
     expect((await heads()).join()).toContain("team,source");
     await page.getByRole("button", { name: "Remove the column metadataFields.team" }).click();
     await page.waitForHash(/^#\/events\?columns=dimensions\.source$/);
     expect(await tracks()).not.toContain("220px");
   });
+
+  onPage(
+    "and the built-in ones are hidden, shown and ordered, all but the name, and the address keeps that",
+    async (page) => {
+      const tenant = await testTenant(sql);
+      await sendEvents(server, tenant, [{ name: "disk", source: "a", summary: "97 % of /var" }]);
+      await page.logIn(tenant, "#/events?columns=dimensions.source");
+      await page.getByText("1 occurrence", { exact: true }).waitFor();
+      const heads = () =>
+        page
+          .getByRole("columnheader")
+          .allTextContents()
+          .join()
+          .replace(/^,|[ ↑↓]+(?=,|$)/g, "");
+      expect(heads()).toBe("Severity,Event,Entity,Summary,source,Age,Last seen");
+      const press = (name: string) => page.getByRole("button", { name, exact: true }).click();
+      await press("Columns");
+      for (const name of ["Summary", "Severity", "Age"]) await press(`Hide the column ${name}`);
+      await eventually(heads).toBe("Event,Entity,source,Last seen");
+      expect(page.getByRole("button", { name: "Hide the column Event" }).count()).toBe(0);
+      await page.getByRole("row").filter({ hasText: "disk" }).waitFor();
+      expect(page.getByRole("row").filter({ hasText: "97 %" }).count()).toBe(0);
+      await press("Move the column Entity forward");
+      await eventually(heads).toBe("Entity,Event,source,Last seen");
+      await page.reload();
+      await eventually(heads).toBe("Entity,Event,source,Last seen");
+      await press("Columns");
+      for (const name of ["Severity", "Summary", "Age"]) await press(`Show the column ${name}`);
+      await press("Move the column Event forward");
+      await page.getByLabel("Field", { exact: true }).fill("type");
+      await press("Add");
+      await eventually(heads).toBe("Severity,Event,Entity,Summary,source,type,Age,Last seen");
+      await page.waitForHash(/^#\/events\?columns=dimensions\.source%2Ctype$/);
+    },
+  );
 });

@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
-import { domPage } from "../support/dom-page.ts";
+import { type DomPage, domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { sendEvents } from "./console-page.ts";
@@ -84,5 +84,41 @@ describe("silences", async () => {
     await matchers.fill("source=db-2");
     await page.getByRole("button", { name: "Create the rule" }).click();
     await page.getByRole("heading", { level: 1, name: "by labels" }).waitFor();
+  });
+
+  describe("of several rows", () => {
+    const chosen = (page: DomPage, name: string) =>
+      page.getByRole("row").filter({ hasText: name }).getByRole("gridcell").first().click();
+
+    onPage("match the labels that all of them have, by the values that these have", async (page) => {
+      const own = await testTenant(server.database.sql);
+      const event = (name: string, source: string, metadataFields: Record<string, string>) => ({
+        name,
+        source,
+        severity: Severity.ERROR,
+        metadataFields,
+      });
+      await sendEvents(server, own, [
+        event("disk full", "db.1", { team: "storage", rack: "r1", text: "a".repeat(1500) }),
+        event("disk slow", "db-2", { team: "storage", text: "b".repeat(1500) }),
+        event("disk late", "db-1", { team: "network", rack: "r1", text: "c" }),
+        event("disk gone", "db-2", { team: "storage", text: "b" }),
+      ]);
+      await page.logIn(own);
+      await page.getByText("4 occurrences").waitFor();
+      await chosen(page, "disk full");
+      await chosen(page, "disk slow");
+      await page.getByText("2 selected").waitFor();
+      await page.getByRole("button", { name: "Silence…" }).click();
+      await page.getByText("It matches 2 open occurrences").waitFor();
+      expect((await page.getByLabel("Matchers").inputValue()).split("\n")).toEqual([
+        'alertname=~"disk full|disk slow"',
+        'severity="error"',
+        'team="storage"',
+        'source=~"db-2|db\\\\.1"',
+      ]);
+      await page.getByRole("link", { name: "Cancel" }).click();
+      await page.getByText("2 selected").waitFor();
+    });
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect } from "vitest";
 import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
+import { v1 } from "./json-call.ts";
 
 const server = await testServer();
 const tenant = await testTenant(server.database.sql);
@@ -29,6 +30,55 @@ function dayOfSummerTime(timeZone: string): string {
     at = next;
   }
 }
+
+describe("what most leave as it is", () => {
+  const more = async (page: DomPage) => (await page.getByText("More", { exact: true }).element()).parentElement;
+
+  onPage("stands after the name, the entities and the times, and is folded in a new window", async (page) => {
+    await newWindow(page, "UTC", "2090-01-01T10:00");
+    const fold = await more(page);
+    expect(fold?.hasAttribute("open")).toBe(false);
+    const labels = (within: Awaited<ReturnType<typeof more>>) =>
+      Array.from(within?.querySelectorAll("label") ?? [], ({ textContent }) => textContent);
+    const folded = labels(fold);
+    const first = labels(await form(page).element()).filter((label) => !folded.includes(label));
+    expect(first[0]).toBe("Name");
+    expect(first).toEqual(expect.arrayContaining(["Start of the first run", "A run takes", "Time zone", "Repeats"]));
+    expect(folded).toEqual(expect.arrayContaining(["Description", "Owner", "Status", "It starts", "Runs to skip"]));
+    await form(page).getByLabel("Runs to skip").fill("1");
+    await page.reload();
+    await eventually(async () => (await more(page))?.hasAttribute("open")).toBe(true);
+  });
+
+  onPage("is open where a window says something in it", async (page) => {
+    const write = async (name: string, part: object) => {
+      const schedule = { start: Date.now() + 3_600_000, duration: 3_600_000, timeZone: "UTC" };
+      const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "web-1" } };
+      const specification = { name, maintenanceState: 300, query: { clause }, schedule, ...part };
+      const { id } = await v1(server, tenant)("/v1/modelcontext/maintwindows", { specification });
+      await page.goto(`#/windows/${encodeURIComponent(id)}?edit=1`);
+      await page.getByRole("heading", { level: 1, name: `Change ${name}` }).waitFor();
+      await form(page).waitFor();
+      return (await more(page))?.hasAttribute("open");
+    };
+    await page.logIn(tenant);
+    expect(await write("plain", {})).toBe(false);
+    expect(await write("of another state", { maintenanceState: 400 })).toBe(true);
+    expect(await write("owned", { owner: "storage" })).toBe(true);
+  });
+
+  onPage("is opened by an error at a field in it, beside one above", async (page) => {
+    await newWindow(page, "UTC", "2090-01-01T10:00");
+    await form(page).getByLabel("Name", { exact: true }).fill("n".repeat(256));
+    await form(page).getByLabel("Owner").fill("o".repeat(256));
+    const fold = await more(page);
+    expect(fold?.hasAttribute("open")).toBe(false);
+    await form(page).getByRole("button", { name: "Create the window" }).click();
+    await form(page).getByRole("alert").first().waitFor();
+    await eventually(() => fold?.hasAttribute("open")).toBe(true);
+    await form(page).getByText("Refused: see “Name” and “Owner”.").waitFor();
+  });
+});
 
 describe("a way to repeat that is chosen", () => {
   const year = Temporal.Now.plainDateISO().year + 1;
