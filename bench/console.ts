@@ -210,7 +210,7 @@ for (let round = 1; round <= rounds; round += 1) {
     byStep.get(name)?.push(...own, ...Array.from({ length: short }, () => tooShort));
   }
   if (given.profile !== undefined) await browser.stopTracing();
-  // What has been chosen would be the next round's first screen.
+  // A grouping chosen in this round must not open the next one.
   await page.evaluate("localStorage.removeItem('belfry.grouping')");
 }
 await browser.close();

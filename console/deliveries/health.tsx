@@ -18,7 +18,7 @@ export const isDown = ({ breakerState, disabledReason }: DestinationHealth) =>
 
 interface DownReasonProps {
   readonly destination: DestinationHealth;
-  /** Says in how long it is tried again, not at which moment. */
+  /** Shows the time left until the next attempt, not its moment. */
   readonly short?: boolean;
 }
 
@@ -78,10 +78,11 @@ export function HealthStrip() {
   // On a phone the list comes first.
   const named = narrow.value ? [] : now.destinations.filter(isDown);
   return (
-    <div class={deliveriesLook.strip} role="status" aria-label="Health of notifying">
+    <section class={deliveriesLook.strip} aria-label="Health of notifying">
       <span aria-hidden="true">▲</span>
       {down > 0n && (
-        <strong>
+        // Alone: times that tick would have the whole strip read again and again.
+        <strong role="status">
           {down.toLocaleString("en")} of {destinationCount.toLocaleString("en")}{" "}
           {destinationCount === 1n ? "destination takes" : "destinations take"} no notifications.
         </strong>
@@ -108,6 +109,6 @@ export function HealthStrip() {
       <a class={ui.push} href={linkTo(["deliveries"], { status: failedCount > 0n ? "3" : "1" })}>
         {failedCount > 0n ? "What failed" : "What waits"}
       </a>
-    </div>
+    </section>
   );
 }

@@ -1,10 +1,10 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { goTo } from "../data/address.ts";
-import { clientOf, failureOf } from "../data/calls.ts";
+import { address, goTo } from "../data/address.ts";
+import { clientOf, failureOf, failureOfOneRead } from "../data/calls.ts";
 import { say, sayFailure } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import { useShortcuts } from "../data/shortcuts.ts";
@@ -26,8 +26,8 @@ type Occurrence = EventRow["occurrence"];
 interface Action {
   readonly name: string;
   readonly done: string;
-  /** It leaves alone what is closed. */
-  readonly sparesClosed?: boolean;
+  /** Tells whether the action would change this occurrence. */
+  changes?(row: EventRow): boolean;
   send(rows: readonly EventRow[]): Promise<readonly { success: boolean; error: string }[]>;
   /** The action that undoes this one, from the state that the rows had before. */
   readonly back?: Action;
@@ -35,9 +35,8 @@ interface Action {
 
 const idsOf = ({ event, occurrence }: EventRow) => ({ eventId: event.id, occurrenceId: occurrence.id });
 
-/** Sets the acknowledgement or the status. */
+/** An action that sets the acknowledgement or the status. */
 interface SettingAction extends Action {
-  /** Tells whether an occurrence is not yet as it makes it. */
   changes(row: EventRow): boolean;
 }
 
@@ -81,17 +80,14 @@ const isClosed = ({ status }: Occurrence) => status === Status.CLOSED;
 const isEnded = ({ status }: Occurrence) => status === Status.CLOSED || status === Status.SUPPRESSED;
 
 const settings: readonly SettingAction[] = [
-  {
-    ...setting("Acknowledge", "acknowledged", { acknowledged: true }, (of) => !of.acknowledged && !isClosed(of)),
-    sparesClosed: true,
-  },
+  setting("Acknowledge", "acknowledged", { acknowledged: true }, (of) => !of.acknowledged && !isClosed(of)),
   setting("Unacknowledge", "no longer acknowledged", { acknowledged: false }, (of) => of.acknowledged ?? false),
   setting("Close", "closed", { status: Status.CLOSED }, (of) => !isClosed(of)),
   setting("Suppress", "suppressed", { status: Status.SUPPRESSED }, (of) => !isEnded(of)),
   setting("Reopen", "open again", { status: Status.OPEN }, isEnded),
 ];
 
-/** Returns the settings that would change some of these rows. What is closed is opened again before it is suppressed. */
+/** Returns the actions that would change at least one row. A closed occurrence is reopened before it can be suppressed. */
 const settingsFor = (rows: readonly EventRow[]) =>
   settings.filter(
     ({ name, changes }) =>
@@ -169,14 +165,7 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
   const writing = useSignal(false);
   /** Occurrences of the actions under way. */
   const busy = useRef(new Set<string>());
-  const silencing = useRef(false);
-  const mounted = useRef(true);
-  useEffect(
-    () => () => {
-      mounted.current = false;
-    },
-    [],
-  );
+  const silencing = useSignal(false);
   const run = async (action: Action, chosen: readonly EventRow[]) => {
     for (const { occurrence } of chosen) busy.current.add(occurrence.id);
     await perform(action, chosen, (now) => {
@@ -191,9 +180,9 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
   const wanted = settingsFor(rows);
   const now = outcome.value;
   const targets = rows.length > 0 || current === undefined ? rows : [current];
-  /** Runs an action, unless one on any of these is under way. */
+  /** Runs an action on those that it would change, unless one on any of these is under way. */
   const start = (action: Action, among: readonly EventRow[]) => {
-    const chosen = action.sparesClosed ? among.filter(({ occurrence }) => !isClosed(occurrence)) : among;
+    const chosen = among.filter((row) => action.changes?.(row) ?? true);
     if (!chosen.some(({ occurrence }) => busy.current.has(occurrence.id))) void run(action, chosen);
   };
   const pressed = (name: string) => {
@@ -235,16 +224,17 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
       ));
   const [onlyRow] = rows.length === 1 ? rows : [];
   const silence = async () => {
-    if (silencing.current) return;
-    silencing.current = true;
+    if (silencing.peek()) return;
+    silencing.value = true;
+    const here = address.peek();
     try {
       const matchers = await matchersOfRows(rows);
       // Who went elsewhere meanwhile stays there.
-      if (mounted.current) goTo(silenceLink({ matchers: matchers.join("\n") }));
+      if (address.peek() === here) goTo(silenceLink({ matchers: matchers.join("\n") }));
     } catch (error) {
-      sayFailure(failureOf(error).message);
+      sayFailure(failureOfOneRead(error).message);
     } finally {
-      silencing.current = false;
+      silencing.value = false;
     }
   };
   const rareActions = rows.length > 0 && (
@@ -271,7 +261,7 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
         </a>
       )}
       {rows.length > 1 && may(SilenceService.method.createSilence) && (
-        <button type="button" onClick={() => void silence()}>
+        <button type="button" aria-disabled={silencing.value} onClick={() => void silence()}>
           Silence…
         </button>
       )}
@@ -297,7 +287,10 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
   );
 }
 
-/** Returns the matchers of a silence of several rows. @throws where none can be made */
+/**
+ * Returns the matchers of a silence of several rows.
+ * @throws if there are too many rows, or no label in common
+ */
 async function matchersOfRows(rows: readonly EventRow[]): Promise<string[]> {
   if (rows.length > itemsMax) throw new Error(`A silence is made from at most ${countText(itemsMax)} rows.`);
   const { sharedMatchers } = await import("./shared-matchers.ts");

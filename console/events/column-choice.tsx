@@ -4,7 +4,7 @@ import type { ColumnDialogProps } from "./column-dialog.tsx";
 
 const loadDialog = () => import("./column-dialog.tsx");
 
-/** Opens the choice of columns. */
+/** Shows the button that opens the choice of columns. */
 export function ColumnChoice(props: Omit<ColumnDialogProps, "close">) {
   const open = useSignal(false);
   const close = () => {

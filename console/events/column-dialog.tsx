@@ -1,19 +1,20 @@
 import { useSignal } from "@preact/signals";
-import { useId } from "preact/hooks";
+import { useId, useRef } from "preact/hooks";
 import { knownFields } from "../clause/fields.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import { useFocusKept } from "../ui/focus-kept.ts";
 import ui from "../ui/ui.module.css";
-import { fieldsIn, nameColumn, ours } from "./columns.tsx";
+import { builtIn, fieldsIn, nameKey } from "./columns.tsx";
 import eventsLook from "./events.module.css";
 
 const columnsMax = 8;
 
-/** Our columns that are not among these. */
-const hiddenIn = (columns: readonly string[]) => [...ours.keys()].filter((column) => !columns.includes(column));
+/** Returns the built-in columns that are hidden. */
+const hiddenIn = (columns: readonly string[]) => [...builtIn.keys()].filter((column) => !columns.includes(column));
 
-/** Adds a hidden column of ours, behind those of ours that precede it. */
+/** Adds a hidden built-in column after the last one that usually precedes it. */
 function withShown(columns: readonly string[], column: string): string[] {
-  const order = [...ours.keys()];
+  const order = [...builtIn.keys()];
   const before = order.slice(0, order.indexOf(column));
   return columns.toSpliced(columns.findLastIndex((each) => before.includes(each)) + 1, 0, column);
 }
@@ -25,7 +26,7 @@ function withField(columns: readonly string[], field: string): string[] {
 }
 
 export interface ColumnDialogProps {
-  /** The columns that are shown, ours and those of fields, in order. */
+  /** The columns that are shown, built-in ones and those of fields, in order. */
   readonly columns: readonly string[];
   /** The wide ones among them. */
   readonly wide: readonly string[];
@@ -37,6 +38,8 @@ export interface ColumnDialogProps {
 export function ColumnDialog({ columns, wide, change, close }: ColumnDialogProps) {
   const name = useSignal("");
   const id = useId();
+  const list = useRef<HTMLUListElement>(null);
+  useFocusKept(list, () => list.current?.querySelector<HTMLElement>("button:enabled") ?? null);
   const hidden = hiddenIn(columns);
   const add = (event: Event) => {
     event.preventDefault();
@@ -45,7 +48,7 @@ export function ColumnDialog({ columns, wide, change, close }: ColumnDialogProps
   };
   return (
     <Dialog title="Columns" close={close}>
-      <ul class={eventsLook.chosenColumns}>
+      <ul ref={list} class={eventsLook.chosenColumns}>
         {columns.map((column, at) => (
           <ColumnLine
             key={column}
@@ -64,11 +67,11 @@ export function ColumnDialog({ columns, wide, change, close }: ColumnDialogProps
         ))}
         {hidden.map((column) => (
           <li key={column}>
-            <span class={ui.quiet}>{ours.get(column)}</span>
+            <span class={ui.quiet}>{builtIn.get(column)}</span>
             <button
               type="button"
               class={ui.plain}
-              aria-label={`Show the column ${ours.get(column)}`}
+              aria-label={`Show the column ${builtIn.get(column)}`}
               onClick={() => change(withShown(columns, column), wide)}
             >
               Show
@@ -111,7 +114,7 @@ interface ColumnLineProps {
 }
 
 function ColumnLine({ column, first, wide, widen, forward, remove }: ColumnLineProps) {
-  const label = ours.get(column);
+  const label = builtIn.get(column);
   const name = label ?? column;
   return (
     <li>
@@ -137,7 +140,7 @@ function ColumnLine({ column, first, wide, widen, forward, remove }: ColumnLineP
         >
           ↑
         </button>
-        {column !== nameColumn && (
+        {column !== nameKey && (
           <button
             type="button"
             class={ui.plain}

@@ -104,39 +104,39 @@ function Labels({ keys, values }: { keys: readonly string[]; values: Readonly<Re
 /** Keys of the columns that the list can be sorted by. */
 export const sortable = ["severity", "name", "entityName", "status", "startTime", "lastSeen"];
 
-/** Our columns in their order, with the labels by which they are chosen. */
-export const ours: ReadonlyMap<string, string> = new Map([
+/** Built-in columns in their usual order, with their labels in the choice of columns. */
+export const builtIn: ReadonlyMap<string, string> = new Map([
   ["*severity", "Severity"],
   ["*name", "Event"],
   ["*entityName", "Entity"],
   ["*summary", "Summary"],
-  ["*status", "Status, if rows differ in it"],
+  ["*status", "Status"],
   ["*startTime", "Age"],
   ["*lastSeen", "Last seen"],
 ]);
 
-/** The column that cannot be hidden: it leads to what a row is about. */
-export const nameColumn = "*name";
+/** The column that cannot be hidden: it links to the occurrence. */
+export const nameKey = "*name";
 
-/** Those of columns that are fields. */
-export const fieldsIn = (columns: readonly string[]) => columns.filter((column) => !ours.has(column));
+/** Returns those columns that are fields of events. */
+export const fieldsIn = (columns: readonly string[]) => columns.filter((column) => !builtIn.has(column));
 
-/** All columns of ours, and before the status and the times those of fields. */
-const withAllOurs = (fields: readonly string[]) => [...ours.keys()].toSpliced(4, 0, ...fields);
+/** Returns all built-in columns, with these fields before the status and the times. */
+const withAllBuiltIn = (fields: readonly string[]) => [...builtIn.keys()].toSpliced(4, 0, ...fields);
 
-/** The columns of the address, in order. An address without the name's column lists fields alone. Reads signals. */
+/** Returns the columns to show, in order. An address without the name's column adds its fields to all built-in ones. Reads signals. */
 export function chosenColumns(): string[] {
   const listed = [...new Set(listOf("columns"))];
-  return listed.includes(nameColumn) ? listed : withAllOurs(fieldsIn(listed));
+  return listed.includes(nameKey) ? listed : withAllBuiltIn(fieldsIn(listed));
 }
 
-/** The text of columns in the address. */
+/** Returns the address's text for these columns: the fields alone if every built-in column is in its usual place. */
 export function columnsText(columns: readonly string[]): string {
   const fields = fieldsIn(columns);
-  return listText(listText(columns) === listText(withAllOurs(fields)) ? fields : columns);
+  return listText(listText(columns) === listText(withAllBuiltIn(fields)) ? fields : columns);
 }
 
-/** Returns the columns of these names, ours or of fields; some of them wide. */
+/** Returns the columns of these names, built-in or of fields; some of them wide. */
 export function columnsOf(
   chosen: readonly string[],
   wide: readonly string[],
@@ -144,7 +144,7 @@ export function columnsOf(
 ): readonly Column<EventRow>[] {
   const all = new Map(own(shown).map((column) => [`*${column.key}`, column]));
   return chosen.flatMap((name) => {
-    if (ours.has(name)) return all.get(name) ?? [];
+    if (builtIn.has(name)) return all.get(name) ?? [];
     const label = name.replace(/^(?:dimensions|metadataFields|coreProperties)\./, "");
     const width = wide.includes(name) ? "minmax(220px, 3fr)" : "minmax(90px, 1fr)";
     return textColumn<EventRow>(name, label, width, (row) => fieldText(row, name, timeText));

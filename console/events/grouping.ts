@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { EventGroup } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { address, linkTo, parameterOf, setParameters } from "../data/address.ts";
+import { address, parameterOf, setParameters } from "../data/address.ts";
 import { preference } from "../data/preferences.ts";
 import { equalityText } from "../form/matcher-text.ts";
 import { silenceLink } from "../silences/link.ts";
@@ -10,79 +10,61 @@ import { plainName } from "./entity-names.ts";
 import { clausesHere } from "./query.ts";
 import { labelClause } from "./terms.ts";
 
-/** What the occurrences of a group have in common. */
-export type Grouping = { readonly by: "label"; readonly label: string } | { readonly by: "entity" };
+/** Groups by entity; every other grouping is the name of a label. No label that the list can be filtered by holds `=`. */
+export const byEntity = "=entity";
 
-/** How events are grouped where the address says nothing at all, as its parameters say it; empty for a list. */
-const usual = preference<string>("grouping", "group=alertname");
+/** Grouping of an address without parameters; empty for a list. */
+const usual = preference<string>("grouping", "alertname");
 
-const isBare = () => address.value.parameters.size === 0;
+/** Tells whether an address with these parameters shows events as one without parameters does. */
+export const isUsual = (parameters: URLSearchParams) =>
+  parameters.size === 0 || (parameters.size === 1 && parameters.get("group") === usual.value);
 
-/** The grouping of the address, or of one without parameters the usual; undefined for a list. Reads signals. */
-export function groupingHere(): Grouping | undefined {
-  const parameters = isBare() ? new URLSearchParams(usual.value) : undefined;
-  const read = (name: string) => (parameters === undefined ? parameterOf(name) : parameters.get(name)) ?? "";
-  if (read("by") === "entity") return { by: "entity" };
-  const label = read("group");
-  return label === "" ? undefined : { by: "label", label };
+/** Returns the address's grouping, or the usual one if it has no parameters; undefined for a list. Reads signals. */
+export const groupingHere = (): string | undefined =>
+  (address.value.parameters.size === 0 ? usual.value : parameterOf("group")) || undefined;
+
+/** Groups the list of the address, and from now on every list of events that is opened without parameters; undefined for none. */
+export function chooseGrouping(grouping: string | undefined): void {
+  usual.value = grouping ?? "";
+  setParameters({ group: grouping });
 }
 
-const parametersOf = (grouping: Grouping | undefined) => ({
-  by: grouping?.by === "entity" ? "entity" : undefined,
-  group: grouping?.by === "label" ? grouping.label : undefined,
-});
-
-/** Groups the list of the address, and from now on every list of events that is opened without parameters. */
-export function chooseGrouping(grouping: Grouping | undefined): void {
-  const parameters = parametersOf(grouping);
-  usual.value = new URLSearchParams(
-    Object.entries(parameters).filter((pair): pair is [string, string] => !!pair[1]),
-  ).toString();
-  setParameters(parameters);
-}
-
-/** Writes the usual grouping into an address that says nothing, so that filters which are added to it leave it as it is. */
+/** Writes the usual grouping into an address without parameters, so that adding a filter keeps it. */
 export function writeUsualGrouping(): void {
-  const grouping = isBare() ? groupingHere() : undefined;
-  if (grouping !== undefined) setParameters(parametersOf(grouping), false);
+  if (address.value.parameters.size === 0 && usual.value !== "") setParameters({ group: usual.value }, false);
 }
 
 /** Names a grouping, as in "Groups by …". */
-export const groupingName = (grouping: Grouping) => (grouping.by === "entity" ? "entity" : grouping.label);
+export const groupingName = (grouping: string) => (grouping === byEntity ? "entity" : grouping);
 
-/** The value that the occurrences of a group have in common: of a label, undefined for those without it, or the entity's identifier. */
-export const valueOf = (grouping: Grouping, group: EventGroup): string | undefined =>
-  grouping.by === "entity"
-    ? (group.entity ?? "")
-    : Object.hasOwn(group.labels, grouping.label)
-      ? group.labels[grouping.label]
-      : undefined;
-
-/** Names a group. */
-export function groupName(grouping: Grouping, group: EventGroup): string {
-  if (grouping.by === "entity") return plainName(group.entityName ?? "") || (group.entity ?? "");
-  return valueOf(grouping, group) ?? `without ${grouping.label}`;
+/** Returns a group's value: the label's (undefined for those without it), or the entity's id. */
+export function groupValue(grouping: string, { labels, entity = "" }: EventGroup): string | undefined {
+  if (grouping === byEntity) return entity;
+  return Object.hasOwn(labels, grouping) ? labels[grouping] : undefined;
 }
 
-/** The clause that the occurrences of a group match. */
-export function clauseOfGroup(grouping: Grouping, value: string | undefined): Clause {
-  if (grouping.by === "entity") {
+/** Names a group. */
+export function groupName(grouping: string, group: EventGroup): string {
+  const value = groupValue(grouping, group);
+  if (grouping === byEntity) return plainName(group.entityName ?? "") || (value ?? "");
+  return value ?? `without ${grouping}`;
+}
+
+/** Returns the clause that finds a group's occurrences. */
+export function clauseOfGroup(grouping: string, value: string | undefined): Clause {
+  if (grouping === byEntity) {
     const kind = { case: "stringValue", value: value ?? "" } as const;
     return create(ClauseSchema, { filter: { field: "entity", operation: Operation.OP_EQUALS, value: { kind } } });
   }
-  if (value !== undefined) return labelClause(grouping.label, value);
-  const exists = { field: `labels.${grouping.label}`, operation: Operation.OP_EXISTS };
+  if (value !== undefined) return labelClause(grouping, value);
+  const exists = { field: `labels.${grouping}`, operation: Operation.OP_EXISTS };
   return create(ClauseSchema, { noneOf: { clause: create(ClauseSchema, { filter: exists }) } });
 }
 
-/** Returns the link to a silence of a group, with what the list is narrowed by as far as that is labels. Reads signals. */
-export function silenceOfGroup(grouping: Grouping, value: string | undefined): string {
-  const narrowed = clausesHere().flatMap(matchersOf);
-  const own = grouping.by === "entity" ? [] : [equalityText(grouping.label, value ?? "")];
-  const matchers = [...new Set([...own, ...narrowed])].join("\n");
-  return silenceLink(grouping.by === "entity" ? { entity: value ?? "", matchers } : { matchers });
+/** Returns the link to a new silence of a group, with those filters of the list that are labels. Reads signals. */
+export function silenceOfGroup(grouping: string, value = ""): string {
+  const ofList = clausesHere().flatMap(matchersOf);
+  if (grouping === byEntity) return silenceLink({ entity: value, matchers: ofList.join("\n") });
+  return silenceLink({ matchers: [...new Set([equalityText(grouping, value), ...ofList])].join("\n") });
 }
-
-/** Returns the link to the entity that groups by entity are of; undefined for groups by a label. */
-export const entityLink = (grouping: Grouping, value: string | undefined): string | undefined =>
-  grouping.by === "entity" ? linkTo(["entities", value ?? ""]) : undefined;

@@ -21,15 +21,14 @@ import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import { plainName } from "./entity-names.ts";
 import {
+  byEntity,
   chooseGrouping,
   clauseOfGroup,
-  entityLink,
-  type Grouping,
   groupingHere,
   groupingName,
   groupName,
+  groupValue,
   silenceOfGroup,
-  valueOf,
 } from "./grouping.ts";
 import groupsLook from "./groups.module.css";
 import { askLabelNames, labelNames } from "./label-names.ts";
@@ -44,48 +43,41 @@ const pageSize = 50;
 const groupsMax = 500;
 const namesMax = 3;
 
-function queryOfGroup(grouping: Grouping, value: string | undefined) {
+function queryOfGroup(grouping: string, value: string | undefined) {
   const query = queryOf();
   const own = clauseOfGroup(grouping, value);
   return { ...query, clause: query.clause === undefined ? own : allOf([query.clause, own]) };
 }
 
 /** Returns the address of the list of a group's occurrences. Reads signals. */
-function listOfGroup(grouping: Grouping, value: string | undefined): string {
+function listOfGroup(grouping: string, value: string | undefined): string {
   const own = clauseOfGroup(grouping, value);
   const where = clauseText(ownClause.value === undefined ? own : allOf([ownClause.value, own]));
-  return hereWith({ group: undefined, by: undefined, where });
+  return hereWith({ group: undefined, where });
 }
-
-/** Stands for the entity among names of labels; none that the list can be filtered by holds `=`. */
-const entityOption = "=entity";
 
 /** Chooses what the list is grouped by: the name, the entity, or a label of what is open. */
 export function GroupChoice() {
-  const grouping = groupingHere();
-  const label = grouping?.by === "label" ? grouping.label : "";
-  const names = [...new Set(label === "" || label === "alertname" ? labelNames.value : [label, ...labelNames.value])];
+  const grouping = groupingHere() ?? "";
+  const known = ["", "alertname", byEntity];
+  const others = new Set([grouping, ...labelNames.value]);
   const look = () => void askLabelNames();
-  const choose = (option: string) => {
-    if (option === entityOption) chooseGrouping({ by: "entity" });
-    else chooseGrouping(option === "" ? undefined : { by: "label", label: option });
-  };
   return (
     <select
       aria-label="Group by"
-      value={grouping?.by === "entity" ? entityOption : label}
+      value={grouping}
       onFocus={look}
       onPointerEnter={look}
-      onChange={({ currentTarget }) => choose(currentTarget.value)}
+      onChange={({ currentTarget }) => chooseGrouping(currentTarget.value || undefined)}
     >
       <option value="">No groups</option>
       <option value="alertname">Group: name</option>
-      <option value={entityOption}>Group: entity</option>
-      {names
-        .filter((name) => name !== "alertname")
+      <option value={byEntity}>Group: entity</option>
+      {[...others]
+        .filter((name) => !known.includes(name))
         .map((name) => (
           <option key={name} value={name}>
-            Group: {name}
+            Group: label {name}
           </option>
         ))}
     </select>
@@ -93,8 +85,8 @@ export function GroupChoice() {
 }
 
 interface GroupsProps {
-  readonly grouping: Grouping;
-  /** Stands in place of groups where there are none. */
+  readonly grouping: string;
+  /** Shown where there is no group. */
   readonly nothing: ComponentChildren;
 }
 
@@ -107,11 +99,11 @@ export function Groups({ grouping, nothing }: GroupsProps) {
   const answer = useAnswer(
     async (signal) => {
       news.value;
-      const of = grouping.by === "entity" ? { byEntity: true } : { labels: [grouping.label] };
+      const of = grouping === byEntity ? { byEntity: true } : { labels: [grouping] };
       const asked = { query: queryOf(), ...of, sort: Sort.SEVERITY, pageSize: size.value };
       return await events.groupEvents(asked, { signal });
     },
-    `${grouping.by} ${by}`,
+    grouping,
     "groups",
   );
   const current = usePlace("current group", "");
@@ -163,6 +155,11 @@ export function Groups({ grouping, nothing }: GroupsProps) {
       }}
     >
       <Problem failure={failure} again={again} />
+      {failure && !failure.away && (
+        <button type="button" onClick={() => chooseGrouping(undefined)}>
+          Show as a list
+        </button>
+      )}
       <p class={groupsLook.total} role="status">
         {value && `${total.toLocaleString("en")} ${total === 1 ? "group" : "groups"}`}
       </p>
@@ -207,10 +204,10 @@ export function Groups({ grouping, nothing }: GroupsProps) {
   );
 }
 
-const keyOf = (grouping: Grouping, group: EventGroup) => JSON.stringify(valueOf(grouping, group) ?? null);
+const keyOf = (grouping: string, group: EventGroup) => JSON.stringify(groupValue(grouping, group) ?? null);
 
 interface GroupProps {
-  readonly grouping: Grouping;
+  readonly grouping: string;
   readonly group: EventGroup;
   readonly open: boolean;
   /** True if the shortcuts a, c and n act on this group. */
@@ -222,13 +219,12 @@ interface GroupProps {
 }
 
 function Group({ grouping, group, open, current, makeCurrent, toggle, changed }: GroupProps) {
-  const value = valueOf(grouping, group);
+  const value = groupValue(grouping, group);
   const count = Number(group.count);
   const acknowledged = Number(group.acknowledgedCount);
   const name = groupName(grouping, group);
-  const entity = entityLink(grouping, value);
   const { word, tone } = severityOf(group.severity);
-  const byName = grouping.by === "label" && grouping.label === "alertname";
+  const byName = grouping === "alertname";
   return (
     <li
       class={acknowledged === count ? groupsLook.dim : undefined}
@@ -282,7 +278,7 @@ function Group({ grouping, group, open, current, makeCurrent, toggle, changed }:
                   {byName ? plainName(event.entityName ?? "") : event.name}
                 </a>
                 <span class={groupsLook.summary}>
-                  {grouping.by === "label" && !byName && `${plainName(event.entityName ?? "")} · `}
+                  {grouping !== byEntity && !byName && `${plainName(event.entityName ?? "")} · `}
                   {occurrence.summary}
                 </span>
                 {occurrence.acknowledged && <span class={ui.tag}>acked</span>}
@@ -294,7 +290,7 @@ function Group({ grouping, group, open, current, makeCurrent, toggle, changed }:
             <a href={listOfGroup(grouping, value)}>
               {count > group.members.length ? `Show all ${count.toLocaleString("en")}` : "Show as a list"}
             </a>
-            {entity !== undefined && <a href={entity}>Open the entity</a>}
+            {grouping === byEntity && <a href={linkTo(["entities", value ?? ""])}>Open the entity</a>}
           </li>
         </ul>
       )}
@@ -302,9 +298,9 @@ function Group({ grouping, group, open, current, makeCurrent, toggle, changed }:
   );
 }
 
-/** Names of the members that are known: of their entities, or in groups by entity of their events. */
-function whereText(grouping: Grouping, { members, count }: EventGroup): string {
-  const nameOf = ({ name = "", entityName = "" }: Event) => (grouping.by === "entity" ? name : plainName(entityName));
+/** Lists the entities of the known members, or in groups by entity their events. */
+function whereText(grouping: string, { members, count }: EventGroup): string {
+  const nameOf = ({ name = "", entityName = "" }: Event) => (grouping === byEntity ? name : plainName(entityName));
   const names = [...new Set(members.map(nameOf))];
   const more = names.length > namesMax || Number(count) > members.length;
   return names.slice(0, namesMax).join(", ") + (more ? " …" : "");

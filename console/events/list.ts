@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { batch, signal } from "@preact/signals";
-import { ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { type Clause, ClauseSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { clientOf, type Failure, failureOfReading, isCancelled } from "../data/calls.ts";
@@ -26,6 +27,8 @@ const countAgainMs = 1000;
 export const changedMax = 500;
 /** Most events that the server answers in a page. */
 const pageMax = 1000;
+/** Most values that a clause lists. */
+const valuesMax = 10_000;
 /** Most new rows that a reread adds to those that are loaded. */
 const newMax = 1000;
 
@@ -63,7 +66,14 @@ function compare({ key, descending, acknowledgedLast }: Sort) {
 const rowsOf = (results: readonly Event[]): EventRow[] =>
   results.flatMap((event) => event.occurrences.map((occurrence) => ({ event, occurrence })));
 
-const eventIdsOf = (rows: readonly EventRow[]) => [...new Set(rows.map(({ event }) => event.id))];
+/** Returns a clause that matches occurrences that began when some of these did; with their events' ids, few others match. */
+export function startedWith(rows: readonly EventRow[]): Clause {
+  const starts = [...new Set(rows.map(({ occurrence }) => Number(occurrence.startTime ?? 0n)))].slice(0, valuesMax);
+  const values = starts.map((value) => create(ValueSchema, { kind: { case: "numberValue", value } }));
+  return create(ClauseSchema, { oneOf: { field: "startTime", values } });
+}
+
+export const eventIdsOf = (rows: readonly EventRow[]) => [...new Set(rows.map(({ event }) => event.id))];
 
 export const rowKey = ({ occurrence }: EventRow) => occurrence.id;
 
@@ -195,13 +205,13 @@ export function eventList(isHeld: () => boolean) {
 
   /**
    * Replaces the rows that were read again by `found`. While they are held, shown rows keep their place: new ones wait, or follow where they
-   * belong behind all others, and missing ones are `gone`, shown as they are in `left`. Returns the keys of rows that are new.
+   * belong behind all others, and missing ones are `gone`, shown as they are in `departed`. Returns the keys of rows that are new.
    */
   function applyFound(
     found: EventRow[],
     wasRead: (row: EventRow) => boolean,
     held: boolean,
-    left: readonly EventRow[],
+    departed: readonly EventRow[],
   ): string[] {
     const order = compare(sort);
     const stillWaiting = waiting.value.filter((row) => !wasRead(row));
@@ -214,14 +224,14 @@ export function eventList(isHeld: () => boolean) {
       return found.map(rowKey).filter((key) => !known.has(key));
     }
     const now = new Map(found.map((row) => [rowKey(row), row]));
-    const leftNow = new Map(left.map((row) => [rowKey(row), row]));
+    const departedNow = new Map(departed.map((row) => [rowKey(row), row]));
     const stillGone = new Set(gone.value);
     const placed = rows.value.map((row) => {
       const key = rowKey(row);
       const foundRow = now.get(key);
       if (foundRow !== undefined) stillGone.delete(key);
       else if (wasRead(row)) stillGone.add(key);
-      return foundRow ?? leftNow.get(key) ?? row;
+      return foundRow ?? departedNow.get(key) ?? row;
     });
     const last = placed
       .filter((row) => !stillGone.has(rowKey(row)))
@@ -307,7 +317,7 @@ export function eventList(isHeld: () => boolean) {
       if (until.aborted) return true;
       const missed = new Set(missing.map(rowKey));
       for (const row of moved) if (missed.has(rowKey(row))) found.set(rowKey(row), row);
-      const left = await readLeft(
+      const departed = await readDeparted(
         asked.fields,
         missing.filter((row) => !found.has(rowKey(row))),
         until,
@@ -317,7 +327,7 @@ export function eventList(isHeld: () => boolean) {
       shownFields = undefined;
       readTo(cursor === "" ? undefined : cursor, lastRead);
       batch(() => {
-        applyFound([...found.values()], wasRead, isHeld(), left);
+        applyFound([...found.values()], wasRead, isHeld(), departed);
         total.value = count;
         failure.value = undefined;
       });
@@ -338,14 +348,15 @@ export function eventList(isHeld: () => boolean) {
     return rowsOf((await events.searchEvents({ query: asked }, { signal: until })).results);
   }
 
-  /** Reads rows that no longer match, as they are now, if they are held: actions on them depend on their state. */
-  async function readLeft(
+  /** While rows are held, reads the current state of those that no longer match: their actions depend on it. */
+  async function readDeparted(
     fields: QueryInit["fields"],
     missing: readonly EventRow[],
     until: AbortSignal,
     held = isHeld,
   ): Promise<EventRow[]> {
-    return held() ? await readEvents({ ...(fields && { fields }) }, eventIdsOf(missing), until) : [];
+    if (!held()) return [];
+    return await readEvents({ clause: startedWith(missing), ...(fields && { fields }) }, eventIdsOf(missing), until);
   }
 
   /** Searches from the first page. Returns whether that was done. */
@@ -401,7 +412,7 @@ export function eventList(isHeld: () => boolean) {
       const changed = new Set(eventIds);
       const still = new Set(read.map(rowKey));
       const missing = rows.value.filter((row) => changed.has(row.event.id) && !still.has(rowKey(row)));
-      const left = await readLeft(fields, missing, until, held);
+      const departed = await readDeparted(fields, missing, until, held);
       if (until.aborted) return true;
       const order = compare(sort);
       const stay = new Set(held() ? rows.value.map(rowKey) : []);
@@ -409,7 +420,7 @@ export function eventList(isHeld: () => boolean) {
       const found = read.filter((row) => end === undefined || order(row, end) <= 0 || stay.has(rowKey(row)));
       const before = matching();
       batch(() => {
-        markFresh(applyFound(found, ({ event }) => changed.has(event.id), held(), left));
+        markFresh(applyFound(found, ({ event }) => changed.has(event.id), held(), departed));
         if (end === undefined) total.value += matching() - before;
       });
       if (end !== undefined) countAgain();

@@ -59,7 +59,7 @@ export const narrowingCount = () =>
   filters.filter((filter) => parameterOf(filter) !== null || excluded(filter).length > 0).length;
 
 /** Parameters that say how events are shown, not which. */
-export const displayed: ReadonlySet<string> = new Set(["by", "columns", "facets", "group", "sort", "wide"]);
+export const displayed: ReadonlySet<string> = new Set(["columns", "facets", "group", "sort", "wide"]);
 
 /** Names an answer about what the query of the address finds, however that is shown. */
 export function answerToQuery(name: string): string {

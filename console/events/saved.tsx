@@ -7,6 +7,7 @@ import { say, sayFailure } from "../data/notice.ts";
 import { may } from "../data/session.ts";
 import ui from "../ui/ui.module.css";
 import eventsLook from "./events.module.css";
+import { isUsual } from "./grouping.ts";
 import { showFacets } from "./own-facets.ts";
 import { deleteView, parametersOf, readViews, saved, saveView, viewOf } from "./saved-filters.ts";
 
@@ -16,7 +17,7 @@ const unsaved = "-".repeat(256);
 export function SavedFilters() {
   const name = useSignal("");
   const naming = useSignal(false);
-  const here = address.value.parameters.toString();
+  const plain = isUsual(address.value.parameters);
   useEffect(() => {
     // Without them the list is as useful: the next visit asks again.
     void readViews().catch(() => undefined);
@@ -61,14 +62,14 @@ export function SavedFilters() {
     <div class={eventsLook.saved}>
       <select
         aria-label="Views"
-        value={current?.name ?? (here === "" ? "" : unsaved)}
+        value={current?.name ?? (plain ? "" : unsaved)}
         onChange={({ currentTarget }) => {
           const chosen = saved.value.find((each) => each.name === currentTarget.value);
           goTo(linkTo(["events"], chosen ? parametersOf(chosen) : {}));
         }}
       >
         <option value="">Open events</option>
-        {here !== "" && !current && <option value={unsaved}>These filters</option>}
+        {!plain && !current && <option value={unsaved}>These filters</option>}
         {saved.value.map((each) => (
           <option key={each.name} value={each.name}>
             {each.name}
@@ -89,7 +90,7 @@ export function SavedFilters() {
           Delete view
         </button>
       ) : (
-        here !== "" && (
+        !plain && (
           <button
             type="button"
             onClick={() => {

@@ -1,4 +1,4 @@
-import { effect, type Signal, signal, untracked, useSignal } from "@preact/signals";
+import { computed, effect, type Signal, signal, untracked, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { address, linkTo, listOf, listText, setParameters } from "../data/address.ts";
@@ -65,8 +65,9 @@ function useList(reading: Signal<boolean>) {
   const list = useMemo(() => eventList(() => reading.peek()), []);
   const news = useMemo(() => signal(0), []);
   useEffect(() => {
+    const fields = computed(() => fieldsIn(chosenColumns()).toSorted().join());
     const endFinding = effect(() => {
-      listOf("columns");
+      fields.value;
       void list.find(queryOf, sort.value, untracked(fieldsOf));
     });
     const again = () => untracked(() => void list.again());
@@ -176,7 +177,7 @@ export function EventsScreen() {
   const gone = list.gone.value;
   const fresh = list.fresh.value;
   const grouping = groupingHere();
-  useLayoutEffect(writeUsualGrouping, [address.value]);
+  useLayoutEffect(writeUsualGrouping);
   const filtered = [...address.value.parameters.keys()].some((parameter) => !displayed.has(parameter));
   const columns = chosenColumns();
   const wideOnes = listOf("wide");
@@ -282,7 +283,10 @@ export function EventsScreen() {
       <Overview counts={counted} news={news} />
       <div class={withFilters ? `${ui.columns} ${eventsLook.withFilters}` : ui.columns}>
         <section ref={section} aria-label="List of events" class={eventsLook.list}>
-          <Problem failure={errors.length > 0 ? undefined : list.failure.value} again={() => void list.again()} />
+          <Problem
+            failure={errors.length > 0 || grouping !== undefined ? undefined : list.failure.value}
+            again={() => void list.again()}
+          />
           <p class={eventsLook.news} role="status">
             {list.waiting.value.length > 0 && (
               <button

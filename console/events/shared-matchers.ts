@@ -5,14 +5,15 @@ import { EventQueryService, type FieldCounts } from "#gen/belfry/events/v1/query
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
 import { clientOf } from "../data/calls.ts";
 import { valuesMatcher } from "./clause-matchers.ts";
-import type { EventRow } from "./list.ts";
+import { type EventRow, eventIdsOf, startedWith } from "./list.ts";
+import { allOf } from "./query.ts";
 
 const silences = clientOf(SilenceService);
 const events = clientOf(EventQueryService);
 
 /** Most labels that are compared. */
 const labelsMax = 60;
-/** Most labels in a call: the server counts 16 fields, of which one is for the total. */
+/** Most labels in a call: a count takes 16 fields, one of them for the total. */
 const labelsInCall = 15;
 /** Most values that a matcher lists. */
 const valuesMax = 50;
@@ -27,8 +28,9 @@ interface SharedLabel {
 }
 
 /**
- * Returns the matchers of what occurrences have in common: a matcher of each label that all of them have, the alert name first. A label
- * of many or long values has none. Labels are never empty, so no matcher accepts the empty text.
+ * Returns a matcher for each label that all these occurrences have, the alert name first. Labels with too many or too long values are
+ * left out. Labels are never empty, so no matcher accepts the empty text.
+ * @throws if some of these occurrences have changed
  */
 export async function sharedMatchers(rows: readonly EventRow[]): Promise<string[]> {
   const [first] = rows;
@@ -39,7 +41,7 @@ export async function sharedMatchers(rows: readonly EventRow[]): Promise<string[
   for (let from = 0; from < Math.min(names.length, labelsMax); from += labelsInCall)
     calls.push(sharedLabels(rows, names.slice(from, from + labelsInCall)));
   const shared = (await Promise.all(calls)).flat();
-  // What all are alike in tells more than a list of values.
+  // Labels with one common value come before those with several.
   const order = ({ label, values }: SharedLabel) => (label === "alertname" ? 0 : Math.min(values.length, 2));
   return shared
     .filter(({ values }) => values.length <= valuesMax)
@@ -52,15 +54,17 @@ export async function sharedMatchers(rows: readonly EventRow[]): Promise<string[
 /** Returns those of these labels that all occurrences have. */
 async function sharedLabels(rows: readonly EventRow[], names: readonly string[]): Promise<SharedLabel[]> {
   const query = {
-    clause: create(ClauseSchema, { withIds: { ids: [...new Set(rows.map(({ event }) => event.id))] } }),
+    // Without their start, earlier occurrences of these events would be counted, too.
+    clause: allOf([create(ClauseSchema, { withIds: { ids: eventIdsOf(rows) } }), startedWith(rows)]),
     statuses: [...new Set(rows.map(({ occurrence }) => occurrence.status ?? Status.DEFAULT))],
   };
   const fields = ["severity", ...names.map(fieldOf)].map((field) => ({ field }));
   const { results } = await events.countEvents({ query, fields });
   const total = sumOf(results.severity);
+  if (total !== rows.length) throw new Error("Some of these rows have changed. Select them again.");
   return names.flatMap((label) => {
     const counts = results[fieldOf(label)];
-    if (total === 0 || sumOf(counts) !== total) return [];
+    if (sumOf(counts) !== total) return [];
     return { label, values: counts?.values.map(({ value }) => String(value?.kind.value)) ?? [] };
   });
 }

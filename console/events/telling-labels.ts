@@ -48,7 +48,7 @@ export function tellingLabels(rows: readonly EventRow[], keys: readonly string[]
   return { labels, alike };
 }
 
-/** Counts the rows that differ from all others in one of these labels, or in what `more` returns. */
+/** Counts the distinct combinations of these labels' values among the rows, with what `more` returns. */
 function countApart(rows: readonly EventRow[], keys: readonly string[], more?: (row: EventRow) => unknown): number {
   return new Set(rows.map((row) => JSON.stringify([more?.(row), ...keys.map((key) => labelOf(row, key))]))).size;
 }

@@ -20,7 +20,7 @@ interface OutcomeProps<S extends DescMessage> {
 
 const labelList = new Intl.ListFormat("en-GB", { type: "conjunction" });
 
-/** Brings the first error of a form's fields into sight, with the focus on its field. Opens what folds it or another one. */
+/** Unfolds every section that holds an error, and brings the first error into sight, with the focus on its field. */
 function showFirstError(end: HTMLElement): void {
   const form = end.closest("form");
   const errors = [...(form?.querySelectorAll<HTMLElement>('[role="alert"]') ?? [])];

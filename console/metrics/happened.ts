@@ -20,7 +20,7 @@ interface Began extends PlotMark {
 /** A run of a window over the entity. */
 interface Held extends PlotBand {
   readonly id: string;
-  /** It is over, and drawn as it was planned. */
+  /** True for a run that is over, drawn as planned. */
   readonly over: boolean;
 }
 
@@ -78,7 +78,7 @@ async function readBegan(id: string, start: number, end: number, signal: AbortSi
   };
 }
 
-/** The runs in progress. */
+/** Reads the runs in progress. */
 async function readHeld(id: string, end: number, signal: AbortSignal): Promise<Held[]> {
   const holding = await windowsHolding(id, signal);
   if (holding.length === 0) return [];

@@ -191,7 +191,7 @@ function PlotCard({ group, start, end, height, happened, tables }: PlotCardProps
   );
 }
 
-/** Lets a name of a metric break after its dots and low lines, not within a word. */
+/** Lets a metric's name break after dots and underscores only. */
 const breakable = (text: string) =>
   text.split(/(?<=[._])/).map((part, at) => (
     <Fragment key={String(at)}>

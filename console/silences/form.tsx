@@ -1,3 +1,4 @@
+import { Code, ConnectError } from "@connectrpc/connect";
 import { useSignal } from "@preact/signals";
 import { useEffect, useId, useMemo } from "preact/hooks";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
@@ -30,14 +31,18 @@ const durations: readonly (readonly [value: string, label: string])[] = [
 ];
 
 /**
- * Reads the labels that the address asks to silence: those of an occurrence, or of an entity its dimensions, which are labels of all that
- * happens to it. Undefined for neither.
+ * Reads the labels to silence: those of the occurrence that the address names, or the dimensions of its entity, which all its occurrences
+ * have. Undefined if it names neither.
  */
 async function labelsOf(parameters: URLSearchParams, signal: AbortSignal) {
   const occurrenceId = parameters.get("occurrence");
   if (occurrenceId) return (await silences.listSilences({ occurrenceId }, { signal })).labels;
   const entity = parameters.get("entity");
-  return entity ? (await readEntity(entity, signal))?.dimensions : undefined;
+  if (!entity) return undefined;
+  const found = await readEntity(entity, signal);
+  if (found === undefined)
+    throw new ConnectError("There is no such entity any more, so its labels are not known.", Code.NotFound);
+  return found.dimensions;
 }
 
 /**
@@ -48,7 +53,8 @@ export function NewSilence() {
   const id = useId();
   const { parameters } = address.value;
   const given = parameters.get("matchers") ?? "";
-  const matchers = useSignal(given);
+  // Those that are given would be too wide without the labels that are read.
+  const matchers = useSignal(parameters.has("occurrence") || parameters.has("entity") ? "" : given);
   const duration = useSignal("2");
   const comment = useSignal("");
   const busy = useSignal(false);
@@ -63,7 +69,7 @@ export function NewSilence() {
   const labelled = useAnswer((signal) => labelsOf(parameters, signal), parameters.toString());
   const labels = labelled.value.value;
   useEffect(() => {
-    if (labels === undefined || matchers.peek() !== given) return;
+    if (labels === undefined || matchers.peek() !== "") return;
     const own = Object.entries(labels).map(([name, value]) => equalityText(name, value));
     matchers.value = [...new Set([...own, ...matchersIn(given)])].join("\n");
   }, [labels]);

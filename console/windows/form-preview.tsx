@@ -38,13 +38,13 @@ export function FormPreview({ form, id }: { form: WindowFormState; id: string })
     const preview = await windows.previewMaintenanceWindow({ id, specification, timeRange, runsMax }, { signal });
     return { preview, window: value, start };
   }, settled);
-  const { value: seen, failure } = answer.value;
+  const { value: seen, failure, again } = answer.value;
   const end = (seen?.start ?? 0) + shownMs;
   const runs = seen?.preview.runs ?? [];
   const shown = runs.filter(({ start }) => Number(start) < end);
   const more = shown.length === runs.length && seen?.preview.moreRuns === true;
-  // A server that is away has refused nothing: what it said last stays.
-  const refused = failure?.away ? undefined : failure;
+  // Other failures say nothing of the form: what the server said last stays.
+  const refused = failure?.invalid ? failure : undefined;
   const wrong = (refused?.fields ?? []).map(({ field, description }) => {
     const path = field.replace(/^specification\.?/, "");
     return { path, text: `${labelOf(path) ?? path}: ${description}` };
@@ -53,8 +53,9 @@ export function FormPreview({ form, id }: { form: WindowFormState; id: string })
     <section class={ui.preview} aria-label="Preview" aria-live="polite">
       <h2>What the server would do</h2>
       {!wrong.some(({ path }) => path.startsWith("schedule")) && <p>Runs {recurrenceWords(value)}.</p>}
-      {failure?.away && <Problem failure={failure} />}
-      {refused && (
+      {refused === undefined ? (
+        <Problem failure={failure} again={again} />
+      ) : (
         <div>
           <p class={ui.quiet}>The preview waits until this is in order:</p>
           <ul>

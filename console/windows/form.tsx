@@ -59,7 +59,7 @@ export function WindowForm({ stored, id, entityId, label, send, done }: WindowFo
           value={value.name}
           required
           readOnly={fixed}
-          {...(fixed && { help: "It cannot be changed." })}
+          {...(fixed && { help: "The name cannot be changed later." })}
           set={(name) => change({ name })}
         />
         <ClauseField
@@ -121,7 +121,7 @@ function Running({ form }: { form: WindowFormState }) {
   const { value, change } = form;
   return (
     <fieldset>
-      <legend>Whether it runs</legend>
+      <legend>Status and start</legend>
       <ChoiceField
         form={form}
         path="status"
@@ -153,7 +153,7 @@ function Effect({ form }: { form: WindowFormState }) {
   const { value, change } = form;
   return (
     <fieldset>
-      <legend>Children, and the entities' state</legend>
+      <legend>Effect on entities</legend>
       <CheckField
         form={form}
         path="doNotPropagateToChildren"

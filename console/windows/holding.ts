@@ -8,12 +8,12 @@ import { clientOf } from "../data/calls.ts";
 const entities = clientOf(EntityService);
 const windows = clientOf(MaintenanceWindowService);
 const windowsMax = 50;
-/** A single run that is longer is not looked for once it is over. */
+/** Longer runs are not found once they are over. */
 const longestMs = 31 * 86_400_000;
 
-/** The windows in progress that hold an entity: those whose own query finds it. */
+/** Finds the windows in progress whose query matches the entity. */
 export const windowsHolding = (entityId: string, signal: AbortSignal) =>
-  windowsOver(entityId, [compared("runState", Operation.OP_EQUALS, "IN_PROGRESS")], signal);
+  windowsOver(entityId, [compared("runState", Operation.OP_EQUALS, "IN_PROGRESS")], signal, () => true);
 
 /** A single run that is over, in ms since the epoch. */
 interface PlannedRun {
@@ -24,8 +24,8 @@ interface PlannedRun {
 }
 
 /**
- * The single runs over an entity that were over by now and reach into a range, as they were planned: which of them was ended by hand
- * before its time is not known, nor when windows ran that come again.
+ * Finds completed one-time runs over an entity that reach into a range, as planned: an early end by hand and past runs of recurring
+ * windows are not known.
  */
 export async function runsPlanned(
   entityId: string,
@@ -33,6 +33,13 @@ export async function runsPlanned(
   end: number,
   signal: AbortSignal,
 ): Promise<PlannedRun[]> {
+  const runOf = ({ id, name, schedule, createTime }: MaintenanceWindow): PlannedRun[] => {
+    if (schedule === undefined || (schedule.recurrence?.type ?? 0) !== 0) return [];
+    const over = Number(schedule.start + schedule.duration);
+    // It cannot have begun before it was made.
+    const began = Math.max(Number(schedule.start), Number(createTime));
+    return over <= start || over <= began ? [] : [{ id, name, start: began, end: over }];
+  };
   const found = await windowsOver(
     entityId,
     [
@@ -43,23 +50,23 @@ export async function runsPlanned(
       compared("schedule.start", Operation.OP_LESS, end),
     ],
     signal,
+    (window) => runOf(window).length > 0,
   );
-  return found.flatMap(({ id, name, schedule, createTime }) => {
-    if (schedule === undefined || (schedule.recurrence?.type ?? 0) !== 0) return [];
-    const over = Number(schedule.start + schedule.duration);
-    // It cannot have begun before it was made.
-    const began = Math.max(Number(schedule.start), Number(createTime));
-    return over <= start || over <= began ? [] : [{ id, name, start: began, end: over }];
-  });
+  return found.flatMap(runOf);
 }
 
-/** The windows that meet these clauses and whose own query finds an entity. */
-async function windowsOver(entityId: string, clauses: Clause[], signal: AbortSignal): Promise<MaintenanceWindow[]> {
+/** Finds the windows that meet these clauses, are wanted, and whose own query matches the entity. */
+async function windowsOver(
+  entityId: string,
+  clauses: Clause[],
+  signal: AbortSignal,
+  wanted: (window: MaintenanceWindow) => boolean,
+): Promise<MaintenanceWindow[]> {
   const clause = create(ClauseSchema, { allOf: { clauses } });
   const searchInput = { query: { clause }, pageInput: { limit: windowsMax } };
   const { maintWindows } = await windows.searchMaintenanceWindows({ searchInput }, { signal });
   const holds = await Promise.all(
-    maintWindows.map(async (window) => {
+    maintWindows.filter(wanted).map(async (window) => {
       const own = window.target.case === "query" ? window.target.value.clause : undefined;
       if (own === undefined) return [];
       const both = create(ClauseSchema, {

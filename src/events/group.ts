@@ -39,7 +39,7 @@ const membersMax = 5;
 /** How many characters of a label's value distinguish groups. */
 const valueCharsMax = 1024;
 
-/** The values that make a group: of each label asked for, in their order, then the entity's id in hex, where asked for. */
+/** A group's values: one for each label asked for, in order, then with `byEntity` the entity's id in hex. */
 type GroupRow = Record<`value_${number}`, string> & {
   count: bigint;
   acknowledged: bigint;
@@ -91,7 +91,7 @@ async function readGroups(
   const columns = db`o.event_id, o.number, o.severity, o.acknowledged, o.start_ms`;
   const list = names.length === 0 ? db`` : sqlJoin(db, names, ",");
   const and = names.length === 0 ? db`` : db`${list},`;
-  // Of a tenant that PostgreSQL has not seen yet a join would compare each occurrence with each event: what the values read is looked up.
+  // Before PostgreSQL has statistics of a tenant, a join would compare each occurrence with each event: rows that the values need are looked up.
   const found =
     names.length === 0
       ? db`select ${columns} from ${from} where ${where} limit ${groupedMax + 1}`

@@ -290,6 +290,8 @@ describe("columns of a person's own", () => {
       await press("Columns");
       for (const name of ["Summary", "Severity", "Age"]) await press(`Hide the column ${name}`);
       await eventually(heads).toBe("Event,Entity,source,Last seen");
+      const focused = async () => (await page.element()).ownerDocument.activeElement?.getAttribute("aria-label");
+      await eventually(focused).toBe("Move the column Entity forward");
       expect(page.getByRole("button", { name: "Hide the column Event" }).count()).toBe(0);
       await page.getByRole("row").filter({ hasText: "disk" }).waitFor();
       expect(page.getByRole("row").filter({ hasText: "97 %" }).count()).toBe(0);
@@ -298,8 +300,17 @@ describe("columns of a person's own", () => {
       await page.reload();
       await eventually(heads).toBe("Entity,Event,source,Last seen");
       await press("Columns");
+      let searches = 0;
+      for (let call = 0; call < 10; call += 1)
+        page.passBy("SearchEvents", (next) => (request) => {
+          searches += 1;
+          return next(request);
+        });
       for (const name of ["Severity", "Summary", "Age"]) await press(`Show the column ${name}`);
       await press("Move the column Event forward");
+      await eventually(heads).toBe("Severity,Event,Entity,Summary,source,Age,Last seen");
+      await page.settled();
+      expect(searches).toBe(0);
       await page.getByLabel("Field", { exact: true }).fill("type");
       await press("Add");
       await eventually(heads).toBe("Severity,Event,Entity,Summary,source,type,Age,Last seen");

@@ -1,3 +1,4 @@
+import { Code, ConnectError } from "@connectrpc/connect";
 import { beforeEach, describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { domPage, eventually } from "../support/dom-page.ts";
@@ -182,7 +183,7 @@ describe("groups of events", () => {
       await page.getByText("8 groups").waitFor();
       await members.getByRole("link", { name: "Show as a list" }).click();
       await page.getByText("2 occurrences").waitFor();
-      await page.goto("#/events?by=entity&find=team%3Dstorage");
+      await page.goto("#/events?group=%3Dentity&find=team%3Dstorage");
       await page.getByText("3 groups").waitFor();
       await page.getByRole("link", { name: "Silence db-1…" }).click();
       await page.getByText("It matches 1 open occurrence").waitFor();
@@ -209,6 +210,31 @@ describe("groups of events", () => {
     await page.getByRole("grid", { name: "Entities" }).waitFor();
     await page.goto("#/events");
     await page.getByRole("grid", { name: "Events" }).getByRole("row").nth(8).waitFor();
+  });
+
+  onPage("that cannot be made leave the list; the first screen is no view to save", async (page) => {
+    await page.logIn(tenant, "#/events?group=alertname");
+    await page.getByText("2 groups").waitFor();
+    expect(await page.getByRole("button", { name: "Save view" }).count()).toBe(1);
+    await page.getByLabel("Group by").selectOption({ label: "Group: entity" });
+    await page.goto("#/events");
+    await page.getByText("8 groups").waitFor();
+    expect(await page.getByRole("button", { name: "Save view" }).count()).toBe(0);
+    page.passBy("GroupEvents", () => () => {
+      throw new ConnectError("more than 200000 occurrences match", Code.FailedPrecondition);
+    });
+    await page.goto("#/events?group=alertname");
+    await page.getByRole("button", { name: "Show as a list" }).click();
+    await page.getByRole("grid", { name: "Events" }).getByRole("row").nth(8).waitFor();
+  });
+
+  onPage("by entity begin their silence with its labels, and with none where it is gone", async (page) => {
+    await page.logIn(
+      tenant,
+      "#/silences/new?entity=00000000-0000-0000-0000-000000000000&matchers=team%3D%22storage%22",
+    );
+    await page.getByText("There is no such entity any more").waitFor();
+    expect(await page.getByLabel("Matchers").inputValue()).toBe("");
   });
 
   onPage("that are none say how data come here", async (page) => {

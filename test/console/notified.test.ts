@@ -119,7 +119,7 @@ describe("the health of notifying", () => {
     await sendEvents(server, tenant, names.flatMap(critical));
     await eventually(() => failedCount(tenant)).toBe("5");
     await page.logIn(tenant);
-    const strip = page.getByRole("status", { name: "Health of notifying" });
+    const strip = page.getByRole("region", { name: "Health of notifying" });
     await strip.getByText("5 failed in the last hour.").waitFor();
     await strip.getByRole("link", { name: "What failed" }).click();
     const troubles = page.getByRole("region", { name: "Destinations in trouble" });

@@ -160,6 +160,8 @@ onPage(
       const button = page.getByRole("button", { name: send, exact: true });
       const form = page.locator("form").filter({ has: button });
       const input = form.getByLabel(field, { exact: true });
+      await button.waitFor();
+      if (!(await input.isVisible())) await form.locator("summary").filter({ hasText: "More" }).click();
       await input.fill(typed);
       await server.stop();
       await button.click();

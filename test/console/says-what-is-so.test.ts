@@ -196,7 +196,7 @@ for (const [trouble, state, said] of [
 
     onPage("is named with its reason or its next attempt over the list of events", async (page) => {
       await page.logIn(key);
-      const strip = page.getByRole("status", { name: "Health of notifying" });
+      const strip = page.getByRole("region", { name: "Health of notifying" });
       await strip.getByText(new RegExp(trouble)).waitFor();
     });
   });

@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
-import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
-import { type DomPage, domPage } from "../support/dom-page.ts";
+import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { sendEvents } from "./console-page.ts";
@@ -119,6 +119,23 @@ describe("silences", async () => {
       ]);
       await page.getByRole("link", { name: "Cancel" }).click();
       await page.getByText("2 selected").waitFor();
+    });
+
+    onPage("match nothing of earlier occurrences of the same events", async (page) => {
+      const own = await testTenant(server.database.sql);
+      const sent = (name: string, severity: Severity, status: Status, summary: string) =>
+        sendEvents(server, own, [{ name, source: "db-1", severity, status, summary }]);
+      for (const status of [Status.OPEN, Status.CLOSED]) await sent("disk full", Severity.CRITICAL, status, "earlier");
+      for (const status of [Status.OPEN, Status.CLOSED]) await sent("disk full", Severity.ERROR, status, "later");
+      for (const status of [Status.OPEN, Status.CLOSED]) await sent("disk slow", Severity.ERROR, status, "late");
+      await page.logIn(own, `#/events?status=${Status.CLOSED}`);
+      await page.getByText("3 occurrences").waitFor();
+      await chosen(page, "later");
+      await chosen(page, "disk slow");
+      await page.getByText("2 selected").waitFor();
+      await page.getByRole("button", { name: "Silence…" }).click();
+      await eventually(() => page.hash()).toMatch(/^#\/silences\/new/);
+      expect((await page.getByLabel("Matchers").inputValue()).split("\n")).toContain('severity="error"');
     });
   });
 });

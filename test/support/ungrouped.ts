@@ -1,2 +1,2 @@
-/** A key and a text that a browser stores once a person has chosen to see events as a list: most tests read its rows. */
+/** The storage entry of a browser whose user chose *No groups*: most tests read the rows of the list. */
 export const ungrouped = ["belfry.grouping", ""] as const;

@@ -520,7 +520,7 @@ export type GroupEventsRequest = Message<"belfry.events.v1.GroupEventsRequest"> 
   query?: EventQuery | undefined;
 
   /**
-   * The names of the labels that make a group. Empty: all are one group, or with `byEntity` those of each entity.
+   * The names of the labels that make a group. Empty: all are one group; with `byEntity`, one group per entity.
    *
    * @generated from field: repeated string labels = 2;
    */
@@ -548,7 +548,7 @@ export type GroupEventsRequest = Message<"belfry.events.v1.GroupEventsRequest"> 
   pageToken: string;
 
   /**
-   * The occurrences of a group have the same entity, too.
+   * Groups by entity, too: all occurrences of a group have the same one.
    *
    * @generated from field: bool by_entity = 6;
    */
@@ -563,7 +563,7 @@ export const GroupEventsRequestSchema: GenMessage<GroupEventsRequest> = /*@__PUR
   messageDesc(file_belfry_events_v1_query_service, 16);
 
 /**
- * What the groups are sorted by; those that are alike in it by their labels, then by their entity.
+ * What the groups are sorted by; equal groups by their labels, then by their entity.
  * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.events.v1.GroupEventsRequest.Sort
@@ -606,7 +606,7 @@ export const GroupEventsRequest_Sort = {
 } as const;
 
 /**
- * What the groups are sorted by; those that are alike in it by their labels, then by their entity.
+ * What the groups are sorted by; equal groups by their labels, then by their entity.
  * buf:lint:ignore ENUM_VALUE_PREFIX the API's names, which have no prefix
  *
  * @generated from enum belfry.events.v1.GroupEventsRequest.Sort
@@ -675,14 +675,14 @@ export type EventGroup = Message<"belfry.events.v1.EventGroup"> & {
   members: Event[];
 
   /**
-   * The identifier of the entity of all of them. Null without `byEntity`.
+   * The identifier of the group's entity. Null without `byEntity`.
    *
    * @generated from field: optional string entity = 8;
    */
   entity?: string | undefined;
 
   /**
-   * The name of that entity. Null without `byEntity`.
+   * The name of the group's entity. Null without `byEntity`.
    *
    * @generated from field: optional string entity_name = 9;
    */
@@ -976,7 +976,7 @@ export const EventQueryService: GenService<{
     output: typeof CountEventFrequencyResponseSchema;
   },
   /**
-   * Groups occurrences by the values of labels. Labels are those that matchers see: `alertname`, `severity`, `type`, dimensions and
+   * Groups occurrences by the values of labels, by their entity, or both. Labels are those that matchers see: `alertname`, `severity`, `type`, dimensions and
    * metadata fields, or those of an alert as it was sent. Pages are made anew from what matches then; what moves to another
    * place meanwhile may be missing or come twice. More than 200,000 occurrences that match: code 9.
    *
