@@ -26,8 +26,8 @@ type Occurrence = EventRow["occurrence"];
 interface Action {
   readonly name: string;
   readonly done: string;
-  /** Tells whether the action would change this occurrence. */
-  changes?(row: EventRow): boolean;
+  /** It leaves alone what is closed. */
+  readonly sparesClosed?: boolean;
   send(rows: readonly EventRow[]): Promise<readonly { success: boolean; error: string }[]>;
   /** The action that undoes this one, from the state that the rows had before. */
   readonly back?: Action;
@@ -37,6 +37,7 @@ const idsOf = ({ event, occurrence }: EventRow) => ({ eventId: event.id, occurre
 
 /** An action that sets the acknowledgement or the status. */
 interface SettingAction extends Action {
+  /** Tells whether the action would change this occurrence. */
   changes(row: EventRow): boolean;
 }
 
@@ -80,7 +81,10 @@ const isClosed = ({ status }: Occurrence) => status === Status.CLOSED;
 const isEnded = ({ status }: Occurrence) => status === Status.CLOSED || status === Status.SUPPRESSED;
 
 const settings: readonly SettingAction[] = [
-  setting("Acknowledge", "acknowledged", { acknowledged: true }, (of) => !of.acknowledged && !isClosed(of)),
+  {
+    ...setting("Acknowledge", "acknowledged", { acknowledged: true }, (of) => !of.acknowledged && !isClosed(of)),
+    sparesClosed: true,
+  },
   setting("Unacknowledge", "no longer acknowledged", { acknowledged: false }, (of) => of.acknowledged ?? false),
   setting("Close", "closed", { status: Status.CLOSED }, (of) => !isClosed(of)),
   setting("Suppress", "suppressed", { status: Status.SUPPRESSED }, (of) => !isEnded(of)),
@@ -180,9 +184,9 @@ export function Actions({ rows, current, reread, main }: ActionsProps) {
   const wanted = settingsFor(rows);
   const now = outcome.value;
   const targets = rows.length > 0 || current === undefined ? rows : [current];
-  /** Runs an action on those that it would change, unless one on any of these is under way. */
+  /** Runs an action, unless one on any of these is under way. */
   const start = (action: Action, among: readonly EventRow[]) => {
-    const chosen = among.filter((row) => action.changes?.(row) ?? true);
+    const chosen = action.sparesClosed ? among.filter(({ occurrence }) => !isClosed(occurrence)) : among;
     if (!chosen.some(({ occurrence }) => busy.current.has(occurrence.id))) void run(action, chosen);
   };
   const pressed = (name: string) => {

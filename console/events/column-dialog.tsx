@@ -39,7 +39,7 @@ export function ColumnDialog({ columns, wide, change, close }: ColumnDialogProps
   const name = useSignal("");
   const id = useId();
   const list = useRef<HTMLUListElement>(null);
-  useFocusKept(list, () => list.current?.querySelector<HTMLElement>("button:enabled") ?? null);
+  useFocusKept(list, () => list.current?.querySelector<HTMLElement>("button:not(:disabled)") ?? null);
   const hidden = hiddenIn(columns);
   const add = (event: Event) => {
     event.preventDefault();
