@@ -39,7 +39,13 @@ export async function startPrometheus(
     // What waits for a silent database is given up and sent again, meanwhile to a server that has enough to do.
     remote_timeout: "1s",
     // Where it changes their number, it gives up what a shard cannot send within a minute (6,507 samples of an hour on a busy machine).
-    queue_config: { min_shards: 4, max_shards: 4, min_backoff: "30ms", max_backoff: "1s", batch_send_deadline: "500ms" },
+    queue_config: {
+      min_shards: 4,
+      max_shards: 4,
+      min_backoff: "30ms",
+      max_backoff: "1s",
+      batch_send_deadline: "500ms",
+    },
     metadata_config: { send_interval: "2s" },
   });
   if (rules !== undefined) writeFileSync(join(dir, "rules.yml"), JSON.stringify(rules));
