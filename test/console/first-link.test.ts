@@ -71,11 +71,14 @@ test("a newcomer opens the link that `npm start` prints, sends the printed event
     const send = server.lines.find((line) => line.startsWith("curl ") && line.includes("SEVERITY_ERROR"));
     const { stdout } = await promisify(execFile)("bash", ["-c", send ?? "false"], { cwd: root });
     expect(JSON.parse(stdout)).toMatchObject({ succeeded: 1 });
-    const row = page.getByRole("row").filter({ hasText: "disk full" });
-    await row.getByRole("gridcell").first().click();
-    await page.getByRole("button", { name: "Acknowledge" }).click();
+    const groups = page.getByRole("list", { name: "Groups by alertname" });
+    await groups
+      .getByRole("button", { name: /disk full/ })
+      .first()
+      .click();
+    await page.getByRole("button", { name: "Acknowledge all 1 of disk full" }).click();
     await page.getByText("1 acknowledged").waitFor();
-    await row.getByText("acked").waitFor();
+    await groups.getByText("1 of 1 acked").waitFor();
     await page.goto(`${origin}/certificate`);
     await page.getByText(new X509Certificate(readFileSync(join(dir, "ca.pem"))).fingerprint256).waitFor();
     // The link holds once: another browser is asked for a key.
