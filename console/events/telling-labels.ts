@@ -19,9 +19,9 @@ const labelsMax = 3;
 /** Longer values tell nothing in a row. */
 const charsMax = 64;
 
-/** By which labels the rows of a list are told apart. */
+/** Labels that tell the rows of a list apart. */
 interface Telling {
-  /** By an event's name, the labels in which its rows differ, each of which tells more of them apart; at most three. */
+  /** At most three labels for each event's name: its rows differ in them, and each tells more of these rows apart. */
   readonly labels: ReadonlyMap<string, readonly string[]>;
   /** Some rows of one entity do not differ in any label. */
   readonly alike: boolean;
