@@ -28,10 +28,13 @@ const tests = `
   test.skip("waits", () => {});
 `;
 
-test("a test that fails once and then passes is named before the closing line, and refuses nothing", () => {
+test("a test that fails once and then passes is named with its reason before the closing line, and refuses nothing", () => {
   expect(run(tests, 1)).toEqual({
     status: 0,
-    lines: ["retried: some.test.mjs > a machine that is busy > fails once", "2 passed, 0 failed, 1 skipped"],
+    lines: [
+      "retried: some.test.mjs > a machine that is busy > fails once: expected 1 to be 2 // Object.is equality",
+      "2 passed, 0 failed, 1 skipped",
+    ],
   });
 });
 

@@ -39,7 +39,7 @@ async function startCheck() {
 
 /**
  * Writes `N passed, N failed[, N skipped]` as the very last line of a run, and before it a line for each of the ten slowest files, a
- * line `failed: <name>: <reason>` for each test that failed, and `retried: <name>` for each that failed and then passed.
+ * line `failed: <name>: <reason>` for each test that failed, and `retried: <name>: <reason>` for each that failed and then passed.
  * A test file that does not load, an error outside all tests and a run without tests count as failed. With `check` the steps of
  * `npm run check` run beside the tests and count like them.
  */
@@ -58,7 +58,7 @@ export function closingLine({ check = false } = {}): Reporter {
           const { state, errors } = test.result();
           count[state] += 1;
           if (state === "failed") failed += `failed: ${nameOf(test)}: ${reasonOf(errors)}\n`;
-          if (test.diagnostic()?.flaky) retried += `retried: ${nameOf(test)}\n`;
+          if (test.diagnostic()?.flaky) retried += `retried: ${nameOf(test)}: ${reasonOf(errors)}\n`;
         }
         for (const suite of [module, ...module.children.allSuites()]) {
           const errors = suite.errors();
