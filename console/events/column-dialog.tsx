@@ -43,7 +43,9 @@ export function ColumnDialog({ columns, wide, change, close }: ColumnDialogProps
   const hidden = hiddenIn(columns);
   const add = (event: Event) => {
     event.preventDefault();
-    if (!columns.includes(name.value)) change(withField(columns, name.value), wide);
+    // A label is asked for by its bare name: `labels.` leads clauses to it, and no field of an occurrence has it.
+    const field = name.value.replace(/^labels\./, "");
+    if (!columns.includes(field)) change(withField(columns, field), wide);
     name.value = "";
   };
   return (

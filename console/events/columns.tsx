@@ -162,10 +162,15 @@ export function fieldText({ event, occurrence }: EventRow, field: string, writeT
   const [, map, key = ""] = /^(dimensions|metadataFields|coreProperties)\.(.*)$/s.exec(field) ?? [];
   if (map === undefined) {
     const value = { ...event, ...occurrence, id: event.id }[field as keyof EventRow["event"]] as unknown;
-    if (value === undefined) return "";
+    // A name of no field is a key of dimensions or else of metadata, as in clauses.
+    if (value === undefined) return valueText(occurrence.dimensions?.[field] ?? occurrence.metadataFields?.[field]);
     return times.includes(field) && typeof value === "bigint" ? writeTime(Number(value)) : String(value);
   }
-  const value: unknown = occurrence[map as "dimensions" | "metadataFields" | "coreProperties"]?.[key];
+  return valueText(occurrence[map as "dimensions" | "metadataFields" | "coreProperties"]?.[key]);
+}
+
+/** The text of a value of a map; of a list, its values' with commas. */
+function valueText(value: unknown): string {
   if (value === undefined || value === null) return "";
   if (Array.isArray(value)) return value.join(", ");
   return typeof value === "object" ? JSON.stringify(value) : String(value);

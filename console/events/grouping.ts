@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { computed, untracked } from "@preact/signals";
 import { type Clause, ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { EventGroup } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { address, parameterOf, setParameters } from "../data/address.ts";
@@ -12,27 +13,36 @@ import { labelClause } from "./terms.ts";
 
 /** Groups by entity; every other grouping is the name of a label. No label that the list can be filtered by holds `=`. */
 export const byEntity = "=entity";
+/** Shows a list where an address without parameters would show groups. */
+const asList = "=list";
 
 /** Grouping of an address without parameters; empty for a list. */
 const usual = preference<string>("grouping", "alertname");
 
 /** Tells whether an address with these parameters shows events as one without parameters does. */
 export const isUsual = (parameters: URLSearchParams) =>
-  parameters.size === 0 || (parameters.size === 1 && parameters.get("group") === usual.value);
+  parameters.size === 0 || (parameters.size === 1 && parameters.get("group") === (usual.value || asList));
 
-/** Returns the address's grouping, or the usual one if it has no parameters; undefined for a list. Reads signals. */
-export const groupingHere = (): string | undefined =>
-  (address.value.parameters.size === 0 ? usual.value : parameterOf("group")) || undefined;
+/** The address's grouping, or the usual one if it has no parameters; a choice in another tab does not change what is read here. */
+const here = computed(() => {
+  const grouping = address.value.parameters.size === 0 ? untracked(() => usual.value) : parameterOf("group");
+  return grouping === asList ? "" : (grouping ?? "");
+});
+
+/** Returns the address's grouping; undefined for a list. Reads signals. */
+export const groupingHere = (): string | undefined => here.value || undefined;
 
 /** Groups the list of the address, and from now on every list of events that is opened without parameters; undefined for none. */
 export function chooseGrouping(grouping: string | undefined): void {
+  // What an address without parameters shows changes with this choice: going back must lead to what it showed.
+  if (address.value.parameters.size === 0) setParameters({ group: here.value || asList }, false);
   usual.value = grouping ?? "";
   setParameters({ group: grouping });
 }
 
 /** Writes the usual grouping into an address without parameters, so that adding a filter keeps it. */
 export function writeUsualGrouping(): void {
-  if (address.value.parameters.size === 0 && usual.value !== "") setParameters({ group: usual.value }, false);
+  if (address.value.parameters.size === 0) setParameters({ group: here.value }, false);
 }
 
 /** Names a grouping, as in "Groups by …". */
@@ -44,12 +54,21 @@ export function groupValue(grouping: string, { labels, entity = "" }: EventGroup
   return Object.hasOwn(labels, grouping) ? labels[grouping] : undefined;
 }
 
-/** Names a group. */
-export function groupName(grouping: string, group: EventGroup): string {
-  const value = groupValue(grouping, group);
-  if (grouping === byEntity) return plainName(group.entityName ?? "") || (value ?? "");
-  return value ?? `without ${grouping}`;
+/** Names groups, no two alike: entities that share a plain name by their whole one, and those that share that by their id as well. */
+export function groupNames(grouping: string, groups: readonly EventGroup[]): string[] {
+  if (grouping !== byEntity) return groups.map((group) => groupValue(grouping, group) ?? `without ${grouping}`);
+  const whole = groups.map(({ entity = "", entityName = "" }) => entityName || entity);
+  const plain = whole.map(plainName);
+  const [plainShared, wholeShared] = [sharedIn(plain), sharedIn(whole)];
+  return groups.map(({ entity = "" }, at) => {
+    const [short = "", long = ""] = [plain[at], whole[at]];
+    if (!plainShared.has(short)) return short;
+    return wholeShared.has(long) ? `${long} (${entity})` : long;
+  });
 }
+
+/** Returns the texts that occur more than once. */
+const sharedIn = (texts: readonly string[]) => new Set(texts.filter((text, at) => texts.indexOf(text) !== at));
 
 /** Returns the clause that finds a group's occurrences. */
 export function clauseOfGroup(grouping: string, value: string | undefined): Clause {
@@ -62,9 +81,13 @@ export function clauseOfGroup(grouping: string, value: string | undefined): Clau
   return create(ClauseSchema, { noneOf: { clause: create(ClauseSchema, { filter: exists }) } });
 }
 
-/** Returns the link to a new silence of a group, with those filters of the list that are labels. Reads signals. */
-export function silenceOfGroup(grouping: string, value = ""): string {
+/**
+ * Returns the link to a new silence of a group, with those filters of the list that are labels; undefined where it would say of every
+ * label only that it is absent, which no silence may. Reads signals.
+ */
+export function silenceOfGroup(grouping: string, value = ""): string | undefined {
   const ofList = clausesHere().flatMap(matchersOf);
   if (grouping === byEntity) return silenceLink({ entity: value, matchers: ofList.join("\n") });
+  if (value === "" && ofList.length === 0) return undefined;
   return silenceLink({ matchers: [...new Set([equalityText(grouping, value), ...ofList])].join("\n") });
 }

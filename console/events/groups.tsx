@@ -26,7 +26,7 @@ import {
   clauseOfGroup,
   groupingHere,
   groupingName,
-  groupName,
+  groupNames,
   groupValue,
   silenceOfGroup,
 } from "./grouping.ts";
@@ -117,6 +117,7 @@ export function Groups({ grouping, nothing }: GroupsProps) {
   const groups = value?.groups ?? [];
   const total = Number(value?.totalCount ?? 0n);
   const keys = groups.map((group) => keyOf(grouping, group));
+  const names = groupNames(grouping, groups);
   const at = keys.indexOf(current.value);
   if (at !== -1) lastAt.current = at;
   const focus = (index: number) => {
@@ -165,13 +166,14 @@ export function Groups({ grouping, nothing }: GroupsProps) {
       </p>
       {value && total === 0 && nothing}
       <ul aria-label={`Groups by ${by}`}>
-        {groups.map((group) => {
+        {groups.map((group, place) => {
           const key = keyOf(grouping, group);
           return (
             <Group
               key={key}
               grouping={grouping}
               group={group}
+              name={names[place] ?? ""}
               open={open.value.has(key)}
               current={key === current.value}
               makeCurrent={() => {
@@ -209,6 +211,8 @@ const keyOf = (grouping: string, group: EventGroup) => JSON.stringify(groupValue
 interface GroupProps {
   readonly grouping: string;
   readonly group: EventGroup;
+  /** Its name among the groups in sight. */
+  readonly name: string;
   readonly open: boolean;
   /** True if the shortcuts a, c and n act on this group. */
   readonly current: boolean;
@@ -218,11 +222,11 @@ interface GroupProps {
   changed(): void;
 }
 
-function Group({ grouping, group, open, current, makeCurrent, toggle, changed }: GroupProps) {
+function Group({ grouping, group, name, open, current, makeCurrent, toggle, changed }: GroupProps) {
   const value = groupValue(grouping, group);
   const count = Number(group.count);
   const acknowledged = Number(group.acknowledgedCount);
-  const name = groupName(grouping, group);
+  const silence = may(SilenceService.method.createSilence) ? silenceOfGroup(grouping, value) : undefined;
   const { word, tone } = severityOf(group.severity);
   const byName = grouping === "alertname";
   return (
@@ -235,7 +239,7 @@ function Group({ grouping, group, open, current, makeCurrent, toggle, changed }:
         <button type="button" data-toggle class={groupsLook.toggle} aria-expanded={open} onClick={toggle}>
           <span aria-hidden="true">{open ? "▾" : "▸"}</span> <Sign tone={tone} />
           <span class={ui.unseen}>{word}</span>
-          <strong title={name}>{name}</strong>
+          <strong title={group.entityName || name}>{name}</strong>
           <span class={groupsLook.count}>{count.toLocaleString("en")}</span>
         </button>
         <span class={groupsLook.where}>{whereText(grouping, group)}</span>
@@ -260,8 +264,8 @@ function Group({ grouping, group, open, current, makeCurrent, toggle, changed }:
             changed={changed}
             letters={current}
           />
-          {may(SilenceService.method.createSilence) && (
-            <a class={ui.button} aria-label={`Silence ${name}…`} href={silenceOfGroup(grouping, value)}>
+          {silence && (
+            <a class={ui.button} aria-label={`Silence ${name}…`} href={silence}>
               Silence…
             </a>
           )}

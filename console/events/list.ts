@@ -67,13 +67,13 @@ const rowsOf = (results: readonly Event[]): EventRow[] =>
   results.flatMap((event) => event.occurrences.map((occurrence) => ({ event, occurrence })));
 
 /** Returns a clause that matches occurrences that began when some of these did; with their events' ids, few others match. */
-export function startedWith(rows: readonly EventRow[]): Clause {
+function startedWith(rows: readonly EventRow[]): Clause {
   const starts = [...new Set(rows.map(({ occurrence }) => Number(occurrence.startTime ?? 0n)))].slice(0, valuesMax);
   const values = starts.map((value) => create(ValueSchema, { kind: { case: "numberValue", value } }));
   return create(ClauseSchema, { oneOf: { field: "startTime", values } });
 }
 
-export const eventIdsOf = (rows: readonly EventRow[]) => [...new Set(rows.map(({ event }) => event.id))];
+const eventIdsOf = (rows: readonly EventRow[]) => [...new Set(rows.map(({ event }) => event.id))];
 
 export const rowKey = ({ occurrence }: EventRow) => occurrence.id;
 

@@ -102,6 +102,14 @@ export const sort = computed((): Sort => sortHere() ?? { key: "severity", descen
 const equalsOneOf = (filter: Filter, values: readonly string[]) =>
   create(ClauseSchema, { oneOf: { field: filter, values: values.map((value) => valueOf(filter, value)) } });
 
+/** Reads a filter's values, which an address written by hand may hold in words. @throws code 3 for one that is no number, as readClause */
+function readNumbers(filter: Filter, values: readonly string[]): void {
+  const wrong = values.find((value) => !/^\d{1,2}$/.test(value));
+  if (wrong === undefined) return;
+  const message = `"${wrong}" in this address is no number of a ${filter}, so nothing was searched. Choose from the filters.`;
+  throw new ConnectError(message, Code.InvalidArgument);
+}
+
 /** Returns the value of a filter as clauses have it. */
 function valueOf(filter: Filter, text: string): Value {
   if (filter === "acknowledged") return create(ValueSchema, { kind: { case: "boolValue", value: text === "true" } });
@@ -115,6 +123,7 @@ export function queryOf(without?: Filter, withoutLabel?: string): QueryInit {
   const of = (filter: Filter) => (filter === without ? [] : chosen(filter));
   // Throws where `ownClause` has none because it cannot be read.
   readClause(parameterOf("where"));
+  for (const filter of ["severity", "status"] as const) readNumbers(filter, [...chosen(filter), ...excluded(filter)]);
   const clauses = clausesHere(without, withoutLabel);
   const timeRange = timeRangeOf(parameterOf("range"));
   return {

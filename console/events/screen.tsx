@@ -303,7 +303,8 @@ export function EventsScreen() {
             )}
           </p>
           {grouping !== undefined ? (
-            <Groups grouping={grouping} nothing={<Nothing filtered={filtered} />} />
+            // Groups of another kind do not stay in sight: their actions would be of this one.
+            <Groups key={grouping} grouping={grouping} nothing={<Nothing filtered={filtered} />} />
           ) : rows.length === 0 && !list.loading.value && list.failure.value === undefined ? (
             <Nothing filtered={filtered} />
           ) : (

@@ -31,8 +31,8 @@ const durations: readonly (readonly [value: string, label: string])[] = [
 ];
 
 /**
- * Reads the labels to silence: those of the occurrence that the address names, or the dimensions of its entity, which all its occurrences
- * have. Undefined if it names neither.
+ * Reads the labels to silence: those of the occurrence that the address names, or those dimensions of its entity that its open occurrences
+ * have as labels. Undefined if it names neither.
  */
 async function labelsOf(parameters: URLSearchParams, signal: AbortSignal) {
   const occurrenceId = parameters.get("occurrence");
@@ -42,7 +42,12 @@ async function labelsOf(parameters: URLSearchParams, signal: AbortSignal) {
   const found = await readEntity(entity, signal);
   if (found === undefined)
     throw new ConnectError("There is no such entity any more, so its labels are not known.", Code.NotFound);
-  return found.dimensions;
+  const { labelsOfEntity } = await import("../events/shared-matchers.ts");
+  const labels = await labelsOfEntity(entity, found.dimensions, signal);
+  if (Object.keys(labels).length > 0) return labels;
+  const message =
+    "What is open of this entity came without its dimensions as labels. Choose matchers by what its occurrences show.";
+  throw new ConnectError(message, Code.FailedPrecondition);
 }
 
 /**

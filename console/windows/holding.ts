@@ -7,7 +7,10 @@ import { clientOf } from "../data/calls.ts";
 
 const entities = clientOf(EntityService);
 const windows = clientOf(MaintenanceWindowService);
-const windowsMax = 50;
+const windowsMax = 500;
+/** Windows whose entities are searched, one search each, and how many of these searches run at once. */
+const searchedMax = 100;
+const atOnce = 6;
 /** Longer runs are not found once they are over. */
 const longestMs = 31 * 86_400_000;
 
@@ -55,7 +58,7 @@ export async function runsPlanned(
   return found.flatMap(runOf);
 }
 
-/** Finds the windows that meet these clauses, are wanted, and whose own query matches the entity. */
+/** Finds the windows that meet these clauses, are wanted, and whose own query matches the entity; of the first 100 by name. */
 async function windowsOver(
   entityId: string,
   clauses: Clause[],
@@ -65,18 +68,25 @@ async function windowsOver(
   const clause = create(ClauseSchema, { allOf: { clauses } });
   const searchInput = { query: { clause }, pageInput: { limit: windowsMax } };
   const { maintWindows } = await windows.searchMaintenanceWindows({ searchInput }, { signal });
-  const holds = await Promise.all(
-    maintWindows.filter(wanted).map(async (window) => {
-      const own = window.target.case === "query" ? window.target.value.clause : undefined;
-      if (own === undefined) return [];
-      const both = create(ClauseSchema, {
-        allOf: { clauses: [own, create(ClauseSchema, { withIds: { ids: [entityId] } })] },
-      });
-      const found = await entities.searchEntities({ searchInput: { query: { clause: both } } }, { signal });
-      return found.entities?.entities.length ? [window] : [];
-    }),
-  );
-  return holds.flat();
+  const searched = maintWindows.filter(wanted).slice(0, searchedMax);
+  const holding: MaintenanceWindow[] = [];
+  for (let from = 0; from < searched.length; from += atOnce) {
+    const part = searched.slice(from, from + atOnce);
+    const holds = await Promise.all(part.map((window) => matchesEntity(window, entityId, signal)));
+    holding.push(...part.filter((_, at) => holds[at]));
+  }
+  return holding;
+}
+
+/** Tells whether a window's own query matches the entity. */
+async function matchesEntity({ target }: MaintenanceWindow, entityId: string, signal: AbortSignal): Promise<boolean> {
+  const own = target.case === "query" ? target.value.clause : undefined;
+  if (own === undefined) return false;
+  const clause = create(ClauseSchema, {
+    allOf: { clauses: [own, create(ClauseSchema, { withIds: { ids: [entityId] } })] },
+  });
+  const found = await entities.searchEntities({ searchInput: { query: { clause } } }, { signal });
+  return (found.entities?.entities.length ?? 0) > 0;
 }
 
 function compared(field: string, operation: Operation, value: string | number): Clause {

@@ -270,6 +270,10 @@ describe("columns of a person's own", () => {
     await page.getByRole("button", { name: "Remove the column metadataFields.team" }).click();
     await page.waitForHash(/^#\/events\?columns=dimensions\.source$/);
     expect(await tracks()).not.toContain("220px");
+    await page.getByLabel("Field", { exact: true }).fill("labels.team");
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await page.waitForHash(/columns=dimensions\.source%2Cteam$/);
+    await page.getByRole("row").filter({ hasText: "storage" }).waitFor();
   });
 
   onPage(

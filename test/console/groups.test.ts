@@ -212,6 +212,66 @@ describe("groups of events", () => {
     await page.getByRole("grid", { name: "Events" }).getByRole("row").nth(8).waitFor();
   });
 
+  onPage("by entity have names that tell entities of one name apart", async (page) => {
+    const own = await testTenant(sql);
+    await v1(server, own)("/v1/data-receiver/models", {
+      models: ["a", "b"].map((source) => ({
+        timestamp: String(Date.now()),
+        dimensions: { source },
+        metadataFields: { name: "twin" },
+      })),
+    });
+    await v1(server, own)("/v1/data-receiver/events", {
+      events: [{ source: "a" }, { source: "b" }, { source: "web-1" }, { instance: "web-1" }].map((dimensions) => ({
+        name: "slow",
+        dimensions,
+        severity: "SEVERITY_ERROR",
+        status: "STATUS_OPEN",
+        timestamp: String(Date.now()),
+      })),
+    });
+    await page.logIn(own, "#/events?group=%3Dentity");
+    await page.getByText("4 groups").waitFor();
+    const links = page.getByRole("link", { name: /^Silence .*…/ });
+    const names = await Promise.all([0, 1, 2, 3].map((at) => links.nth(at).getAttribute("aria-label")));
+    expect(names.toSorted()).toEqual([
+      "Silence instance=web-1…",
+      "Silence source=web-1…",
+      expect.stringMatching(/^Silence twin \(.+\)…$/),
+      expect.stringMatching(/^Silence twin \(.+\)…$/),
+    ]);
+    expect(new Set(names).size).toBe(4);
+  });
+
+  onPage("of one kind leave when another kind is chosen, and going back leads to the list", async (page) => {
+    await page.logIn(tenant);
+    await page.getByText("8 occurrences").waitFor();
+    await page.getByLabel("Group by").selectOption("alertname");
+    await page.getByText("2 groups").waitFor();
+    const answer = Promise.withResolvers<void>();
+    page.passBy("GroupEvents", (next) => async (request) => {
+      await answer.promise;
+      return await next(request);
+    });
+    await page.getByLabel("Group by").selectOption({ label: "Group: entity" });
+    await page.getByRole("list", { name: "Groups by entity" }).waitFor();
+    expect(page.getByRole("button", { name: /^Acknowledge all/ }).count()).toBe(0);
+    answer.resolve();
+    await page.getByText("8 groups").waitFor();
+    page.goBack();
+    await page.getByText("2 groups").waitFor();
+    page.goBack();
+    await page.getByRole("grid", { name: "Events" }).getByRole("row").nth(8).waitFor();
+  });
+
+  onPage("without a label offer no silence that would say only that", async (page) => {
+    await page.logIn(tenant, "#/events?group=team");
+    await page.getByText("without team").waitFor();
+    expect(page.getByRole("link", { name: /^Silence .*…/ }).count()).toBe(1);
+    await page.goto("#/events?group=team&find=site!%3Dzrh");
+    await page.getByRole("link", { name: "Silence without team…" }).waitFor();
+  });
+
   onPage("that cannot be made leave the list; the first screen is no view to save", async (page) => {
     await page.logIn(tenant, "#/events?group=alertname");
     await page.getByText("2 groups").waitFor();
@@ -254,6 +314,18 @@ describe("groups of events", () => {
 });
 
 describe("the search field", () => {
+  onPage("an address with a filter that is no number says so", async (page) => {
+    await page.logIn(tenant);
+    for (const [filter, wrong] of [
+      ["notSeverity=critical", `"critical" in this address is no number of a severity`],
+      ["notStatus=any", `"any" in this address is no number of a status`],
+      ["severity=worst", `"worst" in this address is no number of a severity`],
+    ] as const) {
+      await page.goto(`#/events?${filter}`);
+      await page.getByText(wrong).first().waitFor();
+    }
+  });
+
   onPage("finds by words and by labels, each a chip that is removed alone", async (page) => {
     await page.logIn(tenant);
     await page.getByText("8 occurrences").waitFor();

@@ -1,5 +1,6 @@
 import { describe, expect } from "vitest";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { raw } from "../support/clients.ts";
 import { type DomPage, domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -137,5 +138,50 @@ describe("silences", async () => {
       await eventually(() => page.hash()).toMatch(/^#\/silences\/new/);
       expect((await page.getByLabel("Matchers").inputValue()).split("\n")).toContain('severity="error"');
     });
+
+    onPage("count those rows alone where their events began together before and after", async (page) => {
+      const own = await testTenant(server.database.sql);
+      const now = Date.now();
+      for (const [ago, severity, status] of [
+        [4000, Severity.ERROR, Status.OPEN],
+        [3000, Severity.ERROR, Status.CLOSED],
+        [2000, Severity.WARNING, Status.OPEN],
+        [1000, Severity.WARNING, Status.CLOSED],
+      ] as const) {
+        const sent = { severity, status, timestamp: BigInt(now - ago) };
+        await sendEvents(server, own, [
+          { name: "disk full", source: "db-1", ...sent },
+          { name: "disk slow", source: "db-2", ...sent },
+        ]);
+      }
+      await page.logIn(own, `#/events?status=${Status.CLOSED}`);
+      await page.getByText("4 occurrences").waitFor();
+      const one = async (name: string, severity: string) =>
+        page
+          .getByRole("row")
+          .filter({ hasText: name })
+          .filter({ hasText: severity })
+          .getByRole("gridcell")
+          .first()
+          .click();
+      await one("disk full", "Error");
+      await one("disk slow", "Warning");
+      await page.getByText("2 selected").waitFor();
+      await page.getByRole("button", { name: "Silence…" }).click();
+      await eventually(() => page.hash()).toMatch(/^#\/silences\/new/);
+      expect((await page.getByLabel("Matchers").inputValue()).split("\n")[0]).toBe('alertname=~"disk full|disk slow"');
+    });
+  });
+
+  onPage("of an entity whose alerts came without its dimensions begins with no matcher, and says so", async (page) => {
+    const own = await testTenant(server.database.sql);
+    const headers = { ...own.headers, "content-type": "application/json" };
+    const alerts = Buffer.from(JSON.stringify([{ labels: { alertname: "Lag", namespace: "shop" } }]));
+    const { status } = await raw(server.target, "2", { path: "/api/v2/alerts", headers, body: [alerts] });
+    expect(status).toBe(200);
+    const { results } = await v1(server, own)("/v1/events:search", { query: { fields: [{ field: "entity" }] } });
+    await page.logIn(own, `#/silences/new?entity=${encodeURIComponent(results[0].entity)}`);
+    await page.getByText("came without its dimensions as labels").waitFor();
+    expect(await page.getByLabel("Matchers").inputValue()).toBe("");
   });
 });

@@ -24,7 +24,7 @@ export function takesNull(field: DescField): boolean {
 /**
  * Makes a function of source text, with these values in reach by name. Objects that one literal makes get their layout
  * at once; adding the same members in a loop takes five times as long, and JSON.stringify reads them more slowly (see
- * bench/transcoding.ts at 1516477). Everything in the text comes from descriptors and goes through `literal`.
+ * bench/transcoding.ts at 13b9aed9). Everything in the text comes from descriptors and goes through `literal`.
  */
 export function compile<T>(inReach: Record<string, unknown>, source: string): T {
   return new Function(...Object.keys(inReach), `"use strict"; return ${source};`)(...Object.values(inReach)) as T;
