@@ -17,6 +17,8 @@ export interface PatternMistake {
 const charactersMax = 1000;
 /** Bounds a comparison with a value of 32 KiB to some tens of ms. */
 const instructionsMax = 1000;
+/** An expression that would be larger with its repetitions written out is not compiled: `(?:…){1000}` is a million instructions. */
+const unfoldedMax = 10 * instructionsMax;
 const tooComplex = "the expression is too complex";
 
 /**
@@ -26,16 +28,73 @@ const tooComplex = "the expression is too complex";
 export function labelPattern(expression: string): LabelPattern | PatternMistake {
   if (codePoints(expression) > charactersMax)
     return { at: 0, reason: `an expression has at most ${charactersMax} characters` };
-  const mistake = mistakeIn(expression);
-  if (mistake !== undefined) return { at: placeOf(mistake, expression), reason: reasonOf(mistake) };
-  // A quotation that is not ended would take the end of the group with it, as it does at Alertmanager.
-  const compiled = RE2JS.compile(`(?:${expression})`);
+  if (unfoldedSize(expression) > unfoldedMax) return { at: 0, reason: tooComplex };
+  const compiled = compile(expression);
+  if (!(compiled instanceof RE2JS)) return { at: placeOf(compiled, expression), reason: reasonOf(compiled) };
   if (compiled.programSize() > instructionsMax) return { at: 0, reason: tooComplex };
   const begin = beginOf(expression);
   return {
     matches: (text) => text.startsWith(begin) && compiled.testExact(text),
     instructions: compiled.programSize(),
   };
+}
+
+const countPattern = /\{(\d+)(?:,(\d*))?\}/y;
+/** What stands for one character: an escape, with the name of a class or the digits of a character. */
+const escapePattern = /\\(?:[pPx]\{[^}]*\}|[^Q])/suy;
+const groupPattern = /\((?:\?(?:P?<[^>]*>|[imsU-]*:))?/y;
+const flagsPattern = /\(\?[imsU-]+\)/y;
+
+/** Counts the characters and classes of an expression with its repetitions written out, without compiling it. */
+function unfoldedSize(expression: string): number {
+  /** Of the groups around a place: what their finished alternatives come to, and the one that is read. */
+  const around: { finished: number; read: number }[] = [];
+  let [finished, read, last] = [0, 0, 0];
+  const add = (size: number) => {
+    read += size;
+    last = size;
+  };
+  for (let i = 0; i < expression.length; ) {
+    const found = (pattern: RegExp) => {
+      pattern.lastIndex = i;
+      return pattern.exec(expression);
+    };
+    const c = expression[i];
+    const [flags, group, count, escape] = [flagsPattern, groupPattern, countPattern, escapePattern].map(found);
+    if (flags) i += flags[0].length;
+    else if (group) {
+      around.push({ finished, read });
+      [finished, read, last] = [0, 0, 0];
+      i += group[0].length;
+    } else if (c === ")") {
+      const size = finished + read;
+      ({ finished, read } = around.pop() ?? { finished: 0, read: 0 });
+      add(size);
+      i += 1;
+    } else if (c === "|") {
+      // Alternatives of a character each are one class.
+      finished += read === 1 ? 0 : read;
+      [read, last] = [0, 0];
+      i += 1;
+    } else if (count) {
+      const [text, least = "", most = ""] = count;
+      const times = Math.max(Number(least), Number(most), 1);
+      read += last * (times - 1);
+      last *= times;
+      i += text.length;
+    } else if (c === "\\" && expression[i + 1] === "Q") {
+      const end = expression.indexOf("\\E", i + 2);
+      const next = end === -1 ? expression.length : end;
+      read += next - i - 2;
+      last = 1;
+      i = next + 2;
+    } else {
+      if (c === "[") i = bracketsEnd(expression, i);
+      add(c === "*" || c === "+" || c === "?" ? 0 : 1);
+      i += escape ? escape[0].length : 1;
+    }
+  }
+  return finished + read;
 }
 
 /** Returns what every match begins with, where that is plain to see: a comparison with it takes a tenth of the machine's. */
@@ -59,16 +118,16 @@ interface Syntax {
   input: string | null;
 }
 
-function mistakeIn(expression: string): Syntax | undefined {
-  for (const whole of [expression, `(?:${expression})`]) {
-    try {
-      RE2JS.compile(whole);
-    } catch (error) {
-      if (!(error instanceof RE2JSSyntaxException)) throw error;
-      return error as unknown as Syntax;
-    }
+/** Compiles an expression as a group, or says what is wrong with it: a mistake by itself may be none within the group. */
+function compile(expression: string): RE2JS | Syntax {
+  try {
+    RE2JS.compile(expression);
+    // A quotation that is not ended would take the end of the group with it, as it does at Alertmanager.
+    return RE2JS.compile(`(?:${expression})`);
+  } catch (error) {
+    if (!(error instanceof RE2JSSyntaxException)) throw error;
+    return error as unknown as Syntax;
   }
-  return undefined;
 }
 
 /** Mistakes whose report holds the whole expression. */
@@ -90,8 +149,8 @@ function placeOf({ error, input }: Syntax, expression: string): number {
   let having = expression.length;
   while (having - without > 1) {
     const middle = (without + having) >> 1;
-    const found = mistakeIn(expression.slice(0, middle));
-    if (found?.error === error && found.input === input) having = middle;
+    const found = compile(expression.slice(0, middle));
+    if (!(found instanceof RE2JS) && found.error === error && found.input === input) having = middle;
     else without = middle;
   }
   const from = Math.max(0, having - Math.max(1, reported.length));

@@ -1,6 +1,7 @@
 import type { Db } from "../db/connect.ts";
 import { planWithoutValues } from "../db/plans.ts";
 import type { Change, StoreChanges } from "./changes.ts";
+import { alertType, isAlert, notAnAlert } from "./labels.ts";
 import { CLOSED } from "./lifecycle.ts";
 import { lockEvents } from "./lock.ts";
 import { keyText, readOccurrences } from "./occurrences.ts";
@@ -13,7 +14,8 @@ export type Ageing = ReadonlyMap<number, number>;
 
 /**
  * Closes occurrences of a tenant that were not reported for the time of their severity and do not expire by themselves, with
- * the reason `Aged` in their metadata. Returns whether there may be more. May be repeated.
+ * the reason `Aged` in their metadata; not alerts, whose end is reported: while they fire they are sent again, and that is no news.
+ * Returns whether there may be more. May be repeated.
  */
 export async function ageOccurrences(
   tx: Db,
@@ -27,9 +29,12 @@ export async function ageOccurrences(
     [...ageing].map(([severity, ageMs]) => {
       const beforeMs = BigInt(nowMs - ageMs);
       return tx<{ event_id: Buffer; number: number }[]>`
-        select event_id, number from occurrences
+        select event_id, number from occurrences o
         where tenant_id = ${tenantId} and severity = ${severity} and end_ms is null and number >= 0 and expires_ms is null
           and seen_slot <= ${beforeMs / 300_000n} and last_seen_ms < ${beforeMs}
+          and (type <> ${alertType} or exists (
+            select from events where tenant_id = ${tenantId} and id = o.event_id and ${notAnAlert(tx)} limit 1
+          ))
         order by seen_slot limit ${portion}`;
     }),
   );
@@ -50,6 +55,7 @@ export async function ageOccurrences(
       before.endMs !== null ||
       before.expiresMs !== null ||
       ageMs === undefined ||
+      isAlert(event, before) ||
       before.lastSeenMs >= BigInt(nowMs - ageMs)
     )
       return [];

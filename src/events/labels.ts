@@ -85,6 +85,9 @@ export function isAlert({ dedupKey = "", alertLabels }: EventTexts, { type }: Pi
   return alertLabels !== undefined || (type === alertType && hasAlertKey.test(dedupKey));
 }
 
+/** Tells of an event whose occurrences have the type of alerts whether they did not come as alerts: the contrary of `isAlert`. */
+export const notAnAlert = (db: Db): Fragment => db`alert_labels is null and coalesce(dedup_key, '') !~ ${alertKey}`;
+
 /** Returns the fingerprint that Alertmanager's API shows: of an alert from its key, of other occurrences from their event's id. */
 export function fingerprintOf(event: EventIdentity, cameAsAlert: boolean): string {
   return (cameAsAlert ? (event.dedupKey ?? "") : event.id.toString("hex")).slice(0, 16);

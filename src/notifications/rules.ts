@@ -131,6 +131,7 @@ const ruling = [
   "repeatInterval",
   "repeatWhile",
   "grouping",
+  "muteDuringMaintenance",
 ] as const;
 
 /** Whether, and why, what the rule matches is looked at after these members have changed. */

@@ -67,10 +67,21 @@ test.each([
   ["a=~x{2,1}", "column 5: invalid repeat count: {2,1}"],
   ["a=~bc\\", "column 6: trailing backslash at end of expression"],
   ["a=~(?:(?:a?){31}b?){31}", "column 4: the expression is too complex"],
+  [`a=~(?:${"b".repeat(900)}){1000}`, "column 4: the expression is too complex"],
+  ["a=~(?:(?:\\\\Qab|\\\\Ec){100}|[a-z]x){100}", "column 4: the expression is too complex"],
   [`a=~${"b".repeat(1001)}`, "column 4: an expression has at most 1000 characters"],
   [`a=${"b".repeat(2047)}`, "column 1: a matcher has at most 2048 characters"],
 ])("%s is refused at the code point that is wrong", (text, said) => {
   expect(mistake(text)).toBe(said);
+});
+
+test("an expression that is large once its repetitions are written out is refused before it is compiled", () => {
+  const startMs = performance.now();
+  for (let i = 0; i < 50; i++) readMatcher(`a=~(?:${"b".repeat(900)}){1000}`);
+  // Compiling one takes longer.
+  expect(performance.now() - startMs).toBeLessThan(1000);
+  for (const taken of [`(?:${"a|".repeat(400)}b){50}`, "\\d{1,3}(?:\\.\\d{1,3}){3}", "(?i)[[:alpha:]]{200}\\pL{200}"])
+    expect(labelPattern(taken)).not.toHaveProperty("reason");
 });
 
 test("a list names the place of each that is wrong", () => {

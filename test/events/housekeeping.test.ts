@@ -30,7 +30,13 @@ async function world() {
     id: tenant.id,
     management: createClient(EventManagementService, grpc),
     queries,
-    put: (name: string, ageMs: number, severity: number, status: number) =>
+    put: (
+      name: string,
+      ageMs: number,
+      severity: number,
+      status: number,
+      more: { type?: string; dedupKey?: string } = {},
+    ) =>
       receiver.putEvents({
         events: [
           {
@@ -40,6 +46,7 @@ async function world() {
             severity: severity as never,
             status: status as never,
             metadataFields: { mount: "/var" },
+            ...more,
           },
         ],
       }),
@@ -84,6 +91,19 @@ describe("ageing", () => {
     expect(others.map(({ status }) => status)).toEqual([OPEN, OPEN, OPEN, CLOSED]);
     const feed = await sql`select from feed where tenant_id = ${id}`;
     expect(feed.count).toBe(6);
+  });
+
+  test("leaves alerts alone, which have an end of their own, and not what is merely called so", async () => {
+    const { id, put, occurrences } = await world();
+    await put("alert", 4 * day, WARNING, OPEN, { type: "alert", dedupKey: "0".repeat(64) });
+    await put("called so", 4 * day, WARNING, OPEN, { type: "alert", dedupKey: "/var" });
+    await put("called so, too", 4 * day, WARNING, OPEN, { type: "alert" });
+    await transaction(sql, (tx) => ageOccurrences(tx, id, ageing, { nowMs, store }));
+    expect((await occurrences()).map(({ name, status }) => [name, status])).toEqual([
+      ["alert", OPEN],
+      ["called so", CLOSED],
+      ["called so, too", CLOSED],
+    ]);
   });
 
   test("leaves an occurrence alone that was reported after it was found", async () => {

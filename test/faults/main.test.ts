@@ -19,9 +19,9 @@ test("a run of faults that SIGTERM ends leaves no server, no PostgreSQL and no f
   let said = "";
   child.stdout.on("data", (text) => (said += text));
   // Servers and PostgreSQL run, and have been killed before.
-  await expect.poll(() => said, { timeout: 60_000 }).toContain("round 1");
+  await expect.poll(() => said, { timeout: 150_000 }).toContain("round 1");
   child.kill("SIGTERM");
   expect(await once(child, "exit")).toEqual([143, null]);
   expect(readdirSync(dir)).toEqual([]);
   expect(runningIn(dir)).toEqual([]);
-}, 120_000);
+}, 180_000);

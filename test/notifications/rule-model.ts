@@ -173,7 +173,10 @@ export class RuleModel {
       this.memories.set(key, { since, firstDueMs, lastToldMs: dueMs, muted: false, told: now });
       return tell("first");
     }
-    if (memory.muted && silent) return;
+    // An end is sent in maintenance, too.
+    const closes = rule.sendUpdates && now.closed && !memory.told.closed;
+    const quiet = silent && !(closes && memory.lastToldMs !== undefined && memory.firstDueMs === undefined);
+    if (memory.muted && quiet) return;
     const released = memory.muted;
     memory.muted = false;
     if (released && memory.lastToldMs === undefined) {
@@ -192,7 +195,7 @@ export class RuleModel {
     const repeats = rule.repeat && may && this.nowMs >= (memory.lastToldMs ?? Infinity) + intervalMs;
     const changes = rule.sendUpdates ? changesOf(memory.told, now) : [];
     if (changes.length === 0 && !repeats) return;
-    if (silent) {
+    if (quiet) {
       memory.muted = true;
       return;
     }

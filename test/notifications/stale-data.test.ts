@@ -153,6 +153,25 @@ test("the time begins when a rule begins to use the trigger, or to use it again,
   ]);
 });
 
+test("a rule that begins to use a trigger which has fired is told of what stays away, once", async () => {
+  const { tenant, until, beat } = await watching(waiting(10));
+  expectTold(await until(20), [
+    ["first", "web-1", 10],
+    ["first", "web-2", 10],
+  ]);
+  await beat(21, "web-2");
+  await until(25);
+  await tenant.destination("e");
+  await tenant.rule({ name: "r2", triggers: ["silence"], destinations: ["e"], sendUpdates: true });
+  await until(28);
+  const ofSecond = async () =>
+    (await tenant.deliveries()).flatMap(({ rule, occasion, entity }) => (rule === "r2" ? `${occasion} ${entity}` : []));
+  expect(await ofSecond()).toEqual(["first web-1"]);
+  await beat(29);
+  await until(32);
+  expect(await ofSecond()).toEqual(["first web-1", "clear web-1"]);
+});
+
 test("what stays away while its rule is disabled is not sent again, and ends when data return", async () => {
   const { until, beat, enable } = await watching();
   await until(70);

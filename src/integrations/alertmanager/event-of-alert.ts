@@ -111,8 +111,15 @@ function metadataOf({ labels, annotations, generatorURL }: Alert): Pick<EventIte
     bytes -= sizes[texts.length - 1] as number;
     texts.pop();
   }
-  return { metadata: Object.fromEntries(texts), ...(!whole && { alertLabels: Object.fromEntries(present) }) };
+  return {
+    metadata: Object.fromEntries(texts),
+    ...(!whole && { alertLabels: Object.fromEntries(present.map(storable)) }),
+  };
 }
+
+/** A label as PostgreSQL and expressions can take it: without NUL, and cut where its value is too long to be compared. */
+const storable = ([name, value]: readonly [name: string, value: string]) =>
+  [name.replaceAll("\0", " "), cutBytes(value.replaceAll("\0", " "), valueBytesMax)] as const;
 
 const nameCharactersMax = 255;
 const summaryCharactersMax = 128;

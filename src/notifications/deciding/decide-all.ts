@@ -1,6 +1,7 @@
+import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { paced } from "../../event-loop.ts";
-import { decide, type Manner, type Match } from "./decide.ts";
+import { type Decision, decide, type Manner, type Match } from "./decide.ts";
 import { keyText, note, type StoredMatch } from "./match-store.ts";
 import type { LoadedRule } from "./matcher/tenant-rules.ts";
 import { type Decided, type Passage, portion, type Sight, type Stage } from "./passage.ts";
@@ -29,11 +30,21 @@ const asMember = (rule: LoadedRule): Manner => ({
   sendUpdates: true,
 });
 
+/** A match whose group is no more begins anew. What is closed has ended there: it begins when it is opened again. */
+function leftGroup(rule: LoadedRule, before: StoredMatch, sight: Sight, nowMs: number): Decision | undefined {
+  const silent = { muted: false, firstDueMs: undefined, notifiedMs: undefined };
+  if (sight.now?.status !== Status.CLOSED) return decide(rule, { ...before, ...silent, standing: false }, sight, nowMs);
+  return { match: { ...before, ...silent, told: sight.now }, due: [], over: false };
+}
+
 function decideOn(sight: Sight, noted: Passage["noted"], nowMs: number): Decided | undefined {
   const { rule, subject } = sight;
   const before = noted.get(keyText(subject.key))?.get(rule.id);
-  const grouped = before?.standing ? before.grouped === true : rule.grouping !== null;
-  const decision = decide(grouped ? asMember(rule) : rule, before, sight, nowMs);
+  const leaves = sight.leavesGroup === true && sight.matches && before !== undefined;
+  const grouped = !leaves && (before?.standing ? before.grouped === true : rule.grouping !== null);
+  const decision = leaves
+    ? leftGroup(rule, before, sight, nowMs)
+    : decide(grouped ? asMember(rule) : rule, before, sight, nowMs);
   if (decision === undefined) return undefined;
   const told = sight.told();
   const matching = sight.triggerNames();

@@ -120,7 +120,8 @@ function first({ now }: Seen, createdMs: number, nowMs: number, dueMs: number): 
 }
 
 function goesOn(manner: Manner, before: Match, seen: Seen, nowMs: number): Decision | undefined {
-  const silent = mutedNow(manner, seen);
+  // An end is never held back.
+  const silent = mutedNow(manner, seen) && !closes(manner, before, seen);
   if (before.muted) {
     if (silent) return undefined;
     const createdMs = nextMs(before, nowMs);
@@ -151,6 +152,13 @@ function told(manner: Manner, before: Match, seen: Seen, nowMs: number): Decisio
   const notifiedMs = repeats ? nowMs : before.notifiedMs;
   return { match: { ...before, told: seen.now, notifiedMs, lastMs: firstMs + due.length - 1 }, due, over: false };
 }
+
+/** Tells whether a match that was notified goes on with a closed occurrence: its trigger names the status. */
+const closes = ({ sendUpdates }: Manner, before: Match, seen: Seen) =>
+  sendUpdates &&
+  before.notifiedMs !== undefined &&
+  before.firstDueMs === undefined &&
+  changesOf(before, seen)[0] === "clear";
 
 function mayRepeat({ repeatWhile }: Manner, { again, now }: Seen): boolean {
   switch (repeatWhile) {

@@ -1,5 +1,5 @@
 import type { Db } from "../../db/connect.ts";
-import { enqueue, type Job } from "../../jobs/queue.ts";
+import { enqueue, type Job, type NewJob } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import type { RulePart } from "../rules-version.ts";
 import type { Deciding } from "./deciding.ts";
@@ -19,6 +19,8 @@ interface Payload {
   atMs: number;
   /** Whether the rules were disabled before: what a delay held back is no longer waited for. */
   enabled: boolean;
+  /** Whether what these rules match leaves its groups, which are no more. */
+  ungroups?: boolean;
   /** The last subject that was looked at, base64url; absent: none was. */
   after?: string;
 }
@@ -44,6 +46,12 @@ export async function lookAtStanding(
   await enqueue(tx, { tenantId, kind: standingKind }, [{ payload }], first.nowMs);
 }
 
+/** Returns the job that takes what a rule matches out of its groups, which have been sent their end. */
+export function ungroupingJob(ruleId: string, nowMs: number): NewJob {
+  const payload: Payload = { ruleIds: [ruleId], atMs: nowMs, enabled: false, ungroups: true };
+  return { payload };
+}
+
 /** Ends, with a clear, what no longer holds; a portion of the tenant's matches a run. */
 export function standingJob(deciding: Deciding): JobKind {
   async function run(tx: Db, tenantId: string, [job]: readonly Job[], nowMs: number) {
@@ -57,7 +65,8 @@ export function standingJob(deciding: Deciding): JobKind {
     if (subjects.length > 0) {
       const ruleIds = new Set(payload.ruleIds);
       const concerns = ({ ruleId }: StoredMatch) => ruleIds.has(ruleId);
-      const options = { nowMs, sinceMs: payload.atMs, concerns, judges: true, enabled: payload.enabled };
+      const { atMs: sinceMs, enabled, ungroups = false } = payload;
+      const options = { nowMs, sinceMs, concerns, judges: true, ungroups, enabled };
       const looked = await reconsider(tx, tenantId, subjects, deciding, options);
       if (looked === undefined) return again(nowMs + laterMs);
       const { byId } = await deciding.memory.now(tx, tenantId);

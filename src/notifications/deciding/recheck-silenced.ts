@@ -37,8 +37,10 @@ export async function judgeSilenced(
     if (each.occasion === "repeat") verdicts.set(each.id, no("a silence holds it"));
     else if (each.occasion !== "first" && kept.has(threadOf(each)))
       verdicts.set(each.id, no("what a silence holds reports it when the silence ends"));
-    else verdicts.set(each.id, { send: "silenced", silenceId: silence.id, untilMs: untilMsOf(silence) });
-    kept.add(threadOf(each));
+    else {
+      verdicts.set(each.id, { send: "silenced", silenceId: silence.id, untilMs: untilMsOf(silence) });
+      kept.add(threadOf(each));
+    }
   }
   const released = deliveries.filter((each) => each.silenceId !== undefined && !verdicts.has(each.id));
   for (const [id, verdict] of await releaseHeld(sql, tenantId, released)) verdicts.set(id, verdict);

@@ -6,7 +6,7 @@ import type { Subject } from "../matched-subject.ts";
 import type { Occasion } from "../notification.ts";
 import type { Deciding } from "./deciding.ts";
 import { readGroups } from "./groups/group-store.ts";
-import { judgeMessages } from "./groups/recheck-messages.ts";
+import { endsIn, judgeMessages } from "./groups/recheck-messages.ts";
 import { pairText } from "./look.ts";
 import { keyText, readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
 import type { TenantRules } from "./matcher/tenant-rules.ts";
@@ -38,6 +38,12 @@ export interface RuleRef {
   readonly name: string;
 }
 
+/** A rule that notifies a destination of a subject. */
+export interface StandingRule extends RuleRef {
+  /** Whether its first notification waits for its delay: it may come to nothing. */
+  readonly delayed: boolean;
+}
+
 /** Whether a delivery is still needed; with what there is to report now, where that was to be looked at again. */
 export type Verdict =
   | {
@@ -46,15 +52,20 @@ export type Verdict =
       /** What it is sent for, where that is another one by now. */
       readonly occasion?: Occasion;
       /** Of an end: the rules that still notify the destination of the subject, this delivery's own among them. */
-      readonly standing?: readonly RuleRef[];
+      readonly standing?: readonly StandingRule[];
     }
-  | { readonly send: false; readonly reason: string }
+  | ({ readonly send: false; readonly reason: string } & Partial<Ends>)
   /** Not known yet: it is asked about again. */
   | { readonly send: "later" }
   /** The end of a summary, of which a match still stands. */
   | { readonly send: "held" }
   /** A silence holds it until then, ms. */
-  | { readonly send: "silenced"; readonly silenceId: string; readonly untilMs: number };
+  | ({ readonly send: "silenced"; readonly silenceId: string; readonly untilMs: number } & Partial<Ends>);
+
+/** Of a message that reports ends, which no other reports: it is sent all the same where anything was sent before it. */
+export interface Ends {
+  readonly reportsEnds: true;
+}
 
 /** Decides again on deliveries right before they are tried, and stores what follows; what it does not name is to be sent. */
 export type Recheck = (
@@ -63,7 +74,7 @@ export type Recheck = (
   nowMs: number,
 ) => Promise<ReadonlyMap<string, Verdict>>;
 
-const no = (reason: string): Verdict => ({ send: false, reason });
+const no = (reason: string) => ({ send: false, reason }) satisfies Verdict;
 
 /** The first notification after a delay, which is sent only if the trigger still matches. */
 const delayed = ({ occasion, tries, dueMs, createdMs }: Waiting) =>
@@ -102,12 +113,15 @@ export async function recheckMatches(
       if (postponed.has(each)) return [each.id, { send: "later" }];
       if (ofWindow(each)) return [each.id, { send: true }];
       if (held.has(each.id)) return [each.id, { send: "held" }];
-      if (ofGroup(each)) return [each.id, isNeeded(each, groups) ? { send: true } : no("the group is over")];
+      if (ofGroup(each))
+        return [each.id, isNeeded(each, groups) ? { send: true } : { ...no("the group is over"), ...endsIn(each) }];
       if (each.occasion === "clear") return [each.id, { send: true, standing: standingRules(each, noted, rules) }];
       if (match === undefined || !match.standing || each.createdMs < match.matchedMs) {
         return [each.id, no("the condition is over")];
       }
-      if (match.muted && each.occasion === "first") return [each.id, no("the entity is in maintenance")];
+      // What is muted of a match that was notified is a later update.
+      if (match.muted && match.notifiedMs === undefined && each.occasion === "first")
+        return [each.id, no("the entity is in maintenance")];
       const told = late.includes(each) ? looked?.(match).told : undefined;
       return [each.id, { send: true, ...(told && { told: { ...each.told, ...told } }) }];
     }),
@@ -154,10 +168,11 @@ function standingRules(
   { byId }: TenantRules,
 ) {
   const matches = [...(noted.get(subject.key.toString("latin1"))?.values() ?? [])];
-  return matches.flatMap(({ ruleId, standing, grouped, notifiedMs, matchedMs }) => {
+  return matches.flatMap(({ ruleId, standing, grouped, notifiedMs, firstDueMs, matchedMs }) => {
     const counts = standing && !grouped && notifiedMs !== undefined && (matchedMs <= createdMs || dueMs > createdMs);
     const rule = byId.get(ruleId);
-    return counts && rule?.destinationNames.includes(destinationName) ? [{ id: ruleId, name: rule.name }] : [];
+    if (!counts || !rule?.destinationNames.includes(destinationName)) return [];
+    return [{ id: ruleId, name: rule.name, delayed: firstDueMs !== undefined }];
   });
 }
 

@@ -37,6 +37,8 @@ interface Reconsidering {
   readonly concerns?: (match: StoredMatch) => boolean;
   /** Whether the triggers were changed: what is no occurrence is held against them again. */
   readonly judges?: boolean;
+  /** Whether matches leave their groups, of rules that group no more. */
+  readonly ungroups?: boolean;
   /** Whether the rules were disabled before: a delay that ended meanwhile was looked at by no one. */
   readonly enabled?: boolean;
 }
@@ -51,7 +53,15 @@ export async function reconsider(
   tenantId: string,
   subjects: readonly Subject[],
   { memory, wake, lookAtStanding }: Deciding,
-  { nowMs, sinceMs, delayEnds = new Set(), concerns = () => false, judges = false, enabled = false }: Reconsidering,
+  {
+    nowMs,
+    sinceMs,
+    delayEnds = new Set(),
+    concerns = () => false,
+    judges = false,
+    ungroups = false,
+    enabled = false,
+  }: Reconsidering,
 ): Promise<Reconsidered | undefined> {
   const rules = await memory.now(tx, tenantId);
   const looks = await lookAtOccurrences(tx, tenantId, rules, subjects, { sinceMs, nowMs });
@@ -84,7 +94,8 @@ export async function reconsider(
       const { subject } = match;
       const { triggerNames, now, told } = look(match);
       const muted = inMaintenance(entities.get(keyText(subject.entityId)));
-      const how = { again: false, inMaintenance: muted, delayEnds: delayEnds.has(pairText(match)) };
+      const leavesGroup = ungroups && match.grouped === true && rule.grouping === null;
+      const how = { again: false, inMaintenance: muted, delayEnds: delayEnds.has(pairText(match)), leavesGroup };
       const matches = triggerNames.length > 0;
       yield { ...how, rule, subject, matches, now, triggerNames: () => triggerNames, told: () => ({ ...told, root }) };
     }

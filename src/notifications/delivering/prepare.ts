@@ -1,5 +1,5 @@
 import type { Db } from "../../db/connect.ts";
-import type { RuleRef, Verdict } from "../deciding/recheck.ts";
+import type { RuleRef, StandingRule, Verdict } from "../deciding/recheck.ts";
 import type { ThreadState } from "../kinds/kind.ts";
 import { isJoint } from "../kinds.ts";
 import type { Notification } from "../notification.ts";
@@ -203,6 +203,8 @@ function judge(row: DueDelivery, judging: Judging): { row: DueDelivery } | { end
     if (over.length > 0) return { ended: { row, status: "SUMMARISED", error: "", over } };
     return { ended: { row, status: "CANCELLED", error: "nothing was sent that could be cleared" } };
   }
+  const tellsEnds = (verdict.send === false || verdict.send === "silenced") && verdict.reportsEnds === true;
+  if (tellsEnds && facts.threads.get(threadKey(row))?.sent === true) return { row };
   if (verdict.send === "later") return { ended: { row, status: "PENDING", error: row.error, dueMs: nowMs + backMs } };
   if (verdict.send === "held")
     return { ended: { row, status: "PENDING", error: row.error, dueMs: heldUntilMs(row, nowMs) } };
@@ -243,12 +245,12 @@ const keepsJoint = (destination: OpenDestination | Error | undefined) =>
 /** One record for all rules ends with the last of their matches. What was tried is not held: others wait for it. */
 function heldEnd(
   row: DueDelivery,
-  standing: readonly RuleRef[],
+  standing: readonly StandingRule[],
   { destinations }: DeliveryFacts,
   nowMs: number,
 ): Ended | undefined {
   if (standing.length === 0 || row.tries > 0 || !keepsJoint(destinations.get(row.destinationName))) return undefined;
-  if (standing.some(({ id }) => id === row.ruleId))
+  if (standing.some(({ id, delayed }) => id === row.ruleId && !delayed))
     return { row, status: "CANCELLED", error: "the rule matches again" };
   return { row, status: "PENDING", error: row.error, dueMs: nowMs + heldMs, awaited: standing };
 }

@@ -179,8 +179,9 @@ async function silencesOver(db: Db, tenantId: string, occurrenceId: string, nowM
 /** How many of these an answer holds, one at least. */
 function fitting(rows: readonly StoredSilence[]): number {
   let bytes = 0;
-  const end = rows.findIndex(({ matchers }) => {
-    for (const text of matchers) bytes += Buffer.byteLength(text);
+  const end = rows.findIndex(({ matchers, ruleNames, destinationNames, comment, createdBy }) => {
+    for (const text of [...matchers, ...ruleNames, ...destinationNames, comment, createdBy])
+      bytes += Buffer.byteLength(text);
     return bytes > pageBytesMax;
   });
   return end === -1 ? rows.length : Math.max(1, end);

@@ -101,6 +101,7 @@ export function silencesInForce(byId: ReadonlyMap<string, LoadedSilence>): Silen
   let weight = 0;
   for (const silence of byId.values()) {
     for (const { name, value } of silence.matchers) weight += name.length + value.length;
+    for (const name of [...silence.ruleNames, ...silence.destinationNames]) weight += name.length;
     const needed = silence.matchers.find((matcher) => valuesOf(matcher) !== undefined);
     if (needed === undefined) {
       const matcher = silence.matchers.find(({ operator }) => operator === "=~") ?? silence.matchers[0];

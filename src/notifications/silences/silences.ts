@@ -155,8 +155,9 @@ export async function replaceSilence(
   const startsMs = wanted.startsMs ?? Number(old.startsMs);
   const checked = checkWanted({ ...wanted, startsMs }, nowMs, at);
   if (!staysSame(old, checked, startsMs, state, nowMs)) {
-    const { silence } = await createSilence(tx, tenantId, { ...wanted, startsMs }, write);
+    // First, so that the new one has its place among as many as may be.
     await endSilences(tx, tenantId, [old], nowMs);
+    const { silence } = await createSilence(tx, tenantId, { ...wanted, startsMs }, write);
     return { silence, changed: [silence.id, old.id] };
   }
   await checkScope(tx, tenantId, checked, at, write.known);
@@ -319,7 +320,9 @@ async function checkScope(
 /** @throws code 8 for one too many, code 9 for too much text */
 async function checkBounds(tx: Db, tenantId: string, nowMs: number, bounds: QuotaBounds): Promise<void> {
   const [held] = await tx<[{ count: number; bytes: number }]>`
-    select count(*)::int4 as count, coalesce(sum(pg_column_size(matchers) + pg_column_size(parts)), 0)::float8 as bytes
+    select count(*)::int4 as count,
+      coalesce(sum(pg_column_size(matchers) + pg_column_size(parts) + pg_column_size(rule_names)
+        + pg_column_size(destination_names) + pg_column_size(comment) + pg_column_size(created_by)), 0)::float8 as bytes
     from silences where tenant_id = ${tenantId} and (ends_ms is null or ends_ms > ${BigInt(nowMs)})`;
   if (held.count > silencesMax)
     throw exhausted(

@@ -10,7 +10,7 @@ import type { LabelView } from "../../events/labels.ts";
 import { openAlerts } from "../../events/open-alerts.ts";
 import { cancel, enqueue, type Job } from "../../jobs/queue.ts";
 import type { Finish, JobKind } from "../../jobs/worker.ts";
-import { readLabels } from "../deciding/subject-labels.ts";
+import { labelsKey, readLabels } from "../deciding/subject-labels.ts";
 import { occurrenceSubject, type Subject } from "../matched-subject.ts";
 import { announceSilences, endSilences, type StoredSilence } from "./silences.ts";
 import { loadedSilence, silencesInForce } from "./silences-in-force.ts";
@@ -72,10 +72,11 @@ async function* openSubjects(db: Db, tenantId: string): AsyncGenerator<OpenSubje
       triggerName,
       isSeries,
     }));
-    for (const each of page) {
-      const [labels] = (await readLabels(db, tenantId, [each])).values();
-      if (labels !== undefined) yield [{ subject: each.subject, labels }];
-    }
+    const found = await readLabels(db, tenantId, page);
+    yield page.flatMap((each) => {
+      const labels = found.get(labelsKey(each));
+      return labels === undefined ? [] : [{ subject: each.subject, labels }];
+    });
   }
 }
 

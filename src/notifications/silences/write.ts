@@ -65,7 +65,8 @@ export function silenceWriter(db: Db, { bounds, nowMs, wake, wakeJobs }: Silence
       const now = Math.floor(nowMs());
       const { silence: row, changed } = await work(tx, now);
       if (row.untilResolved && !row.judged && (row.endsMs === null || row.endsMs > BigInt(now))) {
-        if (open !== undefined) await keepSubjects(tx, tenantId, row, open);
+        // One that keeps a start that lies ahead is judged then.
+        if (open !== undefined && row.startsMs <= BigInt(now)) await keepSubjects(tx, tenantId, row, open);
         await lookUntilResolved(tx, tenantId, row, now);
         afterCommit(tx, wakeJobs);
       }

@@ -48,6 +48,8 @@ interface Course {
   enrolMs?: number;
   /** By trigger: before this nothing of it can stay away for too long. */
   nextMs?: Record<string, number>;
+  /** By trigger: the last entity, hex, of which its rules were shown since rules changed that its data stay away; null: all were. */
+  shown?: Record<string, string | null>;
   troubles?: Troubles;
 }
 
@@ -156,9 +158,13 @@ function staleJob(deciding: SourceOptions): JobKind {
     const startedMs = performance.now();
     const left = enrolled ? await enrolAll(tx, tenantId, stale, troubles, nowMs) : [];
     const tookMs = performance.now() - startedMs;
+    const shown = { ...course.shown };
     const changes: StaleChange[] = [...dropped, ...left];
     for (const trigger of stale) {
-      const look = () => changesOf(tx, tenantId, trigger, nextMs, nowMs);
+      const look = async () => [
+        ...(await changesOf(tx, tenantId, trigger, nextMs, nowMs)),
+        ...(await firedBefore(tx, tenantId, trigger, shown)),
+      ];
       changes.push(...(await apart(tx, trigger.name, troubles, look)));
     }
     if (changes.length > 0) await tell(tx, tenantId, changes, deciding, nowMs);
@@ -166,6 +172,7 @@ function staleJob(deciding: SourceOptions): JobKind {
       aliveMs: nowMs,
       enrolMs: enrolled ? nowMs + Math.max(enrolMs, Math.round(tookMs / enrolShare)) : (course.enrolMs ?? 0),
       nextMs,
+      shown,
       troubles,
     };
     return jobs.map(({ id }) => ({ id, dueMs: nowMs + lookMs, payload: next }));
@@ -215,6 +222,24 @@ async function changesOf(
     where tenant_id = ${tenantId} and trigger_name = ${name} and not fired`;
   nextMs[name] = least?.ms == null ? Number.MAX_SAFE_INTEGER : least.ms + waitMs;
   return [...changes, ...away.map((row) => ({ ...row, triggerName: name, trigger, fired: true }))];
+}
+
+/** What stays away since before rules changed: one may use the trigger for the first time. In the order of stale_watches_fired. */
+async function firedBefore(
+  tx: Db,
+  tenantId: string,
+  trigger: LoadedTrigger,
+  shown: Record<string, string | null>,
+): Promise<StaleChange[]> {
+  const { name } = trigger;
+  const after = shown[name];
+  if (after === null) return [];
+  const rows = await tx<{ entityId: Buffer; lastMs: number }[]>`
+    select entity_id as "entityId", last_ms::float8 as "lastMs" from stale_watches
+    where tenant_id = ${tenantId} and trigger_name = ${name} and fired and entity_id > ${Buffer.from(after ?? "", "hex")}
+    order by entity_id limit ${firedMax}`;
+  shown[name] = rows.length < firedMax ? null : (rows.at(-1)?.entityId.toString("hex") ?? null);
+  return rows.map((row) => ({ ...row, triggerName: name, trigger, fired: true }));
 }
 
 /** What rules make of changes. */

@@ -358,17 +358,33 @@ test("a destination that is added hears of a group whole at its next flush, and 
   expect(await sentTo("d")).toEqual(["first"]);
 });
 
-test("grouping that is taken away ends the open groups once, and what fires next is a message of its own", async () => {
-  const { rule, report, reportAll, arrive, ok } = await groupPlace();
+test("grouping that is taken away ends the open groups once; what fires still, and what fires next, is a message of its own", async () => {
+  const { rule, reportAll, arrive, ok } = await groupPlace();
   await rule("r", { sendUpdates: true, grouping: quick });
   await reportAll(["a", "b"]);
   await arrive(1);
   await ok("PUT", "/v1/notification/rules/r", { grouping: null });
-  const [first, end] = await arrive(2);
+  const [first, end, ...own] = await arrive(4);
   expect(end).toMatchObject({ occasion: "clear", count: 2, group_key: first?.group_key });
-  await report("c");
-  const [, , third] = await arrive(3);
-  expect(third).toMatchObject({ occasion: "first", event: { name: "c" } });
+  const named = (all: readonly Json[]) =>
+    all.map(({ occasion, event }) => `${occasion} ${(event as Json).name}`).sort();
+  expect(named(own as unknown as Json[])).toEqual(["first a", "first b"]);
+  await reportAll(["c"]);
+  expect(named((await arrive(5)).slice(4) as unknown as Json[])).toEqual(["first c"]);
+  await reportAll(["a"], closed);
+  expect(named((await arrive(6)).slice(5) as unknown as Json[])).toEqual(["clear a"]);
+});
+
+test("what waits for its group is a message of its own once the grouping is taken away, and ends by itself", async () => {
+  const { rule, report, arrive, ok } = await groupPlace();
+  await rule("r", { sendUpdates: true, grouping: { by: [], waitSec: "3600", intervalSec: "3600" } });
+  await report("a");
+  await ok("PUT", "/v1/notification/rules/r", { grouping: null });
+  await arrive(1);
+  await report("a", closed);
+  const [first, end] = await arrive(2);
+  expect(first).toMatchObject({ occasion: "first", event: { name: "a" } });
+  expect(end).toMatchObject({ occasion: "clear", event: { name: "a" } });
 });
 
 test("series are members of a group by their labels and those of their entity", async () => {

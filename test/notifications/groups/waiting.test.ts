@@ -41,6 +41,50 @@ async function waitingPlace(names: readonly string[], more: object = {}) {
   };
 }
 
+/** A rule of whose group the first message has arrived, and the next, which reports an end, has failed once and waits. */
+async function endingPlace() {
+  const place = await groupPlace();
+  const { receiver, rule, reportAll, until, server, tenant } = place;
+  const { sql } = server.database;
+  await rule("r", { sendUpdates: true, grouping: { by: ["source"], waitSec: "0", intervalSec: "1" } });
+  await reportAll(["a", "b"]);
+  await until("first SENT");
+  receiver.answer((_request, response) => response.writeHead(503).end());
+  await reportAll(["a"], closed);
+  const waits = async (least: number) =>
+    (await sql`select from due_deliveries where tenant_id = ${tenant.id} and tries >= ${least}`).count;
+  await expect.poll(() => waits(1), { timeout: 20_000, interval: 20 }).toBe(1);
+  return {
+    ...place,
+    /** Resolves when so many messages wait. */
+    waiting: (count: number) => expect.poll(() => waits(0), { timeout: 20_000, interval: 20 }).toBe(count),
+    async tried() {
+      receiver.answer((_request, response) => response.writeHead(200).end());
+      await sql`update due_deliveries set due_ms = 0 where tenant_id = ${tenant.id}`;
+      await sql`update due_work set due_ms = 0 where tenant_id = ${tenant.id} and kind = 'deliveries'`;
+    },
+  };
+}
+
+test("a message that reports an end is sent although its group is over by then: no other reports it", async () => {
+  const { reportAll, waiting, tried, until, bodies } = await endingPlace();
+  await reportAll(["b"], closed);
+  await waiting(2);
+  await tried();
+  await until("first SENT", "members SENT", "clear SENT");
+  const [members, end] = bodies().slice(-2);
+  const told = (message: typeof members) =>
+    message?.alerts.map(({ status, labels }) => `${(labels as { alertname: string }).alertname} ${status}`).sort();
+  expect([told(members), told(end)]).toEqual([["a resolved", "b firing"], ["b resolved"]]);
+}, 30_000);
+
+test("a message that reports an end is sent although a silence holds all that it reports as firing", async () => {
+  const { silence, tried, until } = await endingPlace();
+  await silence();
+  await tried();
+  await until("first SENT", "members SENT");
+}, 30_000);
+
 test("a message that waits is held while silences hold all that it reports as firing, and sent as decided after that", async () => {
   const { silence, tried, until, arrive, expire, ok, receiver, made } = await waitingPlace(["a", "b"]);
   const one = await silence({ matchers: ["alertname=a"] });

@@ -43,6 +43,17 @@ test("a silence is made, shown, listed by state and matcher, and ended", async (
   expect(tenant.id).toBeDefined();
 });
 
+test("a change without a start keeps one that lies ahead: what is open is looked at then", async () => {
+  const { silence, call, inMs } = await silencePlace();
+  const pending = await silence({ endsAt: undefined, untilResolved: true, startsAt: inMs(600_000) });
+  const { startsAt: _, ...sent } = pending as Record<string, unknown>;
+  const changed = await call("PUT", `${path}/${pending.id}`, { ...sent, comment: "later" });
+  expect(changed).toMatchObject({
+    status: 200,
+    body: { id: pending.id, state: "PENDING", startsAt: pending.startsAt, comment: "later" },
+  });
+});
+
 test("a change keeps the identifier where the silence stays the same one, and a refused one changes nothing", async () => {
   const { silence, ok, call, inMs, rule } = await silencePlace();
   await rule("r");

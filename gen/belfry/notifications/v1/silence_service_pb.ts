@@ -138,7 +138,7 @@ export type ListSilencesRequest = Message<"belfry.notifications.v1.ListSilencesR
   pageToken: string;
 
   /**
-   * The identifier of an occurrence: those that are active and match it, all on one page. Other filters are left out.
+   * The identifier of an occurrence: the first 100 of those that are active and match it, on one page. Other filters are left out.
    *
    * @generated from field: string occurrence_id = 5;
    */

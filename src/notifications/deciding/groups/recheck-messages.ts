@@ -2,14 +2,18 @@ import type { Db } from "../../../db/connect.ts";
 import { paced } from "../../../event-loop.ts";
 import type { Hold } from "../../silences/silences.ts";
 import type { LoadedRule, TenantRules } from "../matcher/tenant-rules.ts";
-import type { Verdict, Waiting } from "../recheck.ts";
+import type { Ends, Verdict, Waiting } from "../recheck.ts";
 import { stillFiring } from "./group-store.ts";
 import { readStanding } from "./read-standing.ts";
 
 /** Members that one look reads. */
 const portion = 500;
 
-const no = (reason: string): Verdict => ({ send: false, reason });
+const no = (reason: string) => ({ send: false, reason }) satisfies Verdict;
+
+/** Says of a message that it reports ends: its group has forgotten these members. */
+export const endsIn = ({ occasion, told }: Pick<Waiting, "occasion" | "told">): Partial<Ends> =>
+  occasion === "members" && (told.group?.resolved ?? 0) > 0 ? { reportsEnds: true } : {};
 
 /**
  * Holds messages of groups that are about to be tried against the silences of now. One goes out as it was decided while anything that it
@@ -30,11 +34,14 @@ export async function judgeMessages(
     const rule = rules.byId.get(ruleId);
     if (rule === undefined) continue;
     const { isOver, holds } = await lookAtMessage(db, tenantId, rule, some, rules.silences, nowMs);
-    for (const { id, destinationName, occasion, silenceId } of some) {
+    for (const message of some) {
+      const { id, destinationName, occasion, silenceId } = message;
       const hold = holds.get(destinationName);
-      if (isOver && silenceId !== undefined) verdicts.set(id, no("all that it reports as firing has ended"));
+      const ends = endsIn(message);
+      if (isOver && silenceId !== undefined)
+        verdicts.set(id, { ...no("all that it reports as firing has ended"), ...ends });
       else if (hold !== undefined && occasion === "repeat") verdicts.set(id, no("a silence holds it"));
-      else if (hold !== undefined) verdicts.set(id, { send: "silenced", ...hold });
+      else if (hold !== undefined) verdicts.set(id, { send: "silenced", ...hold, ...ends });
     }
   }
   return verdicts;

@@ -3,12 +3,13 @@ import type { Db } from "../../../db/connect.ts";
 import { type Pace, paced } from "../../../event-loop.ts";
 import { newRoot } from "../../../events/facts.ts";
 import { failpoint } from "../../../failpoint.ts";
-import { type Again, enqueue, type Job } from "../../../jobs/queue.ts";
+import { type Again, enqueue, type Job, type NewJob } from "../../../jobs/queue.ts";
 import type { JobKind } from "../../../jobs/worker.ts";
 import { deliveryId } from "../../delivery-id.ts";
 import { groupSubject } from "../../matched-subject.ts";
 import type { Deciding } from "../deciding.ts";
 import { type Grouping, groupLabels, groupsMax, sameGroups } from "../grouping.ts";
+import { standingKind, ungroupingJob } from "../look-at-changed-rules.ts";
 import { keyText } from "../match-store.ts";
 import type { LoadedRule, TenantRules } from "../matcher/tenant-rules.ts";
 import type { Notice, Over } from "../passage.ts";
@@ -61,7 +62,8 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
   async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<readonly Again[]> {
     const rules = await memory.now(tx, tenantId);
     const again: Again[] = [];
-    const timers: ReturnType<typeof flushJob>[] = [];
+    const timers: NewJob[] = [];
+    const ungrouping: NewJob[] = [];
     const notices: Notice[] = [];
     const over: Over[] = [];
     const byRule = [...Map.groupBy(jobs, ({ payload }) => (payload as GroupPayload).ruleId)].sort(([a], [b]) =>
@@ -80,8 +82,11 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
       notices.push(...done.notices);
       over.push(...done.over.map((key) => ({ rule, key, heldOnly: true })));
       const [first] = own as [Job, ...Job[]];
-      const { jobs: moves } = groupJobs(done.moved.map((subject) => ({ ruleId, subject })));
-      timers.push(...moves.map((job) => ({ ...job, dueMs: nowMs })));
+      if (rule.grouping === null && done.moved.length > 0) ungrouping.push(ungroupingJob(ruleId, nowMs));
+      else {
+        const { jobs: moves } = groupJobs(done.moved.map((subject) => ({ ruleId, subject })));
+        timers.push(...moves.map((job) => ({ ...job, dueMs: nowMs })));
+      }
       if (done.nextMs === undefined) continue;
       if (done.nextMs > nowMs) timers.push(flushJob(ruleId, done.nextMs));
       else {
@@ -94,6 +99,7 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
       failpoint("groups:flushed");
     }
     await enqueue(tx, { tenantId, kind: groupsKind }, timers, nowMs);
+    await enqueue(tx, { tenantId, kind: standingKind }, ungrouping, nowMs);
     return again;
   }
   return { name: groupsKind, sizeMax: keysMax, timed: true, run };
@@ -120,7 +126,7 @@ interface Looked {
   readonly isLate: boolean;
   /** Until when jobs were made that the next look waits for, ms. */
   readonly untilMs?: number | undefined;
-  /** Members that belong to other groups by now. */
+  /** Members that belong to other groups by now, or to none where the rule groups no more. */
   readonly moved: readonly { key: Buffer }[];
 }
 
@@ -130,13 +136,13 @@ async function lookAtRule(look: Look, keys: readonly Buffer[], own: readonly Job
   const { tx, tenantId, rule, nowMs } = look;
   const { grouping } = rule;
   const stored = await lockGroups(tx, tenantId, rule.id, grouping);
-  if (stored === undefined) return nothing;
+  const began = keys.map((key) => ({ key }));
+  if (stored === undefined) return { ...nothing, moved: began };
   if (grouping === null || !sameGroups(stored, grouping)) {
     const { isWhole, moved, ...flushed } = await flushDue(look, stored, undefined);
     if (isWhole) await keepGrouping(tx, tenantId, rule.id, grouping);
     // What began meanwhile joins with what is regrouped.
-    const joining = grouping === null ? [] : [...moved, ...keys.map((key) => ({ key }))];
-    return { ...nothing, ...flushed, nextMs: isWhole ? undefined : nowMs, moved: joining };
+    return { ...nothing, ...flushed, nextMs: isWhole ? undefined : nowMs, moved: [...moved, ...began] };
   }
   if (stored.waitSec !== grouping.waitSec || stored.intervalSec !== grouping.intervalSec)
     await keepGrouping(tx, tenantId, rule.id, grouping);
