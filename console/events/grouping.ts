@@ -42,7 +42,7 @@ export function chooseGrouping(grouping: string | undefined): void {
 
 /** Writes the usual grouping into an address without parameters, so that adding a filter keeps it. */
 export function writeUsualGrouping(): void {
-  if (address.value.parameters.size === 0) setParameters({ group: here.value }, false);
+  if (address.value.parameters.size === 0 && here.value !== "") setParameters({ group: here.value }, false);
 }
 
 /** Names a grouping, as in "Groups by …". */
