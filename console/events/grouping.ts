@@ -13,7 +13,7 @@ import { labelClause } from "./terms.ts";
 
 /** Groups by entity; every other grouping is the name of a label. No label that the list can be filtered by holds `=`. */
 export const byEntity = "=entity";
-/** Shows a list where an address without parameters would show groups. */
+/** Stands in an address for a list, where an address without parameters would show groups. */
 const asList = "=list";
 
 /** Grouping of an address without parameters; empty for a list. */
@@ -54,7 +54,7 @@ export function groupValue(grouping: string, { labels, entity = "" }: EventGroup
   return Object.hasOwn(labels, grouping) ? labels[grouping] : undefined;
 }
 
-/** Names groups, no two alike: entities that share a plain name by their whole one, and those that share that by their id as well. */
+/** Names groups, no two alike: an entity whose short name is taken gets its full name, and the id too if that is taken as well. */
 export function groupNames(grouping: string, groups: readonly EventGroup[]): string[] {
   if (grouping !== byEntity) return groups.map((group) => groupValue(grouping, group) ?? `without ${grouping}`);
   const whole = groups.map(({ entity = "", entityName = "" }) => entityName || entity);

@@ -28,11 +28,11 @@ interface SharedLabel {
   readonly values: readonly string[];
 }
 
-/** What the occurrences of a query have in common. */
+/** Describes what the occurrences of a query have in common. */
 interface Shared {
   /** Their number. */
   readonly total: number;
-  /** Those of the labels that were asked for that all of them have. */
+  /** The labels that all of them have, of those that were asked for. */
   readonly labels: readonly SharedLabel[];
 }
 

@@ -40,14 +40,14 @@ export function labelPattern(expression: string): LabelPattern | PatternMistake 
 }
 
 const countPattern = /\{(\d+)(?:,(\d*))?\}/y;
-/** What stands for one character: an escape, with the name of a class or the digits of a character. */
+/** Matches an escape, which stands for one character or class, with the name or digits that belong to it. */
 const escapePattern = /\\(?:[pPx]\{[^}]*\}|[^Q])/suy;
 const groupPattern = /\((?:\?(?:P?<[^>]*>|[imsU-]*:))?/y;
 const flagsPattern = /\(\?[imsU-]+\)/y;
 
 /** Counts the characters and classes of an expression with its repetitions written out, without compiling it. */
 function unfoldedSize(expression: string): number {
-  /** Of the groups around a place: what their finished alternatives come to, and the one that is read. */
+  /** The groups around a place, each with the size of its finished alternatives and of the one that is read. */
   const around: { finished: number; read: number }[] = [];
   let [finished, read, last] = [0, 0, 0];
   const add = (size: number) => {

@@ -85,7 +85,7 @@ export function isAlert({ dedupKey = "", alertLabels }: EventTexts, { type }: Pi
   return alertLabels !== undefined || (type === alertType && hasAlertKey.test(dedupKey));
 }
 
-/** Tells of an event whose occurrences have the type of alerts whether they did not come as alerts: the contrary of `isAlert`. */
+/** Tells, of an event whose occurrence has the type of alerts, that it did not come as one: the contrary of `isAlert`. */
 export const notAnAlert = (db: Db): Fragment => db`alert_labels is null and coalesce(dedup_key, '') !~ ${alertKey}`;
 
 /** Returns the fingerprint that Alertmanager's API shows: of an alert from its key, of other occurrences from their event's id. */

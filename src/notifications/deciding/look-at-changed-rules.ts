@@ -19,7 +19,7 @@ interface Payload {
   atMs: number;
   /** Whether the rules were disabled before: what a delay held back is no longer waited for. */
   enabled: boolean;
-  /** Whether what these rules match leaves its groups, which are no more. */
+  /** True if these rules group no more: what they match leaves its groups. */
   ungroups?: boolean;
   /** The last subject that was looked at, base64url; absent: none was. */
   after?: string;

@@ -16,7 +16,7 @@ export type Wake = (tenantId: string, dueMs: number) => void;
 export interface Sight extends Seen {
   readonly rule: LoadedRule;
   readonly subject: Subject;
-  /** Whether it leaves its group: the rule groups no more. */
+  /** True if the rule groups no more: the match leaves its group. */
   readonly leavesGroup?: boolean;
   /** Returns the triggers of the rule that match it, in the rule's order; none: it matches no more. Called only if anything follows. */
   triggerNames(): readonly string[];

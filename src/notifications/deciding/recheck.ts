@@ -40,7 +40,7 @@ export interface RuleRef {
 
 /** A rule that notifies a destination of a subject. */
 export interface StandingRule extends RuleRef {
-  /** Whether its first notification waits for its delay: it may come to nothing. */
+  /** True if its first notification waits for its delay, and may come to nothing. */
   readonly delayed: boolean;
 }
 
@@ -62,7 +62,7 @@ export type Verdict =
   /** A silence holds it until then, ms. */
   | ({ readonly send: "silenced"; readonly silenceId: string; readonly untilMs: number } & Partial<Ends>);
 
-/** Of a message that reports ends, which no other reports: it is sent all the same where anything was sent before it. */
+/** Marks a message that reports ends, which no other reports: it is sent all the same if anything was sent before it. */
 export interface Ends {
   readonly reportsEnds: true;
 }

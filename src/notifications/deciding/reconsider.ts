@@ -37,7 +37,7 @@ interface Reconsidering {
   readonly concerns?: (match: StoredMatch) => boolean;
   /** Whether the triggers were changed: what is no occurrence is held against them again. */
   readonly judges?: boolean;
-  /** Whether matches leave their groups, of rules that group no more. */
+  /** True if matches of rules that group no more leave their groups. */
   readonly ungroups?: boolean;
   /** Whether the rules were disabled before: a delay that ended meanwhile was looked at by no one. */
   readonly enabled?: boolean;

@@ -48,7 +48,7 @@ interface Course {
   enrolMs?: number;
   /** By trigger: before this nothing of it can stay away for too long. */
   nextMs?: Record<string, number>;
-  /** By trigger: the last entity, hex, of which its rules were shown since rules changed that its data stay away; null: all were. */
+  /** How far its rules have been shown, since rules changed, what stays away: the last entity, hex, by trigger; null: all of it. */
   shown?: Record<string, string | null>;
   troubles?: Troubles;
 }
@@ -224,7 +224,7 @@ async function changesOf(
   return [...changes, ...away.map((row) => ({ ...row, triggerName: name, trigger, fired: true }))];
 }
 
-/** What stays away since before rules changed: one may use the trigger for the first time. In the order of stale_watches_fired. */
+/** Reads what has stayed away since before rules changed, since a rule may be new to the trigger. In the order of stale_watches_fired. */
 async function firedBefore(
   tx: Db,
   tenantId: string,
