@@ -12,8 +12,9 @@ import { longestFirst } from "./test/support/longest-first.ts";
  * `.system.test.ts`, and those that open a browser. Properties play in both, with all their cases in the second (design/releases-and-tests).
  */
 const all = "test/**/*.test.{ts,tsx}";
-const importing = (module: string) =>
-  globSync("test/**/*.test.ts").filter((path) => readFileSync(path, "utf8").includes(`/support/${module}.ts"`));
+const holding = (text: string) =>
+  globSync("test/**/*.test.ts").filter((path) => readFileSync(path, "utf8").includes(text));
+const importing = (module: string) => holding(`/support/${module}.ts"`);
 const system = [
   "test/{faults,start,clients,processes,bench}/**/*.test.ts",
   "test/db/embedded/embedded.test.ts",
@@ -32,10 +33,13 @@ const statements = "test/statements.test.ts";
 const plans = "test/statement-plans.system.test.ts";
 const nodes = "test/statement-nodes.test.ts";
 
-/** These keep several processors busy for long, and measure how fast others are answered meanwhile. */
+/**
+ * These keep processors busy for long, or measure turns of an event loop and how fast others are answered: one after the other. Beside
+ * each other on two processors 9 of 131 files failed by time, and the whole took 70 minutes.
+ */
 const alone = [
-  "test/faults/hostile-loads.test.ts",
-  "test/faults/hostile-rules.test.ts",
+  ...[...importing("loop-turns"), ...holding("longestTurn(")].filter((path) => /^test\/faults|\.system\./.test(path)),
+  "test/console/many-events.test.ts",
   "test/faults/notifications-pace.test.ts",
 ];
 
@@ -48,11 +52,16 @@ const shared = {
   testTimeout: 60_000,
   hookTimeout: 120_000,
   expect: { poll: { timeout: 30_000 } },
+  // A line of the end of a run says what was wrong.
+  chaiConfig: { truncateThreshold: 1000 },
   allowOnly: false,
   // Also on a machine where `auto` means several.
   env: { BELFRY_PROCESSES: "1" },
   setupFiles: ["test/support/collect-statements.ts", "test/support/check-answers.ts", "test/support/draw-cases.ts"],
 };
+
+/** The same of what starts servers, databases, browsers and nodes, which take minutes on a busy machine. */
+const longer = { testTimeout: 400_000, hookTimeout: 400_000, expect: { poll: { timeout: 120_000 } } };
 
 const firstProjects = [
   {
@@ -69,7 +78,7 @@ const firstProjects = [
 ];
 
 /** These start and end servers, databases and browsers: in CI one that failed is tried once more, and named by the closing lines. */
-const systemShared = { ...shared, retry: process.env.CI === undefined ? 0 : 1 };
+const systemShared = { ...shared, ...longer, retry: process.env.CI === undefined ? 0 : 1 };
 const systemProjects = [
   {
     test: {
@@ -84,7 +93,7 @@ const systemProjects = [
     test: {
       ...systemShared,
       name: "system, alone",
-      maxWorkers: 2,
+      maxWorkers: 1,
       include: alone,
       sequence: { groupOrder: 3 },
     },
@@ -110,6 +119,7 @@ const citusProjects = [
   {
     test: {
       ...shared,
+      ...longer,
       name: "citus",
       include:
         "auth cli integrations telemetry regressions jobs metrics entities events notifications maintenance properties receiver users credentials dictionary tenants"
@@ -117,8 +127,6 @@ const citusProjects = [
           .map((folder) => `test/${folder}/**/*.test.ts`)
           .concat("test/db/distribute*.test.ts"),
       exclude: [apart],
-      // Three nodes share the machine.
-      testTimeout: 240_000,
       sequence: { groupOrder: 0 },
     },
   },
@@ -126,19 +134,19 @@ const citusProjects = [
   {
     test: {
       ...shared,
+      ...longer,
       name: "citus faults",
       maxWorkers: 1,
       include: ["test/faults/{failover,groups,lost-worker*,moved-tenant}.test.ts"],
-      testTimeout: 240_000,
       sequence: { groupOrder: 1 },
     },
   },
   {
     test: {
       ...shared,
+      ...longer,
       name: "citus statements",
       include: [nodes],
-      testTimeout: 240_000,
       sequence: { groupOrder: 2 },
     },
   },

@@ -58,7 +58,6 @@ test.runIf(whole)(
     // Else nothing was held to anything.
     for (const { measured } of halves) expect(measured).toBeGreaterThan(50);
   },
-  180_000,
 );
 
 test.runIf(whole)("each statement that may read a whole range was run", () => {

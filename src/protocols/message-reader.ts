@@ -75,6 +75,8 @@ const binaryOptions = { readUnknownFields: false };
 
 /** A message is the same as the parts of it that end between two of its fields, merged. */
 async function inSlices(input: DescMessage, bytes: Uint8Array, pace: Pace): Promise<Message> {
+  // Counting is a turn of its own: of a batch of a million values it took 160 ms, and its first item another 75.
+  await pace();
   const message = create(input);
   const wire = new BinaryReader(bytes);
   for (let from = 0; from < bytes.byteLength; from = wire.pos) {

@@ -74,7 +74,7 @@ test("a terminal is shown lines that people read, other readers JSON", async () 
   const onTerminal = run({ BELFRY_PORT: "0" }, "script", ["-qefc", command, "/dev/null"]);
   await served(onTerminal);
   // Lines are gathered for a moment.
-  await expect.poll(onTerminal.said, { timeout: 10_000 }).toMatch(/^\d\d:\d\d:\d\d\.\d{3} INFO {2}serving .*version=/m);
+  await expect.poll(onTerminal.said).toMatch(/^\d\d:\d\d:\d\d\.\d{3} INFO {2}serving .*version=/m);
   await stop(onTerminal);
   expect(onTerminal.said()).not.toContain('{"level"');
   const piped = belfry({ BELFRY_PORT: "0" }, "serve");

@@ -38,9 +38,7 @@ const run = (...args: string[]) => (tenantCommand(args) ?? expect.fail(args.join
 const keyIn = (text: string) => /bf_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}/.exec(text)?.[0] ?? "";
 
 describe("on the database of a server that runs", () => {
-  test("a tenant, a client and a key are made, listed and taken away, and each action is in the audit log", {
-    timeout: 120_000,
-  }, async () => {
+  test("a tenant, a client and a key are made, listed and taken away, and each action is in the audit log", async () => {
     const tenant = await belfry(["tenants", "create", "north"]);
     expect(tenant).toMatchObject({ code: 0, err: "" });
     const call = v1(server.url, { "service-api-key": keyIn(tenant.out) });
@@ -120,9 +118,7 @@ describe("on the database of a server that runs", () => {
     expect((await call("GET", "/v1/audit-log")).body.totalCount).toBe("1");
   });
 
-  test("such a refusal is one line with exit code 1; what is mistyped prints how it is called, with exit code 2", {
-    timeout: 60_000,
-  }, async () => {
+  test("such a refusal is one line with exit code 1; what is mistyped prints how it is called, with exit code 2", async () => {
     const refused = await belfry(["clients", "list", "nowhere"]);
     expect(refused).toEqual({ code: 1, out: "", err: 'belfry: no tenant found for "nowhere"\n' });
     const mistyped = await belfry(["keys", "create", "a"]);
@@ -143,7 +139,7 @@ describe("on the embedded database", () => {
   afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
   const env = { BELFRY_DATA_DIR: dataDir };
 
-  test("commands work before a server has run, while one runs, and after it", { timeout: 120_000 }, async () => {
+  test("commands work before a server has run, while one runs, and after it", async () => {
     const early = await belfry(["tenants", "list"], env);
     expect(early).toMatchObject({ code: 1, out: "" });
     expect(early.err).toMatch(/^belfry: the database lacks the migration [^\n]*\n$/);

@@ -51,7 +51,7 @@ describe("the commands of each page answer what it shows", () => {
     );
   });
 
-  test.concurrent.each(pages)("$name", { timeout: 60_000 }, async ({ name, steps }) => {
+  test.concurrent.each(pages)("$name", async ({ name, steps }) => {
     const dir = await firstStart(name);
     const here = (text: string) =>
       text.replaceAll(".belfry/", `${dir}/`).replaceAll("https://localhost:8443", server.url);

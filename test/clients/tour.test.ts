@@ -31,7 +31,7 @@ beforeAll(async () => {
     if (server.exitCode !== null) throw new Error(`the server did not start: ${said}`);
     await sleep(50);
   }
-}, 60_000);
+});
 
 afterAll(async () => {
   server?.kill("SIGTERM");
@@ -73,7 +73,7 @@ test("each command of the tour answers what it shows", async () => {
     // An answer that ends in … is longer; one without a line is not shown.
     if (answer !== "") expect(answers[i]?.trim(), command).toMatch(shape(answer));
   }
-}, 90_000);
+});
 
 test("each command of the tutorial answers what it shows, up to the alert in the webhook and its end", async () => {
   const page = readFileSync(join(root, "docs/tutorial.md"), "utf8");
@@ -105,4 +105,4 @@ test("each command of the tutorial answers what it shows, up to the alert in the
   for (const [i, { command, answer }] of steps.entries()) {
     if (answer !== "") expect(answers[i]?.trim(), command).toMatch(shape(here(answer)));
   }
-}, 90_000);
+});

@@ -90,4 +90,4 @@ test("a newcomer opens the link that `npm start` prints, sends the printed event
     await server.stop();
     await clear(dir);
   }
-}, 120_000);
+});

@@ -31,7 +31,7 @@ const pick = (page: Page, name: string) => rowOf(page, name).getByRole("gridcell
 /** Role or text of what has the focus. */
 const focused = (page: Page) =>
   page.evaluate("document.activeElement.getAttribute('role') ?? document.activeElement.textContent") as Promise<string>;
-const expectFocus = (page: Page, wanted: string) => expect.poll(() => focused(page), { timeout: 20_000 }).toBe(wanted);
+const expectFocus = (page: Page, wanted: string) => expect.poll(() => focused(page)).toBe(wanted);
 /** Presses a button by keyboard, which has the focus then in any browser. */
 async function press(page: Page, name: string): Promise<void> {
   const button = page.getByRole("button", { name, exact: true });
@@ -95,7 +95,7 @@ describe("the row that letters act on", () => {
     await page.keyboard.press("c");
     await page.getByText("1 closed").waitFor();
     await rowOf(page, "second").waitFor({ state: "detached" });
-    await expect.poll(() => outline("third"), { timeout: 20_000 }).toBe("solid");
+    await expect.poll(() => outline("third")).toBe("solid");
   });
 });
 
@@ -118,7 +118,7 @@ describe("letters", () => {
       await press(page, "Close");
       await page.getByText("1 closed").waitFor();
       await group(second).waitFor({ state: "detached" });
-      await expect.poll(() => focused(page), { timeout: 20_000 }).toContain(third);
+      await expect.poll(() => focused(page)).toContain(third);
       await page.keyboard.press("a");
       await page.getByText("1 acknowledged").waitFor();
       await group(third).getByText("1 of 1 acked").waitFor();
@@ -162,10 +162,8 @@ describe("Back to the groups", () => {
     await member.click();
     await page.getByText("Life cycle").waitFor();
     await page.goBack();
-    await expect.poll(top, { timeout: 20_000 }).toBe(before);
-    await expect
-      .poll(() => page.evaluate("document.activeElement.getAttribute('href')"), { timeout: 20_000 })
-      .toBe(href);
+    await expect.poll(top).toBe(before);
+    await expect.poll(() => page.evaluate("document.activeElement.getAttribute('href')")).toBe(href);
   });
 
   onPage("gives the focus to no link that was opened in another tab", async (page) => {

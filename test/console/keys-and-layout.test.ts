@@ -340,7 +340,7 @@ describe("what needs a layout", () => {
         await table.press("End");
         return lastRow.count();
       };
-      await expect.poll(atTheEnd, { timeout: 15_000 }).toBe(1);
+      await expect.poll(atTheEnd).toBe(1);
       expect(await page.getByRole("alert").count()).toBe(0);
       await page.reload();
       await page.getByText("300 in all").waitFor();

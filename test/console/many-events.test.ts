@@ -46,14 +46,16 @@ onPage("with 50,000 open events, scrolling and typing make no long task", async 
   const grid = page.getByRole("grid", { name: "Events" });
   await page.locator('main:not([aria-busy="true"])').waitFor();
   await grid.hover();
+  const rows = page.getByRole("row");
   const scrolling = await longTasks(page, async () => {
-    for (let turns = 0; turns < 60; turns += 1) {
+    const lastRow = async () => Number(await rows.last().getAttribute("aria-rowindex"));
+    // As far as the rows of the next pages have come.
+    for (let turns = 0; turns < 60 || (turns < 600 && (await lastRow()) <= 1000); turns += 1) {
       await page.mouse.wheel(0, 1500);
       await page.waitForTimeout(30);
     }
+    expect(await lastRow()).toBeGreaterThan(1000);
   });
-  const rows = page.getByRole("row");
-  expect(Number(await rows.last().getAttribute("aria-rowindex"))).toBeGreaterThan(1000);
   expect(await rows.count()).toBeLessThan(80);
   // A page of this width begins with its filters closed.
   await page.getByRole("button", { name: "Filters", expanded: false }).click();

@@ -35,7 +35,7 @@ const focusedRole = (page: Page) => page.evaluate("document.activeElement.getAtt
 async function current(page: Page): Promise<string> {
   const text =
     "document.getElementById(document.querySelector('[role=grid]').getAttribute('aria-activedescendant'))?.querySelector('a').textContent ?? ''";
-  await expect.poll(() => page.evaluate(text), { timeout: 20_000 }).not.toBe("");
+  await expect.poll(() => page.evaluate(text)).not.toBe("");
   return String(await page.evaluate(text));
 }
 
@@ -72,9 +72,9 @@ describe("Back", () => {
     await page.keyboard.press("Enter");
     await page.getByText("Life cycle").waitFor();
     await page.goBack();
-    await expect.poll(top, { timeout: 20_000 }).toBe(before);
+    await expect.poll(top).toBe(before);
     await page.getByText("1 selected").waitFor();
-    await expect.poll(() => focusedRole(page), { timeout: 20_000 }).toBe("grid");
+    await expect.poll(() => focusedRole(page)).toBe("grid");
     expect(await current(page)).toBe(row);
   });
 });
@@ -142,7 +142,7 @@ describe("while a person reads", () => {
     const choice = page.getByRole("combobox", { name: "Group by" });
     await choice.selectOption("alertname");
     await page.getByRole("list", { name: "Groups by alertname" }).waitFor();
-    await expect.poll(() => page.getByRole("button", { name: /^\d+ new$/ }).count(), { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => page.getByRole("button", { name: /^\d+ new$/ }).count()).toBe(0);
     await choice.selectOption("");
     await page.getByRole("link", { name: "three", exact: true }).waitFor();
   });
@@ -159,7 +159,7 @@ describe("by keyboard", () => {
     await page.getByRole("link", { name: "first", exact: true }).waitFor();
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
-    await expect.poll(() => focusedRole(page), { timeout: 20_000 }).toBe("grid");
+    await expect.poll(() => focusedRole(page)).toBe("grid");
     await page.keyboard.press("ArrowDown");
     expect(await current(page)).toBe("first");
     await page.goto(`${server.url}/console/#/events?group=alertname`);
@@ -168,7 +168,7 @@ describe("by keyboard", () => {
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     const toggle = "document.activeElement.getAttribute('aria-expanded')";
-    await expect.poll(() => page.evaluate(toggle), { timeout: 20_000 }).toBe("false");
+    await expect.poll(() => page.evaluate(toggle)).toBe("false");
   });
 
   onPage("the list comes before the filters, and letters move, select and acknowledge", async (page) => {

@@ -72,7 +72,7 @@ describe("a row that has just come", () => {
         await sendEvents(server, tenant, [{ name: "another", source: "new", severity: Severity.CRITICAL }]);
         const row = page.getByRole("row").filter({ hasText: "another" });
         await row.waitFor();
-        await expect.poll(() => row.getAttribute("data-fresh"), { timeout: 20_000 }).toBe(null);
+        await expect.poll(() => row.getAttribute("data-fresh")).toBe(null);
         const tinted = String(await page.evaluate("globalThis.tinted"));
         expect(tinted.includes("another")).toBe(animated);
       },

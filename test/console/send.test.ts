@@ -125,7 +125,7 @@ describe("the key that is made there", () => {
       await page.getByRole("button", { name: "Undo" }).click();
       await page.getByText("Taken back.").waitFor();
       expect(await page.content()).not.toContain(key);
-      await expect.poll(async () => JSON.parse(await paste(dir, line)).code, { timeout: 20_000 }).toBe(16);
+      await expect.poll(async () => JSON.parse(await paste(dir, line)).code).toBe(16);
       await page.getByRole("button", { name: "Make a key" }).click();
       await page.getByText("It is shown this once").waitFor();
       const shown = await page.getByRole("textbox", { name: "The key" }).inputValue();

@@ -138,7 +138,7 @@ describe("one watch a browser", () => {
     await sendEvents(server, tenant, [{ name: "before", source: "a" }]);
     await rowOf(page, "before").waitFor();
     await see(page, "hidden");
-    await expect.poll(() => ended, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => ended).toBe(1);
     await sendEvents(server, tenant, [{ name: "meanwhile", source: "a" }]);
     expect(cursors).toEqual([""]);
     await see(page, "visible");

@@ -72,7 +72,7 @@ async function alertingByPage(page: Page): Promise<Alerting> {
       ({ ok }) => ok,
       () => false,
     );
-  await expect.poll(ready, { timeout: 60_000 }).toBe(true);
+  await expect.poll(ready).toBe(true);
   return {
     async fire(alert, instance) {
       alerts.push({ alert, instance });
@@ -171,12 +171,12 @@ describe("a person on call", () => {
       await openEvent(page, "DiskFull");
       const deliveries = page.getByRole("region", { name: "Who was notified" });
       await deliveries.getByText("chat", { exact: true }).first().waitFor();
-      await expect.poll(() => receiver.received.length, { timeout: 30_000 }).toBe(2);
+      await expect.poll(() => receiver.received.length).toBe(2);
       expect(JSON.parse(receiver.received[1]?.body.toString() ?? "")).toMatchObject({
         message: expect.stringMatching(/^DiskFull on .*web-1:9100/),
         clear: false,
       });
-      await expect.poll(() => relay.mails.length, { timeout: 30_000 }).toBe(1);
+      await expect.poll(() => relay.mails.length).toBe(1);
       expect(relay.mails[0]).toMatchObject({ to: ["on-call@example.com"], raw: expect.stringContaining("DiskFull") });
       await page.getByRole("button", { name: "Acknowledge" }).click();
       await done(page).getByText("1 acknowledged").waitFor();
@@ -194,7 +194,7 @@ describe("a person on call", () => {
         await page.getByRole("button", { name: "End now" }).waitFor();
         return await page.getByRole("heading", { name: "Held now: 1" }).count();
       };
-      await expect.poll(held, { timeout: 60_000 }).toBe(1);
+      await expect.poll(held).toBe(1);
 
       await alerting.fire("LinkDown", "web-1:9100");
       await openEvent(page, "LinkDown");

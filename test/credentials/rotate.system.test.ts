@@ -69,7 +69,7 @@ function traffic(db: Db, url: string) {
   }
   const runs = [run(), run()];
   return {
-    until: (count: number) => expect.poll(() => failure ?? stored.length >= count, { timeout: 30_000 }).toBe(true),
+    until: (count: number) => expect.poll(() => failure ?? stored.length >= count).toBe(true),
     async end() {
       going = false;
       await Promise.all(runs);
@@ -99,9 +99,7 @@ describe("while requests run", () => {
     database = await testDatabase();
   });
 
-  test("on two servers a rotation fails none of them, and leaves nothing under the old key, also of later tenants", {
-    timeout: 120_000,
-  }, async () => {
+  test("on two servers a rotation fails none of them, and leaves nothing under the old key, also of later tenants", async () => {
     const { sql, url } = database;
     // Their settings still call the old key the newest one: the database says which is current.
     const env = { DATABASE_URL: url, BELFRY_DATA_DIR: directory(), BELFRY_MASTER_KEYS: `${old},${next}` };
@@ -115,7 +113,7 @@ describe("while requests run", () => {
     await expectAllUnder(sql, "next", ring(next), stored);
   });
 
-  test("servers with a key file take a key that was added after their start", { timeout: 120_000 }, async () => {
+  test("servers with a key file take a key that was added after their start", async () => {
     const { sql, url } = database;
     const file = join(directory(), "keys");
     writeFileSync(file, `${old}\n`);
@@ -132,9 +130,7 @@ describe("while requests run", () => {
     await expectAllUnder(sql, "next", ring(next), await flow.end());
   });
 
-  test("several rotations at once end under one key, and no key that is needed is lost", {
-    timeout: 120_000,
-  }, async () => {
+  test("several rotations at once end under one key, and no key that is needed is lost", async () => {
     const { sql, url } = database;
     const dir = directory();
     const config = readConfig({ BELFRY_DATA_DIR: dir });
@@ -281,9 +277,7 @@ describe("npm run belfry -- credentials rotate, on the embedded database", () =>
     return { code, out };
   }
 
-  test("makes another master key while the server runs and stores secrets, and when none runs", {
-    timeout: 240_000,
-  }, async () => {
+  test("makes another master key while the server runs and stores secrets, and when none runs", async () => {
     const dir = directory();
     copyCluster(dir);
     const file = join(dir, "master.key");
@@ -300,7 +294,7 @@ describe("npm run belfry -- credentials rotate, on the embedded database", () =>
       going = false;
       return calls;
     });
-    await expect.poll(() => statuses.size, { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => statuses.size).toBe(1);
     expect(await rotate(dir)).toEqual({
       code: 0,
       out: `all secrets are protected by the master key local-2; data keys wrapped anew: 1\nno longer needed: local-1, removed from ${file}\n`,

@@ -67,9 +67,7 @@ test("a fresh database whose tables no one has analysed reads a batch's own rows
   expect(Math.max(...readRows)).toBeLessThan(8 * portion);
 });
 
-test("four clients that send batches of 16,000 hosts to a fresh server are refused none", {
-  timeout: 90_000,
-}, async () => {
+test("four clients that send batches of 16,000 hosts to a fresh server are refused none", async () => {
   // Beside other programs a transaction may take seconds: what waits is not refused then.
   const server = await testServer({ BELFRY_INGEST_WAIT: "60s" });
   await unanalysed(server.database.sql);

@@ -133,7 +133,7 @@ describe("two host agents, while the server is killed with -9 and started again,
       await server.start();
     }
     [large, bounded] = await Promise.all([ends[0](), ends[1]()]);
-  }, 120_000);
+  });
 
   test("the one whose buffer holds all loses no event and no point, and none is there twice", async () => {
     const { timesMs, said } = large;

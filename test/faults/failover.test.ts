@@ -68,7 +68,7 @@ async function forward(to: string, stack: AsyncDisposableStack) {
 async function goesOn(tenants: readonly SendingTenant[]) {
   const before = tenants.map(({ acknowledged }) => acknowledged.length + 10);
   const waits = () => tenants.filter((each, i) => !each.arrived(each.acknowledged[before[i] as number] ?? ""));
-  await expect.poll(() => waits().map(({ id }) => id), { timeout: 60_000 }).toEqual([]);
+  await expect.poll(() => waits().map(({ id }) => id)).toEqual([]);
 }
 
 /**
@@ -141,9 +141,7 @@ test.runIf(onCitus)("nothing acknowledged is lost when a standby replaces a node
 
   expect(new Set(load.tenants.flatMap(({ refused }) => refused))).toEqual(new Set(["503 14"]));
   await expect
-    .poll(async () => (await Promise.all(load.tenants.map((each) => notThereOnce(second.sql, each)))).flat(), {
-      timeout: 30_000,
-    })
+    .poll(async () => (await Promise.all(load.tenants.map((each) => notThereOnce(second.sql, each)))).flat())
     .toEqual([]);
   // For which every node is needed.
   await testTenant(second.sql);

@@ -8,4 +8,4 @@ test(`a server that dies at any failpoint loses nothing that it acknowledged, al
   // `npm run faults` plays all.
   const rounds = 4;
   expect(await playFailpoints({ seed, until: { rounds }, say: () => undefined })).toBe(rounds);
-}, 300_000);
+});

@@ -36,7 +36,7 @@ describe.skipIf(!holds(firstRelease))("what 0.1.0 has stored and told, in a clon
     return server;
   };
 
-  test("is the same after the upgrade, after the way back, and in an import", { timeout: 300_000 }, async () => {
+  test("is the same after the upgrade, after the way back, and in an import", async () => {
     const { url } = await emptyDatabase();
     const server = await started(url, old.tree);
     const { manager } = await newTenantAt(url, "kept");

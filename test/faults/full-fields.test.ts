@@ -135,7 +135,6 @@ test.each(allMethods.map((method) => ({ rpc: callName(method), method })))(
     expect(await longTurns(sent)).toEqual([]);
     expect(sent.filter(({ said }) => /"internal"|internal error/.test(said))).toEqual([]);
   },
-  300_000,
 );
 
 test.each([

@@ -49,14 +49,14 @@ async function grouping(server: ServerProcess, waitSec: number) {
 async function waiting(tenantId: string, count: number) {
   const groups = async () =>
     (await sql`select from alert_groups where tenant_id = ${tenantId} and flushed_ms is null`).count;
-  await expect.poll(groups, { timeout: 60_000 }).toBe(count);
+  await expect.poll(groups).toBe(count);
 }
 
 /** Waits until all that rules have matched is taken into groups. */
 async function taken(tenantId: string) {
   const jobs = async () =>
     (await sql`select from jobs where tenant_id = ${tenantId} and kind = ${kind} and payload -> 'keys' <> '[]'`).count;
-  await expect.poll(jobs, { timeout: 60_000 }).toBe(0);
+  await expect.poll(jobs).toBe(0);
 }
 
 /** Has the wait of a tenant's groups, an hour, end at a time. */
@@ -93,23 +93,23 @@ test("500 alerts are one message over a death in the wait, in the flush and in t
     }
     await server.start();
     expected.push(`${host} 500`);
-    await expect.poll(arrived, { timeout: 60_000 }).toEqual(expected.toSorted());
+    await expect.poll(arrived).toEqual(expected.toSorted());
   }
   await sleep(1000);
   expect(arrived()).toEqual(expected.toSorted());
   expect(await unnamed(all)).toEqual([]);
-}, 300_000);
+});
 
 test("500 alerts that any of three processes takes are one message", async () => {
   const server = await startedServer(url, 3);
   const { put, arrived, unnamed } = await grouping(server, 15);
   const all = namesOf("h", 500);
   await Promise.all(Array.from({ length: 50 }, (_, i) => put("h", all.slice(i * 10, i * 10 + 10))));
-  await expect.poll(arrived, { timeout: 60_000 }).toEqual(["h 500"]);
+  await expect.poll(arrived).toEqual(["h 500"]);
   await sleep(1000);
   expect(arrived()).toEqual(["h 500"]);
   expect(await unnamed(all)).toEqual([]);
-}, 100_000);
+});
 
 test("1,000 groups of 10,000 members that are flushed in one second keep no loop longer than 250 ms, and are decided within 10 s in a few runs", async () => {
   const server = await startedServer(url, 1);
@@ -128,7 +128,7 @@ test("1,000 groups of 10,000 members that are flushed in one second keep no loop
     (await sql`select from alert_groups where tenant_id = ${tenant.id} and flushed_ms is not null`).count;
   await expect.poll(decided, { timeout: 120_000, interval: 100 }).toBe(1000);
   const decidedMs = clock();
-  await expect.poll(() => arrived().length, { timeout: 120_000 }).toBe(1000);
+  await expect.poll(() => arrived().length).toBe(1000);
   const { ms } = await server.longestTurn();
   const [row] = await sql<{ runs: number }[]>`
     select count(distinct created_ms)::int4 as runs from (
@@ -141,4 +141,4 @@ test("1,000 groups of 10,000 members that are flushed in one second keep no loop
   expect(decidedMs).toBeLessThan(10_000);
   expect(ms).toBeLessThan(250);
   expect(await unnamed(hosts.flatMap((host) => namesOf(host, 10)))).toEqual([]);
-}, 400_000);
+});

@@ -82,4 +82,4 @@ test("pages of 1,000 events that no one takes do not fill the memory, and a neig
   expect(server.complaints).toEqual([]);
   takesNothing.destroy();
   one.close();
-}, 240_000);
+});

@@ -64,4 +64,4 @@ test("beside two half-sent bodies of 64 MiB a neighbour is answered within a sec
   connection.close();
   // Which takes 10 s: test/http/slow-bodies.system.test.ts sees their end.
   void Promise.allSettled(halves);
-}, 60_000);
+});

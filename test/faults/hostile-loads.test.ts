@@ -106,17 +106,13 @@ async function beside(load: HostileLoad, times = 1) {
 const loads = [watchedBatch(500), resumedWatches(250), batches(8), metricSearches(8), eventPages(15)];
 
 describe("beside what one tenant may do, no turn of the event loop takes long, and another's event is stored within a second", () => {
-  test.each(loads)(
-    "$name",
-    async (load) => {
-      const { heldMs, eventMs, boundMs, mostBytes, wrong } = await beside(load);
-      expect(wrong).toEqual([]);
-      expect(heldMs).toBeLessThan(turnMsMax);
-      expect(eventMs).toBeLessThan(boundMs);
-      expect(mostBytes).toBeLessThan(512 * MiB);
-    },
-    180_000,
-  );
+  test.each(loads)("$name", async (load) => {
+    const { heldMs, eventMs, boundMs, mostBytes, wrong } = await beside(load);
+    expect(wrong).toEqual([]);
+    expect(heldMs).toBeLessThan(turnMsMax);
+    expect(eventMs).toBeLessThan(boundMs);
+    expect(mostBytes).toBeLessThan(512 * MiB);
+  });
 
   test("the process has lived through all of it", () => {
     expect(server.complaints).toEqual([]);

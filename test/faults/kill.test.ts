@@ -9,9 +9,9 @@ const say = (line: string) => process.env.FAULTS_SEED && console.log(line);
 describe(`what was acknowledged is there, once, and as the documentation says (FAULTS_SEED=${seed})`, () => {
   test("after kill -9 of the server, of PostgreSQL, and of both", async () => {
     expect(await playKills({ seed, until: { rounds: kills }, say })).toBe(kills);
-  }, 400_000);
+  });
 
   test("with two servers on one database, killed, paused and cut off", async () => {
     expect(await playTwoServers({ seed, until: { rounds: acts }, say })).toBe(acts);
-  }, 400_000);
+  });
 });

@@ -58,4 +58,4 @@ test("a server that dies between the commit and matching, or in it, leaves nothi
   await sleep(500);
   expect((await told()).sort()).toEqual(Array.from({ length: from }, (_, i) => `disk ${i}`).sort());
   expect(await behindSinceMs(sql, tenant.id, rulesName)).toBe(Infinity);
-}, 400_000);
+});

@@ -7,7 +7,7 @@ import { notThereOnce, type SendingTenant, sendingTenants, tenantsAt } from "./s
 
 /** Waits until it holds of each; what hangs ends. */
 const eventually = (tenants: readonly SendingTenant[], holds: (tenant: SendingTenant) => boolean) =>
-  expect.poll(() => tenants.filter((each) => !holds(each)).map(({ id }) => id), { timeout: 60_000 }).toEqual([]);
+  expect.poll(() => tenants.filter((each) => !holds(each)).map(({ id }) => id)).toEqual([]);
 
 /** Waits until some more of what each sends is acknowledged and notified. */
 async function goesOn(tenants: readonly SendingTenant[], more = 10) {
@@ -40,9 +40,7 @@ test.runIf(onCitus)(
     // What was sent is in the list of deliveries before the worker is back.
     const acknowledged = others.map((each) => ({ ...each, acknowledged: [...each.acknowledged] }));
     await expect
-      .poll(async () => (await Promise.all(acknowledged.map((each) => notThereOnce(sql, each)))).flat(), {
-        timeout: 30_000,
-      })
+      .poll(async () => (await Promise.all(acknowledged.map((each) => notThereOnce(sql, each)))).flat())
       .toEqual([]);
     const listed = await acknowledged[0]?.call("GET", "/v1/notification/deliveries?status=SENT&pageSize=1");
     expect(Number(listed?.body.totalCount)).toBeGreaterThanOrEqual(acknowledged[0]?.acknowledged.length as number);
@@ -64,9 +62,7 @@ test.runIf(onCitus)(
     expect([...new Set(own.flatMap(({ refused }) => refused))]).toEqual(["503 14"]);
     await eventually(load.tenants, ({ acknowledged, arrived }) => acknowledged.every(arrived));
     await expect
-      .poll(async () => (await Promise.all(load.tenants.map((each) => notThereOnce(sql, each)))).flat(), {
-        timeout: 30_000,
-      })
+      .poll(async () => (await Promise.all(load.tenants.map((each) => notThereOnce(sql, each)))).flat())
       .toEqual([]);
   },
 );

@@ -25,4 +25,4 @@ test("a run of faults that SIGTERM ends leaves no server, no PostgreSQL and no f
   expect(readdirSync(dir)).toEqual([]);
   // A process that is killed is gone a moment later.
   await expect.poll(() => runningIn(dir)).toEqual([]);
-}, 180_000);
+});

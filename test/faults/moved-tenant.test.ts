@@ -26,9 +26,7 @@ test.runIf(onCitus)("a tenant that is moved to another worker while it sends not
   const goesOn = async () => {
     const before = new Map(load.tenants.map(({ id, acknowledged }) => [id, acknowledged.length]));
     const last = ({ id, acknowledged }: SendingTenant) => acknowledged[(before.get(id) as number) + 10];
-    await expect
-      .poll(() => load.tenants.every((each) => last(each) && each.arrived(last(each) as string)), { timeout: 60_000 })
-      .toBe(true);
+    await expect.poll(() => load.tenants.every((each) => last(each) && each.arrived(last(each) as string))).toBe(true);
   };
 
   for (const mode of ["block_writes", "force_logical"]) {
@@ -46,9 +44,7 @@ test.runIf(onCitus)("a tenant that is moved to another worker while it sends not
 
   expect(load.tenants.flatMap(({ refused }) => refused)).toEqual([]);
   await expect
-    .poll(async () => (await Promise.all(load.tenants.map((each) => notThereOnce(sql, each)))).flat(), {
-      timeout: 30_000,
-    })
+    .poll(async () => (await Promise.all(load.tenants.map((each) => notThereOnce(sql, each)))).flat())
     .toEqual([]);
   await sql`call citus_cleanup_orphaned_resources()`;
   const nodes = await nodesOfTenants(sql);

@@ -50,4 +50,4 @@ test("while PostgreSQL stands still and goes on again, no two replicas lead, and
     await lead.stop();
     await pool.close();
   }
-}, 120_000);
+});

@@ -11,5 +11,4 @@ test.runIf(installed("prometheus"))(
   async () => {
     expect(await playPrometheus({ seed, until: { rounds: 2 }, say })).toBe(2);
   },
-  120_000,
 );

@@ -19,6 +19,7 @@ async function notifying(server: ServerProcess) {
     make,
     silence: (ms: number, host: string) =>
       make("silences", { matchers: [`host=${host}`], endsAt: String(Date.now() + ms), comment: "c" }),
+    /** The names of the events of the messages that have arrived. */
     arrived: () => receiver.received.map(({ body }) => (JSON.parse(body) as { event: { name: string } }).event.name),
   };
 }
@@ -39,11 +40,11 @@ test("a server that dies when a silence ends sends what it held, each once", asy
     await server.arm({ points: { [at]: { act: "die" } } });
     await server.ended();
     await server.start();
-    await expect.poll(() => arrived().length, { timeout: 60_000 }).toBe(all.length);
+    await expect.poll(() => arrived().length).toBe(all.length);
   }
   await sleep(500);
   expect(arrived().sort()).toEqual(all.sort());
-}, 200_000);
+});
 
 test("a silence is in force on all of three processes for every event that is sent after its answer", async () => {
   const server = await startedServer(url, 3);
@@ -55,11 +56,11 @@ test("a silence is in force on all of three processes for every event that is se
   }
   await put("loud", ["loud"]);
   await consumed(sql, tenant.id);
-  await expect.poll(arrived, { timeout: 30_000 }).toEqual(["loud"]);
+  await expect.poll(arrived).toEqual(["loud"]);
   const [row] = await sql<{ held: number }[]>`
     select count(*)::int4 as held from due_deliveries where tenant_id = ${tenant.id} and silence_id is not null`;
   expect(row?.held).toBe(180);
-}, 100_000);
+});
 
 test("1,000 silences of 10,000 open occurrences that end in one second keep no loop longer than 250 ms", async () => {
   const server = await startedServer(url, 1);
@@ -79,7 +80,8 @@ test("1,000 silences of 10,000 open occurrences that end in one second keep no l
   await sql`update tenant_state set rules_version = rules_version + 2000 where tenant_id = ${tenant.id}`;
   await sql`update due_work set due_ms = ${endMs} where tenant_id = ${tenant.id}`;
   expect(arrived()).toEqual([]);
-  await expect.poll(() => arrived().length, { timeout: 120_000 }).toBe(10_000);
+  // A message whose answer comes too late, on a machine that is busy with something else, is sent again.
+  await expect.poll(() => new Set(arrived()).size).toBe(10_000);
   const { ms } = await server.longestTurn();
   expect(ms).toBeLessThan(250);
-}, 400_000);
+});

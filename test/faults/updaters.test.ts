@@ -84,7 +84,6 @@ describe("in the end every entity is right and no job is left", () => {
       await one.start();
       await allRight(name);
     },
-    120_000,
   );
 
   test("when the only server is killed in the middle, more than once", async () => {
@@ -98,7 +97,7 @@ describe("in the end every entity is right and no job is left", () => {
     }
     await two.start();
     await allRight(name);
-  }, 120_000);
+  });
 
   test("when a server stands still for longer than its leases, and comes back to what another has done", async () => {
     await one.arm({ points: { "jobs:run": { act: "hold", at: 4, holdMs: standingMs } } });
@@ -109,7 +108,7 @@ describe("in the end every entity is right and no job is left", () => {
     await one.arm({});
     await putEntities(two.url, headers, 0, known);
     await allRight(name);
-  }, 150_000);
+  });
 
   test("when statements are asked to run again, and the database goes away for a moment", async () => {
     await one.arm({ seed: 7, points: { "*": { act: "fail", probability: 0.05 } } });
@@ -120,5 +119,5 @@ describe("in the end every entity is right and no job is left", () => {
     await sleep(1500);
     for (const server of servers) await server.arm({});
     await allRight(name);
-  }, 120_000);
+  });
 });

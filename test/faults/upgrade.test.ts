@@ -7,4 +7,4 @@ const say = (line: string) => process.env.FAULTS_SEED && console.log(line);
 
 test(`an upgrade under load fails no call, and neither does the way back (FAULTS_SEED=${seed})`, async () => {
   expect(await playUpgrade({ seed, until: { rounds: 1 }, say })).toBe(1);
-}, 300_000);
+});

@@ -8,4 +8,4 @@ const say = (line: string) => process.env.FAULTS_SEED && console.log(line);
 
 test(`with servers and PostgreSQL that are killed, watchers see each change that is stored, once and in order (FAULTS_SEED=${seed})`, async () => {
   expect(await playWatches({ seed, until: { rounds }, say })).toBe(rounds);
-}, 400_000);
+});

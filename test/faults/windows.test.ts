@@ -8,4 +8,4 @@ const say = (line: string) => process.env.FAULTS_SEED && console.log(line);
 
 test(`with two servers that are killed by turns every window starts and ends once, in time, and the states are right (FAULTS_SEED=${seed})`, async () => {
   await expect(playWindowsOf({ seed, say }, size)).resolves.toBeUndefined();
-}, 400_000);
+});

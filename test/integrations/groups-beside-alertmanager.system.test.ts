@@ -55,7 +55,7 @@ describe.skipIf(!installed("prometheus-alertmanager", "amtool"))("Debian's Alert
   const server = await testServer();
   const { headers } = await testTenant(server.database.sql);
 
-  test("the same alerts, labels and intervals make the same bodies", { timeout: 120_000 }, async () => {
+  test("the same alerts, labels and intervals make the same bodies", async () => {
     const [theirs, ours] = [await httpReceiver(), await httpReceiver()];
     stack.use(theirs);
     stack.use(ours);

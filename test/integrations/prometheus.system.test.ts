@@ -67,9 +67,7 @@ describe.skipIf(!installed("prometheus", "amtool"))("Debian's Prometheus and amt
   };
   const notified = () => receiver.received.map(({ body }) => JSON.parse(String(body))).map(({ clear }) => clear);
 
-  test("fires, repeats as a pair, resolves and notifies once, through a restart; dies and expires", {
-    timeout: 90_000,
-  }, async () => {
+  test("fires, repeats as a pair, resolves and notifies once, through a restart; dies and expires", async () => {
     await json("POST", "/v1/notification/triggers", {
       name: "all",
       type: {

@@ -40,7 +40,7 @@ function startPrometheus(): () => string {
   return () => output;
 }
 
-test.runIf(installed("prometheus"))("what Prometheus scrapes of itself stands here", { timeout: 40_000 }, async () => {
+test.runIf(installed("prometheus"))("what Prometheus scrapes of itself stands here", async () => {
   const output = startPrometheus();
   const stored = async () => {
     const [row] = await sql`select count(*)::int as series, count(*) filter (where description <> '')::int as described

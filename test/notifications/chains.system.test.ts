@@ -79,7 +79,7 @@ test("of one event rules make at most 100 events, and one delivery a rule says h
   expect(await shown.json()).toMatchObject({
     deliveries: [{ rule: "r0", status: "SUMMARISED", error: told[0]?.error }],
   });
-}, 60_000);
+});
 
 test("each event from outside counts for itself, and within the bound nothing is left out", async () => {
   const { put, made, summaries } = await chained(3);
@@ -88,7 +88,7 @@ test("each event from outside counts for itself, and within the bound nothing is
   // 3, then 6, then 6: no rule follows itself.
   for (const name of causes) expect(await made(name)).toHaveLength(15);
   expect(await summaries()).toEqual([]);
-}, 60_000);
+});
 
 test("what a management call changes counts together", async () => {
   const { tenant, rule, call, put, made, summaries } = await chained(1);
@@ -117,4 +117,4 @@ test("what a management call changes counts together", async () => {
   expect((await summaries()).map(({ error }) => error)).toContainEqual(
     expect.stringMatching(/^chained: \d+ more events/),
   );
-}, 60_000);
+});

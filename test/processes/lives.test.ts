@@ -26,9 +26,7 @@ async function certificateShown({ target }: TestMachine): Promise<string> {
   return fingerprint256;
 }
 
-test("a process that dies is replaced, the others serve on, and a new certificate reaches all; the fifth death ends nothing", {
-  timeout: 200_000,
-}, async () => {
+test("a process that dies is replaced, the others serve on, and a new certificate reaches all; the fifth death ends nothing", async () => {
   const tlsDir = temporaryDir();
   const config = { tlsCert: undefined, tlsKey: undefined, host: "127.0.0.1" };
   const [first, second] = await Promise.all(
@@ -55,13 +53,11 @@ test("a process that dies is replaced, the others serve on, and a new certificat
   for (let death = 1; death <= 5; death += 1) {
     const [victim] = machine.serving();
     process.kill(victim as number, "SIGKILL");
-    await expect
-      .poll(() => machine.said().match(/a serving process has died/g)?.length, { timeout: 30_000 })
-      .toBe(death);
+    await expect.poll(() => machine.said().match(/a serving process has died/g)?.length).toBe(death);
     if (death > 2) continue;
     // Clients of the dead process connect again, to another one.
     for (const call of calls) await call.searchEvents({ query: {} }).catch(() => call.searchEvents({ query: {} }));
-    await expect.poll(() => machine.metrics().then((all) => all.get("belfry_processes")), { timeout: 30_000 }).toBe(3);
+    await expect.poll(() => machine.metrics().then((all) => all.get("belfry_processes"))).toBe(3);
   }
   const deaths = machine
     .said()
@@ -80,17 +76,17 @@ test("a process that dies is replaced, the others serve on, and a new certificat
       () => true,
       () => false,
     );
-  for (const call of calls) await expect.poll(() => served(call), { timeout: 30_000 }).toBe(true);
-  await expect.poll(() => machine.metrics().then((all) => all.get("belfry_processes")), { timeout: 90_000 }).toBe(3);
+  for (const call of calls) await expect.poll(() => served(call)).toBe(true);
+  await expect.poll(() => machine.metrics().then((all) => all.get("belfry_processes"))).toBe(3);
   await machine.server.stop();
 });
 
-test("the log names what the process that died had in work", { timeout: 200_000 }, async () => {
+test("the log names what the process that died had in work", async () => {
   const machine = await testMachine(env);
   const watch = await watchOver(transport(machine.target, "grpc", headers));
   onTestFinished(() => watch.end());
   for (const pid of machine.serving()) process.kill(pid, "SIGKILL");
-  await expect.poll(() => machine.said().match(/a serving process has died/g)?.length, { timeout: 30_000 }).toBe(3);
+  await expect.poll(() => machine.said().match(/a serving process has died/g)?.length).toBe(3);
   const inWork = machine
     .said()
     .split("\n")
@@ -101,7 +97,7 @@ test("the log names what the process that died had in work", { timeout: 200_000 
   await machine.server.stop();
 });
 
-test("serving processes end within a second of the one that owns the port", { timeout: 200_000 }, async () => {
+test("serving processes end within a second of the one that owns the port", async () => {
   const machine = await testMachine(env);
   const processes = machine.serving();
   expect(processes).toHaveLength(3);

@@ -83,9 +83,7 @@ async function connectionToEach() {
 }
 
 describe("each of three processes on one port serves", () => {
-  test("every protocol and its streams, and its watches report what the others store", {
-    timeout: 200_000,
-  }, async () => {
+  test("every protocol and its streams, and its watches report what the others store", async () => {
     expect(said()).toContain("3 processes serve (BELFRY_PROCESSES).");
     const watches: OpenWatch[] = [];
     onTestFinished(() => watches.forEach((watch) => void watch.end()));

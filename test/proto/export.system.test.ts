@@ -108,7 +108,7 @@ test("buf and protoc-gen-es make TypeScript of it, as docs/sdks.md says, that No
     console.log(toBinary(PutEventsRequestSchema, create(PutEventsRequestSchema, { detailedResponse: true })).length, BadRequestSchema.typeName);`;
   writeFileSync(join(dir, "try.ts"), program);
   expect(run(process.execPath, ["try.ts"], dir)).toBe("2 google.rpc.BadRequest\n");
-}, 60_000);
+});
 
 test("a folder that holds something is left alone, and a wrong command is none", () => {
   expect(() => schemaCommand(["schema", "export", schema])).toThrow("is not empty");

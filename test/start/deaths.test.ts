@@ -36,7 +36,7 @@ async function launched(url: string, env: Record<string, string> = {}) {
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (text) => (said += text));
   const address = () => /Belfry serves at (\S+)/.exec(said)?.[1];
-  await expect.poll(address, { timeout: 60_000 }).toBeDefined();
+  await expect.poll(address).toBeDefined();
   const [owner = -1] = servingOf(child.pid as number);
   return {
     address: address() as string,
@@ -75,9 +75,7 @@ const answers = (url: string) =>
     () => undefined,
   );
 
-test("a death names the requests in work and who sent them, and nothing of their content; the server comes back", {
-  timeout: 120_000,
-}, async () => {
+test("a death names the requests in work and who sent them, and nothing of their content; the server comes back", async () => {
   const { url, sql } = await testDatabase();
   const { id, headers } = await testTenant(sql);
   const [key] = Object.values(headers) as [string];
@@ -87,8 +85,8 @@ test("a death names the requests in work and who sent them, and nothing of their
   await beginRequest(address, "/v1/events:search", key);
   await beginRequest(address, "/api/v2/alerts", key);
   process.kill(serving(), "SIGKILL");
-  await expect.poll(deaths, { timeout: 10_000 }).toHaveLength(1);
-  await expect.poll(() => answers(`${address}/readyz`), { timeout: 60_000 }).toBe(200);
+  await expect.poll(deaths).toHaveLength(1);
+  await expect.poll(() => answers(`${address}/readyz`)).toBe(200);
   const [{ prefix }] = await sql<[{ prefix: string }]>`select prefix from api_keys where tenant_id = ${id}`;
   const who = `by key ${prefix} of tenant ${id}, for \\d+\\.\\d s`;
   expect(deaths()).toMatchObject([
@@ -106,24 +104,22 @@ test("a death names the requests in work and who sent them, and nothing of their
   expect(said()).not.toContain("business");
 
   process.kill(serving(), "SIGKILL");
-  await expect.poll(deaths, { timeout: 10_000 }).toHaveLength(2);
+  await expect.poll(deaths).toHaveLength(2);
   expect(deaths()).toMatchObject([{}, { deaths: 2, waitMs: 1000, inWork: [] }]);
-  await expect.poll(() => answers(`${address}/readyz`), { timeout: 60_000 }).toBe(200);
+  await expect.poll(() => answers(`${address}/readyz`)).toBe(200);
 });
 
-test("a server that has served, and then cannot start, is tried again until it can", { timeout: 120_000 }, async () => {
+test("a server that has served, and then cannot start, is tried again until it can", async () => {
   const { url, sql } = await testDatabase();
   const { address, serving, said } = await launched(url);
   await sql`alter table migrations rename to moved`;
   process.kill(serving(), "SIGKILL");
   await expect.poll(() => said().match(/cannot start; it is tried again/g)?.length, { timeout: 30_000 }).toBe(2);
   await sql`alter table moved rename to migrations`;
-  await expect.poll(() => answers(`${address}/readyz`), { timeout: 60_000 }).toBe(200);
+  await expect.poll(() => answers(`${address}/readyz`)).toBe(200);
 });
 
-test("the heap of what serves is bounded, and that of other processes is not; an operator may set another bound", {
-  timeout: 120_000,
-}, async () => {
+test("the heap of what serves is bounded, and that of other processes is not; an operator may set another bound", async () => {
   const { url } = await testDatabase();
   const argsOf = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
   const bounds = (pid: number) => argsOf(pid).filter((arg) => /old-space|semi-space/.test(arg));
@@ -137,13 +133,11 @@ test("the heap of what serves is bounded, and that of other processes is not; an
   expect(bounds(other.serving())).toEqual(["--max-semi-space-size=16"]);
 });
 
-test("where the process that owns the port is killed, so is what serves, and the launcher ends by the same signal", {
-  timeout: 120_000,
-}, async () => {
+test("where the process that owns the port is killed, so is what serves, and the launcher ends by the same signal", async () => {
   const { url } = await testDatabase();
   const { owner, serving, exit } = await launched(url);
   const pid = serving();
   process.kill(owner, "SIGKILL");
   expect(await exit).toEqual([null, "SIGKILL"]);
-  await expect.poll(() => running(pid), { timeout: 10_000 }).toBe(false);
+  await expect.poll(() => running(pid)).toBe(false);
 });

@@ -81,7 +81,7 @@ describe("deploy/Containerfile", () => {
     const { run, serve } = container(dir, volume);
     const server = serve();
     try {
-      await expect.poll(server.said, { timeout: 120_000 }).toMatch(/Belfry serves at |^belfry/m);
+      await expect.poll(server.said).toMatch(/Belfry serves at |^belfry/m);
       const port = /Belfry serves at http:\/\/[^:]+:(\d+)/.exec(server.said())?.[1] ?? expect.fail(server.said());
       const page = await fetch(`http://127.0.0.1:${port}/console/`);
       expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
@@ -94,9 +94,7 @@ describe("deploy/Containerfile", () => {
     expect(await server.ended, server.said()).toEqual([0, null]);
   }
 
-  test("the files that it names, with the packages that it installs, serve the console, with or without install scripts", {
-    timeout: 400_000,
-  }, async () => {
+  test("the files that it names, with the packages that it installs, serve the console, with or without install scripts", async () => {
     const dir = await image();
     await servesConsole(dir, join(dir, "volume"));
     // As if npm had not run them.

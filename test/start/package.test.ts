@@ -92,7 +92,7 @@ describe("package-lock.json", () => {
   });
 });
 
-test("npm packs it, without sources, tests and tools", { timeout: 120_000 }, async () => {
+test("npm packs it, without sources, tests and tools", async () => {
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
   writeFileSync(keyFile, privateKey.export({ type: "pkcs8", format: "pem" }));
   // Without a key in the repository releases are not signed yet, and the test signs with one of its own.
@@ -133,7 +133,7 @@ describe("docs/verify-release.md", () => {
     });
   });
 
-  test("the same commit is packed to the same bytes, whatever the umask", { timeout: 120_000 }, async () => {
+  test("the same commit is packed to the same bytes, whatever the umask", async () => {
     const again = join(dir, "again");
     mkdirSync(again);
     // The third line, in another folder than the checkout.
@@ -184,7 +184,7 @@ describe("the bill of materials", () => {
   });
 });
 
-test("it serves from an empty folder, on the packages that it names and no other", { timeout: 120_000 }, async () => {
+test("it serves from an empty folder, on the packages that it names and no other", async () => {
   const ours = Object.keys(optionalDependencies).filter((each) => existsSync(join(root, "node_modules", each)));
   expect(ours).toHaveLength(1);
   for (const each of [...Object.keys(dependencies), ...ours]) {
@@ -219,7 +219,7 @@ test("it serves from an empty folder, on the packages that it names and no other
   }
   const ended = new Promise<number | null>((resolve) => child.on("close", resolve));
   try {
-    await expect.poll(() => said, { timeout: 60_000 }).toMatch(/Belfry serves at |\nbelfry: /);
+    await expect.poll(() => said).toMatch(/Belfry serves at |\nbelfry: /);
     const address = /Belfry serves at (\S+)/.exec(said)?.[1] ?? expect.fail(said);
     expect(await (await fetch(`${address}/healthz`)).json()).toEqual({ status: "alive", version });
     expect((await fetch(`${address}/v1/api-clients`)).status).toBe(401);

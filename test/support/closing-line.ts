@@ -6,9 +6,9 @@ import type { Reporter, TestCase, TestModule } from "vitest/node";
 /** The file of a test and its full name. */
 const nameOf = ({ module, fullName }: TestCase) => `${module.relativeModuleId} > ${fullName.replaceAll("\n", " ")}`;
 
-/** The first line of what a test or a file failed with, which may be long. */
+/** The beginning of what a test or a file failed with, in one line. */
 const reasonOf = (errors: readonly { message: string }[] = []) =>
-  errors[0]?.message.split("\n", 1)[0]?.slice(0, 300) ?? "";
+  errors[0]?.message.replace(/\s*\n\s*/g, " | ").slice(0, 300) ?? "";
 
 /** How many of the slowest files are named. */
 const slowestMax = 10;

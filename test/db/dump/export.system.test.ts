@@ -431,7 +431,7 @@ describe("an export is refused, and leaves no file, when", () => {
     );
   });
 
-  test("no more can be written, while rows are still on the way", { timeout: 60_000 }, async () => {
+  test("no more can be written, while rows are still on the way", async () => {
     const { url, query } = await emptyDatabase({ migrated: true });
     await query(`insert into feed select gen_random_uuid(), n, 0, decode(string_agg(md5(n::text || i), ''), 'hex')
       from generate_series(1, 300) n, generate_series(1, 1000) i group by n`);

@@ -58,7 +58,7 @@ async function inTheMiddle(what: "export" | "import", file: string, act: (held: 
     run = command(url, [what, file]);
     const { sql: other, close } = connectOnce(url, "belfry look");
     onTestFinished(close);
-    await expect.poll(() => backend(other, `belfry ${what}`), { timeout: 15_000 }).toMatchObject({ waits: "Lock" });
+    await expect.poll(() => backend(other, `belfry ${what}`)).toMatchObject({ waits: "Lock" });
     if ((await act({ child: run.child, sql: other })) === "go on") return;
     await run.ended;
     await expect.poll(() => backend(other, `belfry ${what}`), { timeout: 5000 }).toBeUndefined();

@@ -125,7 +125,7 @@ test("pages of entities end at a bound of bytes, whether PostgreSQL has stored t
     for (const { name, customProperties } of found)
       expect(Object.keys(customProperties ?? {}), name).toHaveLength(name === "m2" ? 0 : 200);
   }
-}, 120_000);
+});
 
 test("pages of custom property updaters end at a bound of bytes", async () => {
   const { tenant, call } = await world();
@@ -185,7 +185,7 @@ test("pages of events end at a bound of bytes, and of one event this many occurr
   expect((await get([])).result?.occurrences).toHaveLength(large.length);
   const others = Array.from({ length: 400 }, (_, n) => `${id}:${n + 1}`);
   await expect(get(others)).rejects.toThrow("occurrenceIds: names occurrences that hold");
-}, 120_000);
+});
 
 const mark = Array.from({ length: 300 }, (_, n) => `e${n}`);
 const long = "x".repeat(65_000);
@@ -227,7 +227,7 @@ test("values of events that an answer cannot hold together are not counted by", 
     const { results } = (await ask(["summary", "metadataFields.same"])).body;
     for (const field of ["summary", "metadataFields.same"]) expect(results[field].values).toHaveLength(1);
   }
-}, 60_000);
+});
 
 test("notes on an occurrence hold at most 16 MiB together, and none that shrinks is refused", async () => {
   const { tenant, call } = await world();
