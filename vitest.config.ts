@@ -40,6 +40,8 @@ const nodes = "test/statement-nodes.test.ts";
 const alone = [
   ...[...importing("loop-turns"), ...holding("longestTurn(")].filter((path) => /^test\/faults|\.system\./.test(path)),
   "test/console/many-events.test.ts",
+  "test/faults/hostile.test.ts",
+  "test/faults/hostile-bodies.test.ts",
   "test/faults/notifications-pace.test.ts",
 ];
 
