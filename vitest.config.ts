@@ -33,10 +33,7 @@ const statements = "test/statements.test.ts";
 const plans = "test/statement-plans.system.test.ts";
 const nodes = "test/statement-nodes.test.ts";
 
-/**
- * These keep processors busy for long, or measure turns of an event loop and how fast others are answered: one after the other. Beside
- * each other on two processors 9 of 131 files failed by time, and the whole took 70 minutes.
- */
+/** These keep processors busy for long, measure turns of an event loop, or how fast others are answered: one after the other. */
 const alone = [
   ...[...importing("loop-turns"), ...holding("longestTurn(")].filter((path) => /^test\/faults|\.system\./.test(path)),
   "test/console/many-events.test.ts",
