@@ -35,11 +35,14 @@ const nodes = "test/statement-nodes.test.ts";
 
 /** These keep processors busy for long, measure turns of an event loop, or how fast others are answered: one after the other. */
 const alone = [
-  ...[...importing("loop-turns"), ...holding("longestTurn(")].filter((path) => /^test\/faults|\.system\./.test(path)),
+  ...[importing("loop-turns"), holding("longestTurn("), holding("neighbourBound(")]
+    .flat()
+    .filter((path) => /^test\/faults|\.system\./.test(path)),
   "test/console/many-events.test.ts",
   "test/faults/hostile.test.ts",
   "test/faults/hostile-bodies.test.ts",
   "test/faults/notifications-pace.test.ts",
+  "test/faults/stopped.test.ts",
 ];
 
 const shared = {
