@@ -9,10 +9,9 @@ import { openConsole, sendEvents } from "./console-page.ts";
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 const { onPage } = testBrowser();
 const count = 50_000;
-/** Ms of a processor: 40 here, of which the trace takes its part, and 52 on a machine that was busy. */
 const taskMsMax = 100;
 
-/** The tasks of the page's thread that took longer than that while `body` ran, in ms: whatever else the machine does. */
+/** The tasks of the page's thread that took longer than that while `body` ran, ms of a processor: 40 here, 52 on a busy machine. */
 async function longTasks(page: Page, body: () => Promise<void>): Promise<number[]> {
   const browser = page.context().browser();
   await browser?.startTracing(page, {
@@ -51,7 +50,6 @@ onPage(`with 50,000 open events, scrolling and typing make no task of ${taskMsMa
   const rows = page.getByRole("row");
   const scrolling = await longTasks(page, async () => {
     const lastRow = async () => Number(await rows.last().getAttribute("aria-rowindex"));
-    // As far as the rows of the next pages have come.
     for (let turns = 0; turns < 60 || (turns < 600 && (await lastRow()) <= 1000); turns += 1) {
       await page.mouse.wheel(0, 1500);
       await page.waitForTimeout(30);
