@@ -49,14 +49,15 @@ function canonical(labels: Labels): string[] {
 
 /** The bytes of labels that ids are made of: docs/formats/ids.md. */
 export function labelsBytes(labels: Labels): Buffer<ArrayBuffer> {
-  return Buffer.concat(
-    canonical(labels).flatMap((text) => {
-      const bytes = Buffer.from(text);
-      const length = Buffer.alloc(4);
-      length.writeUInt32BE(bytes.byteLength);
-      return [length, bytes];
-    }),
-  );
+  const texts = canonical(labels);
+  const lengths = texts.map((text) => Buffer.byteLength(text));
+  const bytes = Buffer.alloc(lengths.reduce((sum, length) => sum + 4 + length, 0));
+  let at = 0;
+  for (const [i, text] of texts.entries()) {
+    at = bytes.writeUInt32BE(lengths[i] as number, at);
+    at += bytes.write(text, at);
+  }
+  return bytes;
 }
 
 /** The first characters of a text. */

@@ -20,6 +20,9 @@ export interface NamedSeries extends Notes {
   lastMs: number;
 }
 
+/** A series that is looked for. Its order is computed once: for 3,000 series of 32 labels, three times took 0.6 s. */
+type OrderedSeries = NamedSeries & { order: ReturnType<typeof labelsOrder> };
+
 /** A series that has a number. */
 export interface NumberedSeries {
   number: number;
@@ -57,15 +60,14 @@ const toSeries = ({ number, entity_id, labels, unused, ...rest }: SeriesRow): St
  * The series among these that there are, by their keys. By series_identity, one look each: no other index has the order that is
  * asked for, so the planner takes it whatever it knows of the table.
  */
-async function readSeries(tx: Db, tenantId: string, named: readonly NamedSeries[]): Promise<Map<string, SeriesRow>> {
-  const order = named.map(({ labels }) => labelsOrder(labels));
+async function readSeries(tx: Db, tenantId: string, named: readonly OrderedSeries[]): Promise<Map<string, SeriesRow>> {
   const rows = await tx<SeriesRow[]>`
     select s.number, s.entity_id, s.metric, s.labels, s.units, s.description, s.instrument, s.unused_ms is not null as unused
     from unnest(
       ${byteaArray(named.map(({ entityId }) => entityId))}::bytea[],
       ${textArray(named.map(({ metric }) => metric))}::text[],
-      ${textArray(order.map(({ begin }) => begin))}::text[],
-      ${byteaArray(order.map(({ hash }) => hash))}::bytea[]
+      ${textArray(named.map(({ order }) => order.begin))}::text[],
+      ${byteaArray(named.map(({ order }) => order.hash))}::bytea[]
     ) as named (entity_id, metric, labels_begin, labels_hash)
     cross join lateral (
       select number, entity_id, metric, labels, units, description, instrument, unused_ms from series
@@ -132,8 +134,9 @@ export async function resolveSeries(
   nowMs: number,
   making: Making,
 ): Promise<(StoredSeries | string)[]> {
-  const found = await readSeries(tx, tenantId, named);
-  const missing = named.filter((each) => !found.has(keyOf(each)));
+  const ordered = named.map((each) => ({ ...each, order: labelsOrder(each.labels) }));
+  const found = await readSeries(tx, tenantId, ordered);
+  const missing = ordered.filter((each) => !found.has(keyOf(each)));
   const withoutEntity = new Set<string>();
   if (missing.length > 0) {
     const { rows, refused } = await makeSeries(tx, tenantId, missing, nowMs, making);
@@ -157,7 +160,7 @@ interface Made {
 async function makeSeries(
   tx: Db,
   tenantId: string,
-  missing: readonly NamedSeries[],
+  missing: readonly OrderedSeries[],
   nowMs: number,
   making: Making,
 ): Promise<Made> {
@@ -178,7 +181,7 @@ async function makeSeries(
 async function makeAllowed(
   tx: Db,
   tenantId: string,
-  missing: readonly NamedSeries[],
+  missing: readonly OrderedSeries[],
   nowMs: number,
   { seriesMax, bounds, known }: Making,
 ): Promise<Made> {
@@ -218,12 +221,11 @@ async function lockEntities(tx: Db, tenantId: string, ids: readonly Buffer[]): P
   return count;
 }
 
-async function insertSeries(tx: Db, tenantId: string, made: readonly NamedSeries[], nowMs: number) {
+async function insertSeries(tx: Db, tenantId: string, made: readonly OrderedSeries[], nowMs: number) {
   const counted = tx`
     update series_counts set last_number = last_number + ${made.length}::int4, count = count + ${made.length}::int4
     where tenant_id = ${tenantId}`.execute();
   counted.catch(() => undefined); // the insert fails with it, where the connection breaks
-  const order = made.map(({ labels }) => labelsOrder(labels));
   // The tenant comes from its row, so that the statement as a whole runs where that is.
   const rows = await tx<SeriesRow[]>`
     insert into series (tenant_id, number, entity_id, metric, labels, labels_begin, labels_hash, units, description, instrument,
@@ -234,8 +236,8 @@ async function insertSeries(tx: Db, tenantId: string, made: readonly NamedSeries
       ${byteaArray(made.map(({ entityId }) => entityId))}::bytea[],
       ${textArray(made.map(({ metric }) => metric))}::text[],
       ${textArray(made.map(({ labels }) => (labels === undefined ? null : JSON.stringify(labels))))}::jsonb[],
-      ${textArray(order.map(({ begin }) => begin))}::text[],
-      ${byteaArray(order.map(({ hash }) => hash))}::bytea[],
+      ${textArray(made.map(({ order }) => order.begin))}::text[],
+      ${byteaArray(made.map(({ order }) => order.hash))}::bytea[],
       ${textArray(made.map(({ units }) => units))}::text[],
       ${textArray(made.map(({ description }) => description))}::text[],
       ${textArray(made.map(({ instrument }) => instrument))}::text[]

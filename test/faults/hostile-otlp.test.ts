@@ -14,6 +14,8 @@ const MiB = 1024 * 1024;
 /** How often each is sent. */
 const rounds = 2;
 const growthMax = 50 * MiB;
+/** What is accepted may take its sender longer than a neighbour: 3,000 new series of 32 labels each are made in 2 to 3 s. */
+const ownTimes = 5;
 const { sql, url } = await testDatabase();
 const dataDir = await place();
 const server = await serverProcess({
@@ -75,7 +77,7 @@ describe.each([
         const grown = (await server.heldBytes()) - before;
         if (![200, 400, 413].includes(status)) wrong.push(`${name} over ${way}: ${status} ${said}`);
         if (![0, 3, 8, "HTTP 400", "HTTP 413"].includes(code as number)) wrong.push(`${name} over ${way}: ${code}`);
-        if (ms > mostMs()) wrong.push(`${name} over ${way} was answered after ${Math.round(ms)} ms`);
+        if (ms > ownTimes * mostMs()) wrong.push(`${name} over ${way} was answered after ${Math.round(ms)} ms`);
         if (turn > turnMsMax) wrong.push(`${name} over ${way} held the event loop for ${Math.round(turn)} ms`);
         if (taken > takenMax(bytes)) wrong.push(`${name} over ${way} took ${Math.round(taken / MiB)} MiB`);
         if (grown > growthMax) wrong.push(`${name} over ${way} left ${Math.round(grown / MiB)} MiB`);
