@@ -79,7 +79,7 @@ export function parseId(text: string): Buffer | undefined {
 
 /** The bytes of ids as users write them, each once, without texts that cannot be one. */
 export function parseIds(texts: readonly string[]): Buffer[] {
-  return [...new Set(texts)].flatMap((text) => parseId(text) ?? []);
+  return Array.from(new Set(texts.filter((text) => idSpelling.test(text))), (text) => Buffer.from(text, "base64url"));
 }
 
 /** Returns whether a text shows nothing: spaces of any kind, and characters without width. As a name it counts as absent. */

@@ -121,7 +121,7 @@ function reads(way: Way, headers: Headers, calls: Strict): Beside[] {
   return [...rpcs, json];
 }
 
-/** Changes of what is configured: triggers, rules, windows of a second. */
+/** Changes of what is configured: triggers, rules, windows. One that is over when it comes is refused: a call may take some seconds. */
 function changes(calls: Strict, { int }: Random): Beside[] {
   const clause = { contains: { field: "name", value: "never" } };
   return [
@@ -148,7 +148,7 @@ function changes(calls: Strict, { int }: Random): Beside[] {
       restMs: 500,
       async turn(n) {
         const clause = { filter: { field: "source", operation: "OP_EQUALS", value: `host ${int(0, 49)}` } };
-        const schedule = { start: Date.now() + 2000, duration: 1000 };
+        const schedule = { start: Date.now() + 2000, duration: 10_000 };
         const specification = { name: `window ${n}`, schedule, maintenanceState: 300, query: { clause } };
         await calls.json("POST", "modelcontext/maintwindows", { specification });
       },
