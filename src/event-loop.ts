@@ -1,3 +1,4 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { fairQueue } from "./fair-queue.ts";
 
 /** Called again and again during long work: undefined while it may go on, else what to wait for first. */
@@ -70,3 +71,7 @@ function afterPiece() {
   else if (performance.now() < untilMs) resumeNext();
   else setImmediate(serve);
 }
+
+/** Ends the turn after work that cannot be cut, begun at `beganMs`, where that took a slice or longer; short work goes on at once. */
+export const turnAfter = (beganMs: number): Promise<void> | undefined =>
+  performance.now() - beganMs < sliceMs ? undefined : turn();
