@@ -38,6 +38,12 @@ export function toSql(db: Db, clause: Clause, path: string, columns: Columns): F
   return written(db, compile(db, checkClause(clause, path), columns)).sql;
 }
 
+/** Both forms of a clause that has been checked; each is written when it is called. */
+export function clauseForms(db: Db, clause: Checked, columns: Columns): Record<"general" | "indexed", () => Fragment> {
+  const whole = compile(db, clause, columns);
+  return { general: whole.general, indexed: () => written(db, whole).sql };
+}
+
 /** The same of a clause that has been checked, for a caller that chooses how its rows are read. */
 export function searchCondition(db: Db, clause: Checked, columns: Columns): Found {
   const whole = compile(db, clause, columns);

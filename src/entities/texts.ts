@@ -68,3 +68,10 @@ export function anyTextContains(db: Db, condition: Condition): Indexed | undefin
   const sql = parts && likeAll(db, db`entity_text(dimensions, core_properties, custom_properties)`, parts);
   return sql && { sql: () => sql, exact: false, few: true };
 }
+
+/** SQL that the same index answers: true for entities that have this dimension, whatever the case of its letters. */
+export function foldedPair(db: Db, key: string, value: string): Fragment | undefined {
+  const pair = fold(`${JSON.stringify(key)}: ${JSON.stringify(value)}`);
+  if (!hasTrigram(value)) return undefined;
+  return db`entity_text(dimensions, core_properties, custom_properties) like ${`%${pair.replace(/[\\%_]/g, "\\$&")}%`}::text`;
+}
