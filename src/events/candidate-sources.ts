@@ -139,6 +139,10 @@ function inTime(db: Db, column: Fragment, { low, high }: TimeBounds, unitMs: num
   return source("occurrences", high === undefined ? from : db`(${from} and ${column} <= ${unit(high)})` as Fragment);
 }
 
+/** Tells whether a query asks for open occurrences alone. */
+export const asksForOpen = ({ statuses }: EventQuery): boolean =>
+  statuses.length > 0 && statuses.every((status) => status !== CLOSED);
+
 /** Where the occurrences are that a query's other members ask for. */
 export function candidatesOfMembers(db: Db, query: EventQuery): Candidates | undefined {
   const { start, end } = query.timeRange ?? {};
@@ -148,12 +152,11 @@ export function candidatesOfMembers(db: Db, query: EventQuery): Candidates | und
   const inRange = overlapping
     ? start !== undefined && source("occurrences", db`(end_ms is null or end_ms >= ${start})` as Fragment)
     : inTime(db, db`seen_slot` as Fragment, bounds, slotMs);
-  const { statuses, severities } = query;
-  const open = statuses.length > 0 && statuses.every((status) => status !== CLOSED);
+  const { severities } = query;
   const ofSeverities = severities.length === 0 ? db`true` : db`severity = any(${int4Array(severities)}::int4[])`;
   return choice([
     inRange || undefined,
-    open ? source("occurrences", db`(${isOpen(db)} and ${ofSeverities})` as Fragment) : undefined,
+    asksForOpen(query) ? source("occurrences", db`(${isOpen(db)} and ${ofSeverities})` as Fragment) : undefined,
   ]);
 }
 

@@ -138,7 +138,7 @@ export async function fewCandidates(
   tenantId: string,
   candidates: Candidates | undefined,
   signal: AbortSignal | undefined,
-): Promise<Fragment | undefined> {
+): Promise<{ keys: Fragment } | undefined> {
   if (candidates === undefined) return undefined;
   const all = leavesOf(candidates).length > countedMax ? withoutChoices(db, candidates) : candidates;
   const leaves = all === undefined ? [] : leavesOf(all);
@@ -151,7 +151,8 @@ export async function fewCandidates(
   const { leaves: chosen, count } = chosenOf(all, new Map(leaves.map((leaf, i) => [leaf, row.counts[i] as number])));
   if (count > candidatesMax) return undefined;
   const keys = chosen.map((leaf) => keysOf(db, tenantId, leaf));
-  return db`select distinct event_id, number from (${sqlJoin(db, keys, "union all")}) as found` as Fragment;
+  // A statement's part that stands alone would be sent.
+  return { keys: db`select distinct event_id, number from (${sqlJoin(db, keys, "union all")}) as found` as Fragment };
 }
 
 /** The count of a leaf's rows, or of their occurrences where those are more; neither is read beyond one too many. */

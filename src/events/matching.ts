@@ -13,7 +13,7 @@ import { cancelOn } from "../db/driver/cancel.ts";
 import { sqlJoin } from "../db/sql-join.ts";
 import { invalidField, invalidFields } from "../errors.ts";
 import { checkEnd, checkOpenStart } from "../rpc/times.ts";
-import { candidatesOfMembers, candidatesOfQuery, candidatesOfTrigger } from "./candidate-sources.ts";
+import { asksForOpen, candidatesOfMembers, candidatesOfQuery, candidatesOfTrigger } from "./candidate-sources.ts";
 import { type Candidates, candidatesOfClause, choice, fewCandidates } from "./candidates.ts";
 import { isOfInstance } from "./fields.ts";
 import type { OccurrenceKey } from "./occurrences.ts";
@@ -53,8 +53,10 @@ export function readQuery(db: Db, tenantId: string, query: EventQuery, path: str
   const clause = query.clause && checkClause(query.clause, `${path}.clause`);
   const forms = clause && clauseForms(db, clause, eventResolver(tenantId));
   const timeMs = overlap ? withinRange(db, { start, end }) : (db`o.last_seen_ms` as Fragment);
+  // By occurrences_open.
+  const open = asksForOpen(query) ? [db`(o.end_ms is null and o.number >= 0)` as Fragment] : [];
   const where = (form: "general" | "indexed") =>
-    sqlJoin(db, forms === undefined ? conditions : [...conditions, forms[form]()], "and");
+    sqlJoin(db, [...conditions, ...(form === "indexed" ? open : []), ...(forms === undefined ? [] : [forms[form]()])], "and");
   return {
     all: () => ({ from: db`occurrences o ${eventAndEntity(db, tenantId)}`, where: where("indexed"), timeMs }),
     among: (keys) => ({
@@ -81,10 +83,10 @@ export async function matchingOccurrences(
   query: EventQuery,
   path: string,
   signal?: AbortSignal,
-): Promise<MatchingOccurrences & { few: boolean }> {
+): Promise<MatchingOccurrences> {
   const read = readQuery(db, tenantId, query, path);
-  const keys = await fewCandidates(db, tenantId, read.candidates(), signal);
-  return keys === undefined ? { ...read.all(), few: false } : { ...read.among(keys), few: true };
+  const few = await fewCandidates(db, tenantId, read.candidates(), signal);
+  return few === undefined ? read.all() : read.among(few.keys);
 }
 
 /** Last sight, or the moment of a time range that is next to it: what is alive in the range may be seen last outside of it. */
@@ -194,7 +196,7 @@ export async function seenOccurrences(
   const candidates = candidatesOfClause(db, clause, candidatesOfTrigger(db, tenantId));
   const few = await fewCandidates(db, tenantId, choice([candidates, read.candidates()]), signal);
   // All of them by occurrences_seen, backwards.
-  const from = few === undefined ? db`occurrences o` : read.among(few).from;
+  const from = few === undefined ? db`occurrences o` : read.among(few.keys).from;
   const rows = await cancelOn(
     db<{ event_id: Buffer; number: number }[]>`
       select o.event_id, o.number from ${from} where ${read.all().where} order by o.seen_slot desc limit ${most}`,

@@ -55,10 +55,11 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
   const rowsOf = (matching: MatchingOccurrences, total: Fragment) =>
     cancelOn(pageStatement(db, tenantId, query, page, matching, total), signal);
   const first = db`(select count(*) from first)` as Fragment;
-  if (few !== undefined) return await rowsOf(read.among(few), first);
+  if (few !== undefined) return await rowsOf(read.among(few.keys), first);
   if (!isOfNewest(query, page) || !isShort(query)) return await rowsOf(read.all(), first);
   const { from, where } = read.all();
-  const total = db`(select count(distinct o.event_id) from ${from} where ${where})` as Fragment;
+  // Of what asks for nothing but events the primary key alone is read.
+  const total = db`(select count(*) from (select distinct o.event_id from ${from} where ${where}) as matching)` as Fragment;
   return await newestPage(db, tenantId, read, page, signal, async (eventIds) => {
     const rows = await rowsOf(read.among(keysOfEvents(db, tenantId, eventIds)), total);
     return { answer: rows, events: new Set(rows.map(({ event_id }) => event_id.toString("latin1"))).size };
