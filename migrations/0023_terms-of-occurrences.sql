@@ -18,3 +18,5 @@ $$;
 CREATE INDEX CONCURRENTLY IF NOT EXISTS "occurrences_terms" ON "occurrences" USING gin (tenant_terms(tenant_id, type, metadata) jsonb_path_ops);
 --> statement-breakpoint
 CREATE INDEX CONCURRENTLY IF NOT EXISTS "events_labels" ON "events" USING gin (tenant_terms(tenant_id, name, alert_labels::jsonb) jsonb_path_ops) WHERE alert_labels is not null;
+--> statement-breakpoint
+CREATE INDEX CONCURRENTLY IF NOT EXISTS "entities_deleted" ON "entities" USING btree ("tenant_id","name") WHERE deleted_ms is not null;

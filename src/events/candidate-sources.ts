@@ -41,7 +41,7 @@ export function candidatesOfTrigger(db: Db, tenantId: string): CandidatesOf {
     if (field.kind === "dimension") return ofFoldedDimension(db, field.key, asked.asks);
     if (field.kind !== "column") return undefined;
     if (field.name === (isOfEntity ? "name" : "entityName"))
-      return source("entities", nameText(db, tenantId, asked.asks)?.sql());
+      return ofEntityName(db, tenantId, asked.asks, false);
     return isOfEntity || !times.has(field.name) ? undefined : ofColumn(db, tenantId, field.name, asked.asks);
   };
 }
@@ -50,11 +50,11 @@ const times: ReadonlySet<ColumnField> = new Set(["startTime", "lastSeen", "endTi
 
 function ofFoldedDimension(db: Db, key: string, asks: Condition): Candidates | undefined {
   const values = equalTo(asks);
-  if (values === undefined) return source("entities", anyTextContains(db, asks)?.sql());
+  if (values === undefined) return source("entities_text", anyTextContains(db, asks)?.sql());
   const pairs = values.map((value) => (typeof value === "string" ? foldedPair(db, key, value) : undefined));
   return union(
     db,
-    pairs.map((pair) => source("entities", pair)),
+    pairs.map((pair) => source("entities_text", pair)),
   );
 }
 
@@ -68,26 +68,26 @@ function ofColumn(db: Db, tenantId: string, name: ColumnField, asks: Condition):
   const values = equalTo(asks);
   switch (name) {
     case "id":
-      return source("events", idIndex(db, db`id` as Fragment, asks)?.sql());
+      return source("events_pkey", idIndex(db, db`id` as Fragment, asks)?.sql());
     case "entity":
-      return source("events", idIndex(db, db`entity_id` as Fragment, asks)?.sql());
+      return source("events_entity", idIndex(db, db`entity_id` as Fragment, asks)?.sql());
     case "entityName":
-      return source("entities", nameText(db, tenantId, asks)?.sql());
+      return ofEntityName(db, tenantId, asks, true);
     case "name":
-      return source("events", beginningOf(db, db`name` as Fragment, asks));
+      return source("events_name", beginningOf(db, db`name` as Fragment, asks));
     case "dedupKey":
-      return source("events", beginningOf(db, db`dedup_key` as Fragment, asks));
+      return source("events_key", beginningOf(db, db`dedup_key` as Fragment, asks));
     case "type":
-      return source("occurrences", values && occurrencesWith(db, tenantId, [["type", values]]));
+      return source("occurrences_terms", values && occurrencesWith(db, tenantId, [["type", values]]));
     case "status":
-      return values?.every((value) => asNumber(value) !== CLOSED) ? source("occurrences", isOpen(db)) : undefined;
+      return values?.every((value) => asNumber(value) !== CLOSED) ? source("occurrences_open", isOpen(db)) : undefined;
     case "startTime":
       // What began after a time was seen after it.
-      return inTime(db, db`seen_slot` as Fragment, { low: boundsOf(asks).low }, slotMs);
+      return inTime(db, "occurrences_seen", { low: boundsOf(asks).low });
     case "lastSeen":
-      return inTime(db, db`seen_slot` as Fragment, boundsOf(asks), slotMs);
+      return inTime(db, "occurrences_seen", boundsOf(asks));
     case "endTime":
-      return inTime(db, db`end_ms` as Fragment, boundsOf(asks), 1);
+      return inTime(db, "occurrences_end", boundsOf(asks));
     default:
       return undefined;
   }
@@ -132,11 +132,12 @@ function boundsOf(asks: Condition): TimeBounds {
 }
 
 /** Occurrences from a time on, or between two; undefined: what lies before a time may be all that there is. */
-function inTime(db: Db, column: Fragment, { low, high }: TimeBounds, unitMs: number): Candidates | undefined {
+function inTime(db: Db, index: "occurrences_seen" | "occurrences_end", { low, high }: TimeBounds): Candidates | undefined {
   if (low === undefined) return undefined;
+  const [column, unitMs] = index === "occurrences_seen" ? [db`seen_slot`, slotMs] : [db`end_ms`, 1];
   const unit = (ms: number) => BigInt(Math.floor(Math.min(Math.max(ms, -msBound), msBound) / unitMs));
   const from = db`${column} >= ${unit(low)}`;
-  return source("occurrences", high === undefined ? from : db`(${from} and ${column} <= ${unit(high)})` as Fragment);
+  return source(index, high === undefined ? from : db`(${from} and ${column} <= ${unit(high)})` as Fragment);
 }
 
 /** Tells whether a query asks for open occurrences alone. */
@@ -150,13 +151,13 @@ export function candidatesOfMembers(db: Db, query: EventQuery): Candidates | und
   const bounds = { low: ms(start), high: ms(end) };
   const overlapping = query.activeCriteria === ActiveCriteria.BY_OVERLAP;
   const inRange = overlapping
-    ? start !== undefined && source("occurrences", db`(end_ms is null or end_ms >= ${start})` as Fragment)
-    : inTime(db, db`seen_slot` as Fragment, bounds, slotMs);
+    ? start !== undefined && source("occurrences_end", db`(end_ms is null or end_ms >= ${start})` as Fragment)
+    : inTime(db, "occurrences_seen", bounds);
   const { severities } = query;
   const ofSeverities = severities.length === 0 ? db`true` : db`severity = any(${int4Array(severities)}::int4[])`;
   return choice([
     inRange || undefined,
-    asksForOpen(query) ? source("occurrences", db`(${isOpen(db)} and ${ofSeverities})` as Fragment) : undefined,
+    asksForOpen(query) ? source("occurrences_open", db`(${isOpen(db)} and ${ofSeverities})` as Fragment) : undefined,
   ]);
 }
 
@@ -174,8 +175,8 @@ function ofKey(
     case "dimension":
       return ofEntityField(db, tenantId, `dimensions.${key}`, asks);
     case "coreProperty":
-      if (key === "name") return source("entities", nameText(db, tenantId, asks)?.sql());
-      if (key === "_svc_direct_entity_id") return source("events", idIndex(db, db`entity_id` as Fragment, asks)?.sql());
+      if (key === "name") return ofEntityName(db, tenantId, asks, true);
+      if (key === "_svc_direct_entity_id") return source("events_entity", idIndex(db, db`entity_id` as Fragment, asks)?.sql());
       return ofEntityField(db, tenantId, `coreProperties.${key}`, asks);
     case "metadata":
       return ofMetadata(db, tenantId, key, asks);
@@ -197,14 +198,25 @@ function ofKey(
   }
 }
 
+/** Entities, living or deleted, by a condition on one of their fields. */
 function ofEntityField(db: Db, tenantId: string, key: string, asks: Condition): Candidates | undefined {
-  return source("entities", entityResolver(tenantId).field(key)?.index?.(db, asks)?.sql());
+  return source("entities_terms", entityResolver(tenantId).field(key)?.index?.(db, asks)?.sql());
+}
+
+/** Entities by their names; exactly: case counts. Those that live and those that are deleted have an index each. */
+function ofEntityName(db: Db, tenantId: string, asks: Condition, exactly: boolean): Candidates | undefined {
+  const begins = exactly ? beginningOf(db, db`name` as Fragment, asks) : undefined;
+  if (begins === undefined) return source("entities_terms", nameText(db, tenantId, asks)?.sql());
+  return union(db, [
+    source("entities_name", db`deleted_ms is null and ${begins}` as Fragment),
+    source("entities_deleted", db`deleted_ms is not null and ${begins}` as Fragment),
+  ]);
 }
 
 /** Occurrences whose metadata hold under a key what is asked for. */
 function ofMetadata(db: Db, tenantId: string, key: string, asks: Condition): Candidates | undefined {
   const values = equalTo(asks);
-  return source("occurrences", values && occurrencesWith(db, tenantId, [[{ key }, values]]));
+  return source("occurrences_terms", values && occurrencesWith(db, tenantId, [[{ key }, values]]));
 }
 
 /** Tells where the occurrences are that have a label; its absence, and what differs from a value, is everywhere. */
@@ -221,8 +233,8 @@ function ofLabelValue(db: Db, tenantId: string, name: string, value: string): Ca
   const ofType: Term[] = name === "type" ? [["type", values]] : [];
   return union(db, [
     ofEntityField(db, tenantId, `dimensions.${name}`, [{ operation: Operation.OP_EQUALS, value }]),
-    source("occurrences", occurrencesWith(db, tenantId, [...terms, ...ofType])),
-    source("events", eventsWith(db, tenantId, terms)),
-    ...(name === "alertname" ? [source("events", db`name = ${value}::text` as Fragment)] : []),
+    source("occurrences_terms", occurrencesWith(db, tenantId, [...terms, ...ofType])),
+    source("events_labels", eventsWith(db, tenantId, terms)),
+    ...(name === "alertname" ? [source("events_name", db`name = ${value}::text` as Fragment)] : []),
   ]);
 }

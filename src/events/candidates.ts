@@ -11,6 +11,8 @@ import { parseOccurrenceId } from "./occurrence-id.ts";
 /** Rows of one table that an index finds, and among whose occurrences are all that a condition asks for. */
 export interface Source {
   table: "entities" | "events" | "occurrences";
+  /** The index. Conditions of one index are asked together. */
+  index: string;
   /** Over the table's columns by their bare names. */
   condition: Fragment;
 }
@@ -30,14 +32,33 @@ export type Candidates =
 /** Says which candidates satisfy a condition of a clause; undefined: no index finds them. */
 export type CandidatesOf = (condition: Exclude<Checked, { kind: "and" | "or" | "not" | "ids" }>) => Candidates | undefined;
 
-/** More candidates than this are no longer looked up one by one. */
+/** Up to so many candidates nothing is better than to look each up. */
 const candidatesMax = 1000;
+/** Up to so many it still is better than to read all that a tenant has, but not than to walk through the newest for a page. */
+const someCandidatesMax = 30_000;
 /** How many sources are counted; of more, each `and` takes the first one that it has. */
 const countedMax = 64;
 
-/** Those of one source; undefined: there is no such condition. */
-export const source = (table: Source["table"], condition: Fragment | undefined): Candidates | undefined =>
-  condition && { kind: "source", source: { table, condition } };
+/** Indexes, by the tables that they are on. */
+const tables = {
+  entities_terms: "entities",
+  entities_text: "entities",
+  entities_name: "entities",
+  entities_deleted: "entities",
+  events_pkey: "events",
+  events_entity: "events",
+  events_name: "events",
+  events_key: "events",
+  events_labels: "events",
+  occurrences_seen: "occurrences",
+  occurrences_end: "occurrences",
+  occurrences_open: "occurrences",
+  occurrences_terms: "occurrences",
+} as const satisfies Record<string, Source["table"]>;
+
+/** What an index finds by a condition; undefined: there is no such condition. */
+export const source = (index: keyof typeof tables, condition: Fragment | undefined): Candidates | undefined =>
+  condition && { kind: "source", source: { table: tables[index], index, condition } };
 
 /** Any one of these suffices. */
 export function choice(parts: readonly (Candidates | undefined)[]): Candidates | undefined {
@@ -52,15 +73,15 @@ export function union(db: Db, parts: readonly (Candidates | undefined)[]): Candi
   return all.length === 1 ? all[0] : { kind: "union", of: merged(db, all) };
 }
 
-/** Makes one source of those over the same table. */
+/** Makes one source of those of the same index. */
 function merged(db: Db, parts: readonly Candidates[]): Candidates[] {
-  const byTable = Map.groupBy(
+  const byIndex = Map.groupBy(
     parts.flatMap((part) => (part.kind === "source" ? [part.source] : [])),
-    ({ table }) => table,
+    ({ index }) => index,
   );
-  const sources = [...byTable].map(([table, sources]): Candidates => {
+  const sources = [...byIndex.values()].map((sources): Candidates => {
     const conditions = sources.map(({ condition }) => condition);
-    return { kind: "source", source: { table, condition: sqlJoin(db, conditions, "or") } };
+    return { kind: "source", source: { ...(sources[0] as Source), condition: sqlJoin(db, conditions, "or") } };
   });
   return [...sources, ...parts.filter(({ kind }) => kind !== "source")];
 }
@@ -129,35 +150,44 @@ function chosenOf(candidates: Candidates, counts: ReadonlyMap<Leaf, number>): Ch
   }
 }
 
-/**
- * Counts candidates up to `candidatesMax`, and chooses the fewest: a query of their keys, `event_id` and `number`, each once;
- * undefined: they are more. PostgreSQL's guesses decide nothing, so the plan is the same on tables that were never analysed.
- */
-export async function fewCandidates(
+/** A query of the keys of candidates, `event_id` and `number`, each once. Within an object, since a statement's part that is returned alone is sent. */
+export interface Keys {
+  keys: Fragment;
+}
+
+/** Counts candidates up to 1,000, and chooses the fewest; undefined: they are more, or not known. */
+export const fewCandidates = (...input: Parameters<typeof counted> extends [...infer I, number] ? I : never) =>
+  counted(...input, candidatesMax);
+
+/** The same up to 30,000, where they are more than few. */
+export const someCandidates = (...input: Parameters<typeof counted> extends [...infer I, number] ? I : never) =>
+  counted(...input, someCandidatesMax);
+
+/** PostgreSQL's guesses decide nothing, so the plan is the same on tables that were never analysed. */
+async function counted(
   db: Db,
   tenantId: string,
   candidates: Candidates | undefined,
   signal: AbortSignal | undefined,
-): Promise<{ keys: Fragment } | undefined> {
+  most: number,
+): Promise<Keys | undefined> {
   if (candidates === undefined) return undefined;
   const all = leavesOf(candidates).length > countedMax ? withoutChoices(db, candidates) : candidates;
   const leaves = all === undefined ? [] : leavesOf(all);
   if (all === undefined || leaves.length > countedMax) return undefined;
-  const counted = leaves.map((leaf) => db`(${countOf(db, tenantId, leaf)})`);
+  const counts = leaves.map((leaf) => db`(${countOf(db, tenantId, leaf, most + 1)})`);
   const [row] = await cancelOn(
-    db<[{ counts: number[] }]>`select array[${sqlJoin(db, counted, ",")}]::int4[] as counts`,
+    db<[{ counts: number[] }]>`select array[${sqlJoin(db, counts, ",")}]::int4[] as counts`,
     signal,
   );
   const { leaves: chosen, count } = chosenOf(all, new Map(leaves.map((leaf, i) => [leaf, row.counts[i] as number])));
-  if (count > candidatesMax) return undefined;
+  if (count > most) return undefined;
   const keys = chosen.map((leaf) => keysOf(db, tenantId, leaf));
-  // A statement's part that stands alone would be sent.
   return { keys: db`select distinct event_id, number from (${sqlJoin(db, keys, "union all")}) as found` as Fragment };
 }
 
 /** The count of a leaf's rows, or of their occurrences where those are more; neither is read beyond one too many. */
-function countOf(db: Db, tenantId: string, leaf: Leaf): Fragment {
-  const most = candidatesMax + 1;
+function countOf(db: Db, tenantId: string, leaf: Leaf, most: number): Fragment {
   if (leaf.kind === "named" || leaf.source.table === "occurrences")
     return db`select count(*) from (select from (${keysOf(db, tenantId, leaf)}) as keys limit ${most}) as counted` as Fragment;
   const { table, condition } = leaf.source;

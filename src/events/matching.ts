@@ -14,7 +14,7 @@ import { sqlJoin } from "../db/sql-join.ts";
 import { invalidField, invalidFields } from "../errors.ts";
 import { checkEnd, checkOpenStart } from "../rpc/times.ts";
 import { asksForOpen, candidatesOfMembers, candidatesOfQuery, candidatesOfTrigger } from "./candidate-sources.ts";
-import { type Candidates, candidatesOfClause, choice, fewCandidates } from "./candidates.ts";
+import { type Candidates, candidatesOfClause, choice, fewCandidates, someCandidates } from "./candidates.ts";
 import { isOfInstance } from "./fields.ts";
 import type { OccurrenceKey } from "./occurrences.ts";
 import { eventResolver } from "./resolver.ts";
@@ -76,7 +76,7 @@ export function readQuery(db: Db, tenantId: string, query: EventQuery, path: str
   };
 }
 
-/** The occurrences that a query asks for: few candidates by their keys, or all that there is. @throws as `readQuery` */
+/** The occurrences that a query asks for: candidates by their keys, or all that there is. @throws as `readQuery` */
 export async function matchingOccurrences(
   db: Db,
   tenantId: string,
@@ -85,8 +85,10 @@ export async function matchingOccurrences(
   signal?: AbortSignal,
 ): Promise<MatchingOccurrences> {
   const read = readQuery(db, tenantId, query, path);
-  const few = await fewCandidates(db, tenantId, read.candidates(), signal);
-  return few === undefined ? read.all() : read.among(few.keys);
+  const candidates = read.candidates();
+  const some =
+    (await fewCandidates(db, tenantId, candidates, signal)) ?? (await someCandidates(db, tenantId, candidates, signal));
+  return some === undefined ? read.all() : read.among(some.keys);
 }
 
 /** Last sight, or the moment of a time range that is next to it: what is alive in the range may be seen last outside of it. */

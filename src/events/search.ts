@@ -19,7 +19,7 @@ import { storedBytes } from "../db/stored-bytes.ts";
 import { paced } from "../event-loop.ts";
 import { inTurn } from "../rpc/large-responses.ts";
 import { eventColumnNames, eventField, eventSortKeys } from "./fields.ts";
-import { fewCandidates, keysOfEvents } from "./candidates.ts";
+import { fewCandidates, keysOfEvents, someCandidates } from "./candidates.ts";
 import { type MatchingOccurrences, readQuery } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
 import { isOfNewest, newestPage } from "./newest.ts";
@@ -51,13 +51,16 @@ type TotalRow = PageRow & { total: bigint };
 /** Reads the rows of a page: among few candidates, among those that a walk meets first, or among all. */
 async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageRequest, signal: AbortSignal) {
   const read = readQuery(db, tenantId, query, "query");
-  const few = await fewCandidates(db, tenantId, read.candidates(), signal);
+  const candidates = read.candidates();
+  const few = await fewCandidates(db, tenantId, candidates, signal);
   const rowsOf = (matching: MatchingOccurrences, total: Fragment) =>
     cancelOn(pageStatement(db, tenantId, query, page, matching, total), signal);
   const first = db`(select count(*) from first)` as Fragment;
   if (few !== undefined) return await rowsOf(read.among(few.keys), first);
-  if (!isOfNewest(query, page) || !isShort(query)) return await rowsOf(read.all(), first);
-  const { from, where } = read.all();
+  const some = await someCandidates(db, tenantId, candidates, signal);
+  const all = some === undefined ? read.all() : read.among(some.keys);
+  if (!isOfNewest(query, page) || !isShort(query)) return await rowsOf(all, first);
+  const { from, where } = all;
   // Of what asks for nothing but events the primary key alone is read.
   const total = db`(select count(*) from (select distinct o.event_id from ${from} where ${where}) as matching)` as Fragment;
   return await newestPage(db, tenantId, read, page, signal, async (eventIds) => {
