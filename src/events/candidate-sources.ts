@@ -15,7 +15,7 @@ import { type Candidates, type CandidatesOf, choice, source, union } from "./can
 import { bareKeyOf, type ColumnField, columnNumbers, type EventField, eventField } from "./fields.ts";
 import { labelPrefix } from "./labels.ts";
 import { CLOSED } from "./lifecycle.ts";
-import { eventsWith, occurrencesWith, type Term } from "./terms.ts";
+import { hasTerm, type Term } from "./terms.ts";
 
 /** Says where the occurrences are that satisfy a condition of a query's clause. */
 export function candidatesOfQuery(db: Db, tenantId: string): CandidatesOf {
@@ -78,7 +78,7 @@ function ofColumn(db: Db, tenantId: string, name: ColumnField, asks: Condition):
     case "dedupKey":
       return source("events_key", beginningOf(db, db`dedup_key` as Fragment, asks));
     case "type":
-      return source("occurrences_terms", values && occurrencesWith(db, tenantId, [["type", values]]));
+      return source("occurrences_terms", textIn(db, db`type` as Fragment, asks));
     case "status":
       return values?.every((value) => asNumber(value) !== CLOSED) ? source("occurrences_open", isOpen(db)) : undefined;
     case "startTime":
@@ -97,6 +97,10 @@ function ofColumn(db: Db, tenantId: string, name: ColumnField, asks: Condition):
 function beginningOf(db: Db, column: Fragment, asks: Condition): Fragment | undefined {
   const [only] = asks;
   if (only?.operation === Operation.OP_STARTS_WITH) return beginsSql(db, column, only.value);
+  return textIn(db, column, asks);
+}
+
+function textIn(db: Db, column: Fragment, asks: Condition): Fragment | undefined {
   const values = equalTo(asks);
   // A number equals each text that reads as it.
   if (values?.every((value) => typeof value !== "number") !== true) return undefined;
@@ -179,11 +183,11 @@ function ofKey(
       if (key === "_svc_direct_entity_id") return source("events_entity", idIndex(db, db`entity_id` as Fragment, asks)?.sql());
       return ofEntityField(db, tenantId, `coreProperties.${key}`, asks);
     case "metadata":
-      return ofMetadata(db, tenantId, key, asks);
+      return ofMetadata(db, key, asks);
     case "bare":
       return union(db, [
         ofEntityField(db, tenantId, `dimensions.${key}`, asks),
-        ofMetadata(db, tenantId, key, asks),
+        ofMetadata(db, key, asks),
       ]);
     case "label": {
       const values = equalTo(asks);
@@ -192,7 +196,7 @@ function ofKey(
       return union(db, [
         ...values.map((value) => (typeof value === "string" ? ofLabelValue(db, tenantId, key, value) : undefined)),
         ofEntityField(db, tenantId, `dimensions.${bare}`, asks),
-        ofMetadata(db, tenantId, bare, asks),
+        ofMetadata(db, bare, asks),
       ]);
     }
   }
@@ -214,9 +218,9 @@ function ofEntityName(db: Db, tenantId: string, asks: Condition, exactly: boolea
 }
 
 /** Occurrences whose metadata hold under a key what is asked for. */
-function ofMetadata(db: Db, tenantId: string, key: string, asks: Condition): Candidates | undefined {
+function ofMetadata(db: Db, key: string, asks: Condition): Candidates | undefined {
   const values = equalTo(asks);
-  return source("occurrences_terms", values && occurrencesWith(db, tenantId, [[{ key }, values]]));
+  return source("occurrences_terms", values && hasTerm(db, db`metadata` as Fragment, [{ key, values }]));
 }
 
 /** Tells where the occurrences are that have a label; its absence, and what differs from a value, is everywhere. */
@@ -224,17 +228,20 @@ function ofLabel(db: Db, tenantId: string, { name, operator, value }: LabelMatch
   return operator === "=" ? ofLabelValue(db, tenantId, name, value) : undefined;
 }
 
+const withLabels = (db: Db, condition: Fragment | undefined) =>
+  condition && (db`(alert_labels is not null and ${condition})` as Fragment);
+
 /** A label's value is a dimension, among the metadata, or a text of the event: see `labelView`. */
 function ofLabelValue(db: Db, tenantId: string, name: string, value: string): Candidates | undefined {
   // A severity is a column of its own.
   if (value === "" || name === "severity") return undefined;
   const values = value === "true" || value === "false" ? [value, value === "true"] : [value];
-  const terms = [name, `${labelPrefix}${name}`].map((key): Term => [{ key }, values]);
-  const ofType: Term[] = name === "type" ? [["type", values]] : [];
+  const terms = [name, `${labelPrefix}${name}`].map((key): Term => ({ key, values }));
   return union(db, [
     ofEntityField(db, tenantId, `dimensions.${name}`, [{ operation: Operation.OP_EQUALS, value }]),
-    source("occurrences_terms", occurrencesWith(db, tenantId, [...terms, ...ofType])),
-    source("events_labels", eventsWith(db, tenantId, terms)),
+    source("occurrences_terms", hasTerm(db, db`metadata` as Fragment, terms)),
+    source("events_labels", withLabels(db, hasTerm(db, db`(alert_labels::jsonb)` as Fragment, terms))),
+    ...(name === "type" ? [source("occurrences_terms", db`type = ${value}::text` as Fragment)] : []),
     ...(name === "alertname" ? [source("events_name", db`name = ${value}::text` as Fragment)] : []),
   ]);
 }

@@ -24,9 +24,9 @@ export const events = pgTable(
     foreignKey({ columns: [table.tenantId, table.entityId], foreignColumns: [entities.tenantId, entities.id] }),
     index("events_entity").on(table.tenantId, table.entityId),
     index("events_name").on(table.tenantId, table.name, table.id),
-    // Labels that the metadata of occurrences do not hold whole. The function is in migrations/0023_terms-of-occurrences.sql.
+    // Labels that the metadata of occurrences do not hold whole.
     index("events_labels")
-      .using("gin", sql`tenant_terms(tenant_id, name, alert_labels::jsonb) jsonb_path_ops`)
+      .using("gin", table.tenantId, sql`(alert_labels::jsonb) jsonb_path_ops`)
       .where(sql`alert_labels is not null`),
     index("events_key").on(table.tenantId, table.dedupKey, table.id).where(sql`dedup_key is not null`),
   ],
@@ -71,7 +71,7 @@ export const occurrences = pgTable(
       .on(table.tenantId, table.severity, table.seenSlot)
       .where(sql`end_ms is null and number >= 0`),
     // Types and metadata. A report that changes them updates all indexes of the row.
-    index("occurrences_terms").using("gin", sql`tenant_terms(tenant_id, type, metadata) jsonb_path_ops`),
+    index("occurrences_terms").using("gin", table.tenantId, table.type, table.metadata.op("jsonb_path_ops")),
     // What expires next.
     index("occurrences_expiry")
       .on(table.tenantId, table.expiresMs, table.eventId)
