@@ -1,7 +1,7 @@
-import { allMatch, type LabelMatcher, readMatchers } from "../../clause/label-matcher.ts";
+import { type LabelMatcher, readMatchers } from "../../clause/label-matcher.ts";
 import { labelPattern } from "../../clause/label-pattern.ts";
 import { exhausted } from "../../errors.ts";
-import { annotationsOf, fingerprintOf, isAlert, labelOf } from "../../events/labels.ts";
+import { annotationsOf, fingerprintOf, isAlert } from "../../events/labels.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
 import type { AlertGroup, AlertState, AlertStates } from "../../notifications/silences/alert-states.ts";
 import { invalidValue } from "../../wire/status.ts";
@@ -15,16 +15,23 @@ const suppressed = 2;
 const stillMs = 300_000; // how long an alert without an end is believed, as Alertmanager's resolve_timeout
 const filtersMax = 100;
 
+/** What a query asks of alerts: first of their labels, then of how notifications about them stand. */
+interface AskedAlerts {
+  matchers: readonly LabelMatcher[];
+  isAsked(alert: ReturnType<typeof shown>): boolean;
+}
+
 /** Which alerts a query asks for. @throws code 3 */
-export function asked({ query }: Pick<OperationCall, "query">): (alert: ReturnType<typeof shown>) => boolean {
+export function asked({ query }: Pick<OperationCall, "query">): AskedAlerts {
   const { active, silenced } = flagsOf(query, ["active", "silenced", "inhibited", "unprocessed", "muted"]);
   const matchers = filtersOf(query);
   const wanted = query.get("receiver");
   const isReceiver = wanted ? receivers(wanted) : () => true;
-  return ({ labels, status, receivers }) =>
-    receivers.some(({ name }) => isReceiver(name)) &&
-    (status.state === "active" ? active : silenced) &&
-    allMatch(matchers, (name) => labelOf(labels, name));
+  return {
+    matchers,
+    isAsked: ({ status, receivers }) =>
+      receivers.some(({ name }) => isReceiver(name)) && (status.state === "active" ? active : silenced),
+  };
 }
 
 /** Reads parameters that are true or false, and true where they are left out. @throws code 3 */
@@ -80,7 +87,7 @@ type Asked = ReturnType<typeof shown>;
 async function* pagesOf(
   pages: AsyncIterable<readonly OpenAlert[]>,
   states: AlertStates,
-  isAsked: ReturnType<typeof asked>,
+  isAsked: AskedAlerts["isAsked"],
   { nowMs, pace }: Pick<OperationCall, "nowMs" | "pace">,
 ): AsyncGenerator<{ alert: Asked; state: AlertState }[]> {
   for await (const page of pages) {
