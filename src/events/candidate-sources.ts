@@ -40,8 +40,7 @@ export function candidatesOfTrigger(db: Db, tenantId: string): CandidatesOf {
     const field = eventField(isOfEntity ? asked.field.slice(ofEntity.length) : asked.field);
     if (field.kind === "dimension") return ofFoldedDimension(db, field.key, asked.asks);
     if (field.kind !== "column") return undefined;
-    if (field.name === (isOfEntity ? "name" : "entityName"))
-      return ofEntityName(db, tenantId, asked.asks, false);
+    if (field.name === (isOfEntity ? "name" : "entityName")) return ofEntityName(db, tenantId, asked.asks, false);
     return isOfEntity || !times.has(field.name) ? undefined : ofColumn(db, tenantId, field.name, asked.asks);
   };
 }
@@ -136,12 +135,16 @@ function boundsOf(asks: Condition): TimeBounds {
 }
 
 /** Occurrences from a time on, or between two; undefined: what lies before a time may be all that there is. */
-function inTime(db: Db, index: "occurrences_seen" | "occurrences_end", { low, high }: TimeBounds): Candidates | undefined {
+function inTime(
+  db: Db,
+  index: "occurrences_seen" | "occurrences_end",
+  { low, high }: TimeBounds,
+): Candidates | undefined {
   if (low === undefined) return undefined;
   const [column, unitMs] = index === "occurrences_seen" ? [db`seen_slot`, slotMs] : [db`end_ms`, 1];
   const unit = (ms: number) => BigInt(Math.floor(Math.min(Math.max(ms, -msBound), msBound) / unitMs));
   const from = db`${column} >= ${unit(low)}`;
-  return source(index, high === undefined ? from : db`(${from} and ${column} <= ${unit(high)})` as Fragment);
+  return source(index, high === undefined ? from : (db`(${from} and ${column} <= ${unit(high)})` as Fragment));
 }
 
 /** Tells whether a query asks for open occurrences alone. */
@@ -180,15 +183,13 @@ function ofKey(
       return ofEntityField(db, tenantId, `dimensions.${key}`, asks);
     case "coreProperty":
       if (key === "name") return ofEntityName(db, tenantId, asks, true);
-      if (key === "_svc_direct_entity_id") return source("events_entity", idIndex(db, db`entity_id` as Fragment, asks)?.sql());
+      if (key === "_svc_direct_entity_id")
+        return source("events_entity", idIndex(db, db`entity_id` as Fragment, asks)?.sql());
       return ofEntityField(db, tenantId, `coreProperties.${key}`, asks);
     case "metadata":
       return ofMetadata(db, key, asks);
     case "bare":
-      return union(db, [
-        ofEntityField(db, tenantId, `dimensions.${key}`, asks),
-        ofMetadata(db, key, asks),
-      ]);
+      return union(db, [ofEntityField(db, tenantId, `dimensions.${key}`, asks), ofMetadata(db, key, asks)]);
     case "label": {
       const values = equalTo(asks);
       if (values === undefined) return undefined;

@@ -5,8 +5,8 @@ import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { sqlJoin } from "../db/sql-join.ts";
 import { parseId } from "../entities/identity.ts";
-import type { OccurrenceKey } from "./occurrences.ts";
 import { parseOccurrenceId } from "./occurrence-id.ts";
+import type { OccurrenceKey } from "./occurrences.ts";
 
 /** Rows of one table that an index finds, and among whose occurrences are all that a condition asks for. */
 export interface Source {
@@ -30,7 +30,9 @@ export type Candidates =
   | { kind: "choice" | "union"; of: readonly Candidates[] };
 
 /** Says which candidates satisfy a condition of a clause; undefined: no index finds them. */
-export type CandidatesOf = (condition: Exclude<Checked, { kind: "and" | "or" | "not" | "ids" }>) => Candidates | undefined;
+export type CandidatesOf = (
+  condition: Exclude<Checked, { kind: "and" | "or" | "not" | "ids" }>,
+) => Candidates | undefined;
 
 /** Up to so many candidates nothing is better than to look each up. */
 const candidatesMax = 1000;
@@ -94,7 +96,8 @@ export function candidatesOfClause(db: Db, clause: Checked, of: CandidatesOf): C
     case "or":
       return union(
         db,
-        clause.parts.map((part) => candidatesOfClause(db, part, of)));
+        clause.parts.map((part) => candidatesOfClause(db, part, of)),
+      );
     case "not":
       return undefined;
     case "ids":
@@ -123,7 +126,12 @@ const leavesOf = (candidates: Candidates): Leaf[] =>
 /** Chooses the first of each choice. */
 function withoutChoices(db: Db, candidates: Candidates): Candidates | undefined {
   if (candidates.kind === "choice") return candidates.of[0] && withoutChoices(db, candidates.of[0]);
-  return candidates.kind === "union" ? union(db, candidates.of.map((part) => withoutChoices(db, part))) : candidates;
+  return candidates.kind === "union"
+    ? union(
+        db,
+        candidates.of.map((part) => withoutChoices(db, part)),
+      )
+    : candidates;
 }
 
 /** What is read of candidates: sources whose occurrences together are those. */

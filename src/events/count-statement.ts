@@ -60,7 +60,8 @@ export async function countGroups(db: Db, tenantId: string, question: Question, 
     for (const count of found.counts) counts.push(count);
     if (counts.length > countsMax) throw tooManyCounts();
   };
-  if (columns.length > 0 || fields.length === 0) add(await countColumns(db, tenantId, question, matching, columns, signal));
+  if (columns.length > 0 || fields.length === 0)
+    add(await countColumns(db, tenantId, question, matching, columns, signal));
   for (const { name, field } of kinds) {
     if (field.kind !== "column") add(await countElements(db, tenantId, question, matching, { name, field }, signal));
   }

@@ -56,7 +56,11 @@ export function readQuery(db: Db, tenantId: string, query: EventQuery, path: str
   // By occurrences_open.
   const open = asksForOpen(query) ? [db`(o.end_ms is null and o.number >= 0)` as Fragment] : [];
   const where = (form: "general" | "indexed") =>
-    sqlJoin(db, [...conditions, ...(form === "indexed" ? open : []), ...(forms === undefined ? [] : [forms[form]()])], "and");
+    sqlJoin(
+      db,
+      [...conditions, ...(form === "indexed" ? open : []), ...(forms === undefined ? [] : [forms[form]()])],
+      "and",
+    );
   return {
     all: () => ({ from: db`occurrences o ${eventAndEntity(db, tenantId)}`, where: where("indexed"), timeMs }),
     among: (keys) => ({
@@ -72,7 +76,10 @@ export function readQuery(db: Db, tenantId: string, query: EventQuery, path: str
       where: where("general"),
     }),
     candidates: () =>
-      choice([clause && candidatesOfClause(db, clause, candidatesOfQuery(db, tenantId)), candidatesOfMembers(db, query)]),
+      choice([
+        clause && candidatesOfClause(db, clause, candidatesOfQuery(db, tenantId)),
+        candidatesOfMembers(db, query),
+      ]),
   };
 }
 

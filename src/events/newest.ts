@@ -44,7 +44,8 @@ async function walk(
   signal: AbortSignal,
 ): Promise<Walked> {
   const occurrencesMax = 2 * size;
-  const from = after === undefined ? db`true` : db`(seen_slot <= ${after.seenMs} / 300000 and last_seen_ms <= ${after.seenMs})`;
+  const from =
+    after === undefined ? db`true` : db`(seen_slot <= ${after.seenMs} / 300000 and last_seen_ms <= ${after.seenMs})`;
   const place =
     after === undefined
       ? db`true`

@@ -18,8 +18,8 @@ import { sqlJoin } from "../db/sql-join.ts";
 import { storedBytes } from "../db/stored-bytes.ts";
 import { paced } from "../event-loop.ts";
 import { inTurn } from "../rpc/large-responses.ts";
-import { eventColumnNames, eventField, eventSortKeys } from "./fields.ts";
 import { fewCandidates, keysOfEvents, someCandidates } from "./candidates.ts";
+import { eventColumnNames, eventField, eventSortKeys } from "./fields.ts";
 import { type MatchingOccurrences, readQuery } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
 import { isOfNewest, newestPage } from "./newest.ts";
@@ -62,7 +62,8 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
   if (!isOfNewest(query, page) || !isShort(query)) return await rowsOf(all, first);
   const { from, where } = all;
   // Of what asks for nothing but events the primary key alone is read.
-  const total = db`(select count(*) from (select distinct o.event_id from ${from} where ${where}) as matching)` as Fragment;
+  const total =
+    db`(select count(*) from (select distinct o.event_id from ${from} where ${where}) as matching)` as Fragment;
   return await newestPage(db, tenantId, read, page, signal, async (eventIds) => {
     const rows = await rowsOf(read.among(keysOfEvents(db, tenantId, eventIds)), total);
     return { answer: rows, events: new Set(rows.map(({ event_id }) => event_id.toString("latin1"))).size };

@@ -55,8 +55,7 @@ export function silencePreviews(db: Db): Pick<ServiceImpl<typeof SilenceService>
         occurrences,
         labels: [...labels].sort(byName).map(([name, values]) => ({ name, values: [...values].sort() })),
         broad:
-          count >= broadCount ||
-          (count >= broadShareCount && BigInt(count) * 2n >= (await countOpen(db, tenantId))),
+          count >= broadCount || (count >= broadShareCount && BigInt(count) * 2n >= (await countOpen(db, tenantId))),
       });
     },
   };
