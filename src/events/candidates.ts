@@ -36,8 +36,11 @@ export type CandidatesOf = (
 
 /** Up to so many candidates nothing is better than to look each up. */
 const candidatesMax = 1000;
-/** Up to so many it still is better than to read all that a tenant has, but not than to walk through the newest for a page. */
-const someCandidatesMax = 30_000;
+/**
+ * Up to the last of these it still is better than to read all that a tenant has, but not than to walk through the newest for a page.
+ * In steps, so that what is counted stays in proportion to what is found.
+ */
+const someCandidatesMax = [6000, 36_000];
 /** How many sources are counted; of more, each `and` takes the first one that it has. */
 const countedMax = 64;
 
@@ -164,12 +167,23 @@ export interface Keys {
 }
 
 /** Counts candidates up to 1,000, and chooses the fewest; undefined: they are more, or not known. */
-export const fewCandidates = (...input: Parameters<typeof counted> extends [...infer I, number] ? I : never) =>
-  counted(...input, candidatesMax);
+export async function fewCandidates(
+  db: Db,
+  tenantId: string,
+  candidates: Candidates | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Keys | undefined> {
+  return await counted(db, tenantId, candidates, signal, candidatesMax);
+}
 
-/** The same up to 30,000, where they are more than few. */
-export const someCandidates = (...input: Parameters<typeof counted> extends [...infer I, number] ? I : never) =>
-  counted(...input, someCandidatesMax);
+/** The same up to 36,000, where they are more than few. */
+export async function someCandidates(...input: Parameters<typeof fewCandidates>): Promise<Keys | undefined> {
+  for (const most of someCandidatesMax) {
+    const keys = await counted(...input, most);
+    if (keys !== undefined) return keys;
+  }
+  return undefined;
+}
 
 /** PostgreSQL's guesses decide nothing, so the plan is the same on tables that were never analysed. */
 async function counted(

@@ -71,7 +71,9 @@ export const occurrences = pgTable(
       .on(table.tenantId, table.severity, table.seenSlot)
       .where(sql`end_ms is null and number >= 0`),
     // Types and metadata. A report that changes them updates all indexes of the row.
-    index("occurrences_terms").using("gin", table.tenantId, table.type, table.metadata.op("jsonb_path_ops")),
+    index("occurrences_terms")
+      .using("gin", table.tenantId, table.type, table.metadata.op("jsonb_path_ops"))
+      .with({ gin_pending_list_limit: 128 }),
     // What expires next.
     index("occurrences_expiry")
       .on(table.tenantId, table.expiresMs, table.eventId)

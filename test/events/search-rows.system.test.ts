@@ -81,11 +81,11 @@ const questions: Record<string, Question> = {
   "the name as a core property": search({ clause: equals("coreProperties.name", "Machine 7") }),
   "an entity's name": search({ clause: equals("entityName", "Machine 7") }),
   "a name": search({ clause: equals("name", "event 7") }),
-  "the beginning of a name": search({
-    clause: { filter: { field: "name", operation: "OP_STARTS_WITH", value: "event 399" } },
+  "the beginning of a key": search({
+    clause: { filter: { field: "dedupKey", operation: "OP_STARTS_WITH", value: "key 399." } },
     pageInput: { limit: 1 },
   }),
-  "a key": search({ clause: equals("dedupKey", "key 7") }),
+  "a key": search({ clause: equals("dedupKey", "key 7.") }),
   "a type": search({ clause: equals("type", "type 7") }),
   metadata: search({ clause: equals("metadataFields.ticket", "T-8") }),
   "a list in the metadata": search({ clause: equals("metadataFields.tags", "tag-8") }),

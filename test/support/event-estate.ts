@@ -33,7 +33,7 @@ export async function fillEstate(db: Db, tenantId: string, { hosts, closed }: Es
     from generate_series(1, ${hosts}::int4) as i`;
   await db`
     insert into events (tenant_id, id, entity_id, name, dedup_key, alert_labels)
-    select ${tenantId}::uuid, ${event}, ${host}, 'event ' || i, 'key ' || i,
+    select ${tenantId}::uuid, ${event}, ${host}, 'event ' || i, 'key ' || i || '.',
       case when i % 100 = 7 then json_build_object('pod', 'pod-' || i) end
     from generate_series(1, ${hosts}::int4) as i`;
   await db`
