@@ -17,7 +17,7 @@ const dir = temporaryDir();
 const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=320m,mode=711", "tmpfs", dir], { encoding: "utf8" });
 const trouble = mounted.status === 0 ? undefined : (mounted.error?.message ?? mounted.stderr.trim());
 if (trouble !== undefined)
-  console.warn(`test/faults/full-disk.test.ts is left out: no disk can be mounted (${trouble})`);
+  console.warn(`test/faults/full-disk.system.test.ts is left out: no disk can be mounted (${trouble})`);
 
 const dataDir = join(dir, "data");
 const logFile = join(dir, "log");

@@ -27,7 +27,7 @@ const victim = { url: server.url, key: headers["service-api-key"] as string };
 const memoryBytes = () =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1]) * 1024;
 
-describe(`bad requests (FAULTS_SEED=${seed})`, () => {
+describe(`bad requests (SEED=${seed})`, () => {
   test.each(Object.entries(attacks))("%s: answered with an error in our form, or not at all", async (_name, attack) => {
     const { answers } = await attack(victim);
     expect(misshapen(answers)).toEqual([]);

@@ -52,7 +52,7 @@ async function playWith({ pools, itemsMax, client }: (typeof settings)[number], 
   return { entities: [...entities], occurrences: [...occurrences] };
 }
 
-test(`the same items leave the same behind, whatever the settings (FAULTS_SEED=${seed})`, async () => {
+test(`the same items leave the same behind, whatever the settings (SEED=${seed})`, async () => {
   const next = batches(0, random(seed));
   const sent = Array.from({ length: 30 }, next);
   const [reference, ...others] = settings;

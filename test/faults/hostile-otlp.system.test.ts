@@ -1,12 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
+import { extract, nightly } from "../support/cases.ts";
 import { codeOf, openHttp2 } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
 import { differingExports, exportRequests, hostileExports } from "./hostile-otlp.ts";
-import { neighbourBound } from "./neighbour-bound.ts";
 import { clear, place } from "./place.ts";
 import { serverProcess } from "./server-process.ts";
 
@@ -14,8 +13,6 @@ const MiB = 1024 * 1024;
 /** How often each is sent. */
 const rounds = 2;
 const growthMax = 50 * MiB;
-/** What is accepted may take its sender longer than a neighbour: 3,000 new series of 32 labels each are made in 2 to 3 s. */
-const ownTimes = 5;
 const { sql, url } = await testDatabase();
 const dataDir = await place();
 const server = await serverProcess({
@@ -29,7 +26,6 @@ afterAll(async () => {
   await clear(dataDir);
 });
 const attacker = (await testTenant(sql)).headers["service-api-key"] as string;
-const neighbour = await testTenant(sql);
 
 /** Memory that the process has taken at most since `forgetPeak`. */
 const peakBytes = () => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1]) * 1024;
@@ -42,60 +38,42 @@ describe.each([
   ["plain", false, 120_000],
   ["compressed", true, 300_000],
 ])("exports that are cheap to send, %s", (_, packed, size) => {
-  test("each is refused or answered in time, within the memory of its body", async () => {
+  test("each is refused or answered within the memory of its body, and in no long turn", async () => {
     const wrong: string[] = [];
     const one = openHttp2(server);
-    const two = openHttp2(server);
-    let going = true;
-    const mostMs = neighbourBound();
-    async function search() {
-      const headers = { ...neighbour.headers, "content-type": "application/json" };
-      const body = [Buffer.from('{"query":{}}')];
-      for (; going; await sleep(50)) {
-        const { status, ms } = await two.send({ path: "/v1/events:search", headers, body });
-        if (status !== 200) wrong.push(`the neighbour was answered ${status}`);
-        if (ms > mostMs()) wrong.push(`the neighbour waited for ${Math.round(ms)} ms`);
-      }
-    }
-    const searching = search();
-    for (const [name, make] of Object.entries(hostileExports(size))) {
+    for (const [name, make] of extract(Object.entries(hostileExports(size)), 6)) {
       for (const { name: way, bytes, request } of exportRequests(make(), attacker, packed)) {
         const before = await server.heldBytes();
         await server.longestTurn();
         forgetPeak();
         const rss = peakBytes();
-        let [ms, status, code, said] = [0, 0, 0 as number | string, ""];
+        let [status, code, said] = [0, 0 as number | string, ""];
         for (let round = 0; round < rounds; round += 1) {
           const answer = await one.send(request);
           ({ status } = answer);
           said = String(answer.body).slice(0, 150);
           code = codeOf(answer);
-          ms = Math.max(ms, answer.ms);
         }
         const taken = peakBytes() - rss;
         const turn = (await server.longestTurn()).ms;
         const grown = (await server.heldBytes()) - before;
         if (![200, 400, 413].includes(status)) wrong.push(`${name} over ${way}: ${status} ${said}`);
         if (![0, 3, 8, "HTTP 400", "HTTP 413"].includes(code as number)) wrong.push(`${name} over ${way}: ${code}`);
-        if (ms > ownTimes * mostMs()) wrong.push(`${name} over ${way} was answered after ${Math.round(ms)} ms`);
         if (turn > turnMsMax) wrong.push(`${name} over ${way} held the event loop for ${Math.round(turn)} ms`);
         if (taken > takenMax(bytes)) wrong.push(`${name} over ${way} took ${Math.round(taken / MiB)} MiB`);
         if (grown > growthMax) wrong.push(`${name} over ${way} left ${Math.round(grown / MiB)} MiB`);
       }
     }
-    going = false;
-    await searching;
     one.close();
-    two.close();
     expect(wrong).toEqual([]);
-  }, 600_000);
+  });
 });
 
 test("exports that all differ, a few KB each as they are sent, leave nothing behind", async () => {
   const one = openHttp2(server);
   const before = await server.heldBytes();
   const refused: string[] = [];
-  for (let i = 0; i < 100; i += 1) {
+  for (let i = 0; i < (nightly ? 100 : 10); i += 1) {
     for (const each of differingExports(1_000_000, i)) {
       for (const { request } of exportRequests(each, attacker, true)) {
         const { status, body } = await one.send(request);

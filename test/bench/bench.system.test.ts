@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { comparedCommit } from "../../bench/support/compared-commit.ts";
 import { type GuardRow, guardTable, slower } from "../../bench/support/guard-table.ts";
 import { differences } from "../../bench/support/results.ts";
+import { nightly } from "../support/cases.ts";
 import { temporaryDir } from "../support/database.ts";
 
 /** Each lasting bench, as short as it can be. */
@@ -63,9 +64,7 @@ test("each bench of the folder is tried here, or needs what a machine may lack",
   for (const name of known) expect(readme).toContain(`| \`${name}\` |`);
 });
 
-/** The others take several times as long together: `BENCHES=all` tries them, too (bench/README.md). */
-const short = ["read", "put", "batches", "clients", "reads", "notify", "guard"];
-const tried = Object.entries(benches).filter(([name]) => process.env.BENCHES === "all" || short.includes(name));
+const tried = Object.entries(benches).filter(([name]) => nightly || name === "read" || name === "guard");
 
 test.each(tried)("%s runs, prints progress, and leaves no process and no folder", async (name, options) => {
   const dir = temporaryDir();

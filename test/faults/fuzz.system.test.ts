@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { SearchEntitiesRequestSchema } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { SearchEventsRequestSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { PutEventsRequestSchema, PutModelsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
+import { rounds } from "../support/cases.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { corpus } from "./corpus.ts";
@@ -10,7 +11,7 @@ import { ledger } from "./ledger.ts";
 import { type Random, random, seedOf } from "./random.ts";
 
 const seed = seedOf(19);
-const requestsEach = Number(process.env.FAULTS_REQUESTS ?? 150);
+const requestsEach = rounds(150);
 const server = await testServer({}, { statementTimeoutMs: 4000 });
 const { id, headers } = await testTenant(server.database.sql);
 
@@ -130,7 +131,7 @@ async function check(path: string, contentType: string, body: Uint8Array | strin
   return `${answer.status} ${answer.code} ${answer.message}; for the corpus: ${again}`;
 }
 
-describe(`requests that are nearly right are answered, and blamed on the caller (FAULTS_SEED=${seed})`, () => {
+describe(`requests that are nearly right are answered, and blamed on the caller (SEED=${seed})`, () => {
   test.each(targets)("$rpc", async ({ rpc, path, binary, json }) => {
     const choose = random(seed, rpc.length);
     const wrong: (string | undefined)[] = [];

@@ -7,7 +7,6 @@ import { openHttp2 } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
-import { neighbourBound } from "./neighbour-bound.ts";
 import { drained } from "./notifications.ts";
 import { clear, place } from "./place.ts";
 import { serverProcess } from "./server-process.ts";
@@ -46,13 +45,10 @@ async function beside(work: () => Promise<void>) {
   // A server that has just started compiles its code first.
   for (let i = 0; i < 50; i++) await send(`before ${i}`);
   await server.longestTurn();
-  const bound = neighbourBound();
-  let waitMs = 0;
   const sending = (async () => {
     for (let i = 0; going; i++) {
-      const { status, ms } = await send(`event ${i}`);
-      if (status !== 200) wrong.push(`${status} after ${Math.round(ms)} ms`);
-      waitMs = Math.max(waitMs, ms);
+      const { status } = await send(`event ${i}`);
+      if (status !== 200) wrong.push(`${status}`);
       mostBytes = Math.max(mostBytes, residentBytes());
       await sleep(20);
     }
@@ -62,9 +58,7 @@ async function beside(work: () => Promise<void>) {
   });
   await sending;
   connection.close();
-  const boundMs = bound();
   expect(wrong).toEqual([]);
-  expect(waitMs).toBeLessThan(boundMs);
   expect((await server.longestTurn()).ms).toBeLessThan(turnMsMax);
   expect(mostBytes).toBeLessThan(512 * MiB);
   expect(server.complaints).toEqual([]);

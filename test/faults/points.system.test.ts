@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
+import { rounds } from "../support/cases.ts";
 import { playPoints, playPointsOfTwo } from "./points.ts";
-import { seedOf } from "./random.ts";
+import { say, seedOf } from "./random.ts";
 
 const seed = seedOf(3);
-const [ofOne, ofTwo] = [3, 2];
-const say = (line: string) => process.env.FAULTS_SEED && console.log(line);
+const [ofOne, ofTwo] = [rounds(3), rounds(2)];
 
-describe(`every acknowledged point is there, once, with the value that was acknowledged last (FAULTS_SEED=${seed})`, () => {
+describe(`every acknowledged point is there, once, with the value that was acknowledged last (SEED=${seed})`, () => {
   test("after kill -9 of the server, of PostgreSQL, and in the middle of a merge", async () => {
     expect(await playPoints({ seed, until: { rounds: ofOne }, say })).toBe(ofOne);
   });

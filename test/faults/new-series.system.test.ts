@@ -3,13 +3,12 @@ import { expect, test } from "vitest";
 import { PutMetricsRequestSchema, PutMetricsResponseSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
-import { neighbourBound } from "./neighbour-bound.ts";
 
 const server = await testServer({});
 const { sql } = server.database;
 const seriesCount = 20_000;
-/** Beside another tenant's load, points are stored within this time. */
-const contractMs = 250;
+/** As many requests of a neighbour are stored meanwhile at least: 60 to 200 on two processors, one if it waits for the end. */
+const meanwhileMin = 10;
 
 /** PutMetrics of a point of each of `count` series, every fifth of them of an entity of its own, the others fifty an entity. */
 function body(name: string, count: number): Uint8Array {
@@ -38,19 +37,13 @@ test("thousands of new series in one request are stored on a fresh database, and
   const [large, small] = [body("many", seriesCount), body("few", 10)];
   for (let i = 0; i < 20; i++) await put(few.headers, small);
   let stored = false;
-  const boundMs = neighbourBound(contractMs);
   const storing = put(many.headers, large).finally(() => {
     stored = true;
   });
-  const tookMs: number[] = [];
-  while (!stored) {
-    const startMs = performance.now();
-    expect(await put(few.headers, small)).toMatchObject({ succeeded: 10, failed: 0 });
-    tookMs.push(performance.now() - startMs);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  let meanwhile = 0;
+  for (; !stored; meanwhile += 1) expect(await put(few.headers, small)).toMatchObject({ succeeded: 10, failed: 0 });
   expect(await storing).toMatchObject({ succeeded: seriesCount, failed: 0 });
   const [row] = await sql<{ count: number }[]>`select count(*)::int4 as count from series where tenant_id = ${many.id}`;
   expect(row?.count).toBe(seriesCount);
-  expect(Math.max(...tookMs)).toBeLessThan(boundMs());
+  expect(meanwhile).toBeGreaterThanOrEqual(meanwhileMin);
 });

@@ -33,7 +33,7 @@ const stored = () =>
   database.sql<{ number: number; count: number }[]>`
     select number, instance_count::int4 as count from occurrences where tenant_id = ${id} order by number`;
 
-describe(`a connection that is cut when the commit has been sent (FAULTS_SEED=${seed})`, () => {
+describe(`a connection that is cut when the commit has been sent (SEED=${seed})`, () => {
   test("is answered with code 14, though the batch is there; sent again it counts once", async () => {
     way.weather = fine;
     // The key and the connection are known to the server before the way gets bad.
