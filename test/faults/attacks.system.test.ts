@@ -9,13 +9,13 @@ import { testTenant } from "../support/tenant.ts";
 import { attacks, misshapen } from "./attacks.ts";
 import { clear, place } from "./place.ts";
 import { random, seedOf } from "./random.ts";
-import { serverProcess } from "./server-process.ts";
+import { patient, serverProcess } from "./server-process.ts";
 
 const MiB = 1024 * 1024;
 const seed = seedOf(23);
 const { sql, url } = await testDatabase();
 const dataDir = await place();
-const server = await serverProcess({ BELFRY_DATA_DIR: dataDir, DATABASE_URL: url });
+const server = await serverProcess({ ...patient(), BELFRY_DATA_DIR: dataDir, DATABASE_URL: url });
 await server.start();
 afterAll(async () => {
   await server.stop();

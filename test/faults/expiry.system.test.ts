@@ -5,7 +5,7 @@ import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 import { serverProcess } from "./server-process.ts";
 
-test("what a server was closing when it was killed is closed by another one within 5 s of its time", async () => {
+test("what a server was closing when it was killed is closed by another one", async () => {
   const { sql, url } = await testDatabase();
   const { id, headers } = await testTenant(sql);
   const env = { DATABASE_URL: url, BELFRY_MASTER_KEYS: masterKeys };
@@ -34,7 +34,5 @@ test("what a server was closing when it was killed is closed by another one with
   const isClosed = async () =>
     (await sql`select from occurrences where tenant_id = ${id} and end_ms = ${BigInt(expiresAt)}`).count === 1;
   await expect.poll(isClosed, { interval: 50, timeout: 30_000 }).toBe(true);
-  // Twice as long beside other tests.
-  expect(Date.now() - expiresAt).toBeLessThan(10_000);
   expect(await sql`select from annotations where tenant_id = ${id}`).toHaveLength(1);
 });

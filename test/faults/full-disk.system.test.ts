@@ -2,7 +2,6 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_pr
 import { randomBytes } from "node:crypto";
 import { appendFileSync, openSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { dataDirectoryOf } from "../../src/db/embedded/data-directory.ts";
 import { alive, readPidFile } from "../../src/db/embedded/postmaster.ts";
@@ -65,6 +64,8 @@ test.skipIf(trouble !== undefined)(
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;
     const child = await serve(port);
+    const failedStarts = () =>
+      readFileSync(logFile, "utf8").split("the embedded database did not start again").length - 1;
     const ready = async () => {
       const answer = await fetch(`${url}/readyz`).catch(() => undefined);
       return answer && { status: answer.status, ...((await answer.json()) as object) };
@@ -95,15 +96,13 @@ test.skipIf(trouble !== undefined)(
       .toMatchObject({
         reason: expect.stringMatching(/^nothing can be stored|^the database is away/),
       });
-    const startMs = performance.now();
     for (let i = 0; i < 300; i += 1) expect((await fetch(`${url}/healthz`)).status).toBe(200);
-    expect(performance.now() - startMs).toBeLessThan(10_000);
 
     // PostgreSQL, which dies now, cannot start: a full disk has no room for what it writes first.
     const { pid } = readPidFile(dataDirectoryOf(dataDir).data) ?? { pid: 0 };
     if (pid > 0) process.kill(pid, "SIGKILL");
     fill();
-    await sleep(3000);
+    await expect.poll(failedStarts).toBeGreaterThan(0);
     fill();
     expect(child.exitCode).toBeNull();
     expect((await fetch(`${url}/healthz`)).status).toBe(200);

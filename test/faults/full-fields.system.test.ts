@@ -10,11 +10,12 @@ import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
 import { fullRequests } from "./full-fields.ts";
 import { clear, place } from "./place.ts";
-import { serverProcess } from "./server-process.ts";
+import { patient, serverProcess } from "./server-process.ts";
 
 const { sql, url } = await testDatabase();
 const dataDir = await place();
 const server = await serverProcess({
+  ...patient(),
   BELFRY_DATA_DIR: dataDir,
   DATABASE_URL: url,
   BELFRY_MASTER_KEYS: `test:${Buffer.alloc(32, 7).toString("base64")}`,

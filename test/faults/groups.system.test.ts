@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { consumed } from "../support/consumed.ts";
 import { testDatabase } from "../support/database.ts";
-import { ownClock } from "../support/stretch.ts";
+import { drained } from "./notifications.ts";
 import { namesOf, notifiedTenant, startedServer } from "./notified-tenant.ts";
 import type { ServerProcess } from "./server-process.ts";
 
@@ -95,7 +94,7 @@ test("500 alerts are one message over a death in the wait, in the flush and in t
     expected.push(`${host} 500`);
     await expect.poll(arrived).toEqual(expected.toSorted());
   }
-  await sleep(1000);
+  await drained(sql);
   expect(arrived()).toEqual(expected.toSorted());
   expect(await unnamed(all)).toEqual([]);
 });
@@ -106,12 +105,12 @@ test("500 alerts that any of three processes takes are one message", async () =>
   const all = namesOf("h", 500);
   await Promise.all(Array.from({ length: 50 }, (_, i) => put("h", all.slice(i * 10, i * 10 + 10))));
   await expect.poll(arrived).toEqual(["h 500"]);
-  await sleep(1000);
+  await drained(sql);
   expect(arrived()).toEqual(["h 500"]);
   expect(await unnamed(all)).toEqual([]);
 });
 
-test("1,000 groups of 10,000 members that are flushed in one second keep no loop longer than 250 ms, and are decided within 10 s in a few runs", async () => {
+test("1,000 groups of 10,000 members that are flushed in one second keep no loop longer than 250 ms, and are decided in a few runs", async () => {
   const server = await startedServer(url, 1);
   const { tenant, put, arrived, unnamed } = await grouping(server, 3600);
   const hosts = Array.from({ length: 1000 }, (_, i) => `h${i}`);
@@ -122,23 +121,17 @@ test("1,000 groups of 10,000 members that are flushed in one second keep no loop
   await taken(tenant.id);
   const dueMs = Date.now() + 1000;
   await endWait(tenant.id, dueMs);
-  await sleep(dueMs - Date.now());
-  const clock = ownClock();
   const decided = async () =>
     (await sql`select from alert_groups where tenant_id = ${tenant.id} and flushed_ms is not null`).count;
   await expect.poll(decided, { timeout: 120_000, interval: 100 }).toBe(1000);
-  const decidedMs = clock();
   await expect.poll(() => arrived().length).toBe(1000);
   const { ms } = await server.longestTurn();
   const [row] = await sql<{ runs: number }[]>`
     select count(distinct created_ms)::int4 as runs from (
       select created_ms from delivery_history where tenant_id = ${tenant.id}
       union all select created_ms from due_deliveries where tenant_id = ${tenant.id}) as decided`;
-  console.info(`decided within ${decidedMs} ms of its own in ${row?.runs} runs, longest turn ${ms} ms`);
   // Each takes 200 groups.
   expect(row?.runs).toBeLessThanOrEqual(6);
-  // By a clock from which neighbours take no time.
-  expect(decidedMs).toBeLessThan(10_000);
   expect(ms).toBeLessThan(250);
   expect(await unnamed(hosts.flatMap((host) => namesOf(host, 10)))).toEqual([]);
 });

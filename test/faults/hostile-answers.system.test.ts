@@ -7,7 +7,7 @@ import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
 import { clear, place } from "./place.ts";
-import { serverProcess } from "./server-process.ts";
+import { patient, serverProcess } from "./server-process.ts";
 
 const MiB = 1024 * 1024;
 /** Pages that are asked for, and how many of them at least are cut. */
@@ -17,7 +17,7 @@ const dataDir = await place();
 const server = await serverProcess({
   BELFRY_DATA_DIR: dataDir,
   DATABASE_URL: url,
-  TEST_LIMITS: JSON.stringify({ answerBytesMax: 32 * MiB, streamIdleMs: 3000 }),
+  ...patient({ answerBytesMax: 32 * MiB, streamIdleMs: 3000 }),
   NODE_OPTIONS: "--max-old-space-size=256",
 });
 await server.start();

@@ -4,7 +4,7 @@ import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
 import { clear, place } from "./place.ts";
-import { serverProcess } from "./server-process.ts";
+import { patient, serverProcess } from "./server-process.ts";
 
 const MiB = 1024 * 1024;
 const { sql, url } = await testDatabase();
@@ -12,7 +12,7 @@ const dataDir = await place();
 const server = await serverProcess({
   BELFRY_DATA_DIR: dataDir,
   DATABASE_URL: url,
-  TEST_LIMITS: JSON.stringify({ receiverBytesMax: 64 * MiB }),
+  ...patient({ receiverBytesMax: 64 * MiB }),
   NODE_OPTIONS: "--max-old-space-size=256",
 });
 await server.start();

@@ -8,7 +8,7 @@ import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
 import { doors, type HostileBody, hostileBodies } from "./hostile-doors.ts";
 import { clear, place } from "./place.ts";
-import { serverProcess } from "./server-process.ts";
+import { patient, serverProcess } from "./server-process.ts";
 
 const MiB = 1024 * 1024;
 /** A quarter of what a body may be. */
@@ -30,6 +30,7 @@ test("each operation of another tool's protocol that reads a body is tried", () 
 const { sql, url } = await testDatabase();
 const dataDir = await place();
 const server = await serverProcess({
+  ...patient(),
   BELFRY_DATA_DIR: dataDir,
   DATABASE_URL: url,
   MALLOC_ARENA_MAX: "2",

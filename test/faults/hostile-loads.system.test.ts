@@ -14,12 +14,13 @@ import {
   watchedBatch,
 } from "./hostile-loads.ts";
 import { clear, place } from "./place.ts";
-import { serverProcess } from "./server-process.ts";
+import { patient, serverProcess } from "./server-process.ts";
 
 const MiB = 1024 * 1024;
 const { sql, url } = await testDatabase();
 const dataDir = await place();
 const server = await serverProcess({
+  ...patient(),
   BELFRY_DATA_DIR: dataDir,
   DATABASE_URL: url,
   // As start.js sets them, and less than the usual heap.
@@ -92,7 +93,8 @@ describe("beside what one tenant may do, no turn of the event loop takes long, a
     const { heldMs, mostBytes, stored, wrong } = await beside(load);
     expect(wrong).toEqual([]);
     expect(heldMs).toBeLessThan(turnMsMax);
-    console.log(load.name, stored, heldMs);
+    // One or two, if it waited for the end.
+    expect(stored).toBeGreaterThan(3);
     expect(mostBytes).toBeLessThan(512 * MiB);
   });
 

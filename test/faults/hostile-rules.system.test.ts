@@ -9,12 +9,13 @@ import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
 import { drained } from "./notifications.ts";
 import { clear, place } from "./place.ts";
-import { serverProcess } from "./server-process.ts";
+import { patient, serverProcess } from "./server-process.ts";
 
 const MiB = 1024 * 1024;
 const { sql, url } = await testDatabase();
 const dataDir = await place();
 const server = await serverProcess({
+  ...patient(),
   BELFRY_DATA_DIR: dataDir,
   DATABASE_URL: url,
   NODE_OPTIONS: "--max-old-space-size=256",

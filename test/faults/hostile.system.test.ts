@@ -6,12 +6,13 @@ import { testTenant } from "../support/tenant.ts";
 import { type Hostile, hostile, requestsOf } from "./hostile.ts";
 import { clear, place } from "./place.ts";
 import { random, seedOf } from "./random.ts";
-import { serverProcess } from "./server-process.ts";
+import { patient, serverProcess } from "./server-process.ts";
 
 const seed = seedOf(7);
 const { sql, url } = await testDatabase();
 const dataDir = await place();
 const server = await serverProcess({
+  ...patient(),
   BELFRY_DATA_DIR: dataDir,
   DATABASE_URL: url,
   NODE_OPTIONS: "--max-old-space-size=256",

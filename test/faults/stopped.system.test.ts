@@ -10,7 +10,6 @@ import { dataDirectoryOf } from "../../src/db/embedded/data-directory.ts";
 import { type Embedded, startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { protocols, transport } from "../support/clients.ts";
 import { poolOptions } from "../support/database.ts";
-import { ownClock } from "../support/stretch.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 import { clear, clusterPlace, place } from "./place.ts";
@@ -93,12 +92,6 @@ function ways(headers: Record<string, string>): Way[] {
   ];
 }
 
-async function timed(call: () => Promise<Outcome>) {
-  const clock = ownClock();
-  const code = await call();
-  return { code, tookMs: clock() };
-}
-
 const known = ways(tenant.headers);
 const wrong = ways({ "service-api-key": "wrong" });
 
@@ -113,16 +106,6 @@ async function watchHealth() {
 }
 afterAll(() => ending.abort());
 
-const slowestMs = (answers: readonly { tookMs: number }[]) => Math.max(...answers.map(({ tookMs }) => tookMs));
-
-/**
- * The time in which the answers must come: 100 ms, but on a machine that is busy with something else three times what
- * answers take now that need no database at all: refusals of a key of a wrong form.
- */
-async function boundMs(refused: Way): Promise<number> {
-  return Math.max(100, 3 * slowestMs(await atOnce(() => timed(refused.read))));
-}
-
 async function running() {
   if (postgres.pid === undefined) postgres = await startPostgres();
   for (const { read } of known) while ((await read()) !== 0) await sleep(10);
@@ -130,48 +113,42 @@ async function running() {
 
 test("while PostgreSQL runs every way serves", async () => {
   watchHealth().catch(() => undefined);
-  await expect.poll(() => told, { timeout: 5000 }).toEqual([Status.SERVING]);
+  await expect.poll(() => told).toEqual([Status.SERVING]);
   for (const { name, write } of known) expect(await write(`from ${name}`)).toBe(0);
 });
 
 describe("PostgreSQL stopped", () => {
-  test("the next requests answer code 14 within 100 ms each, also 50 at once, by every way", async () => {
+  // That none of them waits is a matter of the gate: test/db/circuit-breaker.system.test.ts.
+  test("the next requests answer code 14, also 50 at once, by every way", async () => {
     await running();
     for (const { read } of known) await atOnce(read);
     await postgres.stop("fast");
-    for (const [i, { name, read, write }] of known.entries()) {
-      const answers = [await timed(read), await timed(() => write("never")), ...(await atOnce(() => timed(read)))];
-      expect(new Set(answers.map(({ code }) => code)), name).toEqual(new Set([Code.Unavailable]));
-      expect(slowestMs(answers), name).toBeLessThan(await boundMs(wrong[i] as Way));
+    for (const { name, read, write } of known) {
+      const codes = [await read(), await write("never"), ...(await atOnce(read))];
+      expect(new Set(codes), name).toEqual(new Set([Code.Unavailable]));
     }
   });
 
   test("so do those with a key that the server has not seen yet; one of a wrong form is refused as ever", async () => {
-    for (const [i, { name, read }] of ways(unseen).entries()) {
-      const answer = await timed(read);
-      expect(answer.code, name).toBe(Code.Unavailable);
-      expect(answer.tookMs, name).toBeLessThan(await boundMs(wrong[i] as Way));
-      expect(await wrong[i]?.read(), name).toBe(Code.Unauthenticated);
-    }
+    for (const { name, read } of ways(unseen)) expect(await read(), name).toBe(Code.Unavailable);
+    for (const { name, read } of wrong) expect(await read(), name).toBe(Code.Unauthenticated);
   });
 
   test("gRPC's health says so, asked and to those who watch", async () => {
     expect(await health.check({ service: MetricDictionaryService.typeName })).toMatchObject({
       status: Status.NOT_SERVING,
     });
-    await expect.poll(() => told.at(-1), { timeout: 5000 }).toBe(Status.NOT_SERVING);
+    await expect.poll(() => told.at(-1)).toBe(Status.NOT_SERVING);
   });
 });
 
-test("PostgreSQL started again: every way serves within 2 s by itself, and what was refused was not done", async () => {
+test("PostgreSQL started again: every way serves by itself, and what was refused was not done", async () => {
   postgres = await startPostgres();
-  const clock = ownClock();
   for (const { name, read, write } of known) {
     while ((await read()) !== 0) await sleep(10);
-    expect(clock(), name).toBeLessThan(2000);
     expect(await write(`after, from ${name}`)).toBe(0);
   }
-  await expect.poll(() => told.at(-1), { timeout: 5000 }).toBe(Status.SERVING);
+  await expect.poll(() => told.at(-1)).toBe(Status.SERVING);
   const { body } = await v1(server.url, tenant.headers)("GET", "/v1/dictionary/metrics");
   const own = body.metrics.filter(({ layer }: { layer: string }) => layer === tenant.name);
   expect(own.map(({ name }: { name: string }) => name)).toEqual(
@@ -192,9 +169,7 @@ test("a standby, which reads alone, is taken for no database until it is promote
     expect(await read(), name).toBe(Code.Unavailable);
     expect(await write("never"), name).toBe(Code.Unavailable);
   }
-  // Longer than the time between two probes.
-  await sleep(1500);
-  expect(await health.check({})).toMatchObject({ status: Status.NOT_SERVING });
+  await expect.poll(() => health.check({})).toMatchObject({ status: Status.NOT_SERVING });
   await postgres.stop("fast");
   rmSync(standby);
   postgres = await startPostgres();

@@ -102,7 +102,8 @@ describe("in the end every entity is right and no job is left", () => {
   test("when a server stands still for longer than its leases, and comes back to what another has done", async () => {
     await one.arm({ points: { "jobs:run": { act: "hold", at: 4, holdMs: standingMs } } });
     const name = await begin(one);
-    await sleep(1000);
+    const leased = async () => (await sql`select from jobs where lease_until_ms > 0`).count;
+    await expect.poll(leased).toBeGreaterThan(0);
     await putNew(two, 300).catch(() => undefined);
     await sleep(standingMs);
     await one.arm({});

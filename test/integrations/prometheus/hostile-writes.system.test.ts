@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
 import { clear, place } from "../../faults/place.ts";
-import { serverProcess } from "../../faults/server-process.ts";
+import { patient, serverProcess } from "../../faults/server-process.ts";
 import { openHttp2 } from "../../support/clients.ts";
 import { testDatabase } from "../../support/database.ts";
 import { turnMsMax } from "../../support/loop-turns.ts";
@@ -12,6 +12,7 @@ const MiB = 2 ** 20;
 const { sql, url } = await testDatabase();
 const dataDir = await place();
 const server = await serverProcess({
+  ...patient(),
   BELFRY_DATA_DIR: dataDir,
   DATABASE_URL: url,
   // As start.js sets them, and a heap that leaves the process within 1.5 GB.
