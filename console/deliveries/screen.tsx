@@ -130,8 +130,8 @@ export function DeliveriesScreen() {
       noMatch="No delivery matches these filters."
       about={
         <p>
-          A delivery appears when a rule matches: it sends one to each of its destinations. Of an occurrence of which you
-          heard nothing, its own page says why.
+          A delivery appears when a rule matches: it sends one to each of its destinations. Of an occurrence of which
+          you heard nothing, its own page says why.
         </p>
       }
       above={
