@@ -263,11 +263,10 @@ function windowSteps({ match }: Case, windows: Awaited<ReturnType<OpenWindows>>)
 
 function silenceSteps(silence: StoredSilence | undefined, { match, deliveries }: Case): ExplanationStep[] {
   if (silence === undefined) return [];
-  const { id: silenceId, createdBy, clientName, comment, endsMs } = silence;
-  const author = createdBy === "" ? clientName : createdBy;
+  const { id: silenceId, createdBy, clientName: author, comment, endsMs } = silence;
   const untilMs = endsMs === null ? undefined : Number(endsMs);
   const waits = deliveries.some(({ status, occasion }) => status === "PENDING" && occasion !== "clear");
-  const more = { silenceId, author, comment, untilMs };
+  const more = { silenceId, author, createdBy, comment, untilMs };
   if (!waits) return [step("silence", "stopped", "a silence holds it", more)];
   if (match?.grouped)
     return [

@@ -91,7 +91,7 @@ export interface SilenceWrite {
   readonly known?: Scope;
 }
 
-/** A silence that was written, and the identifiers of all that changed with it, for `announceSilences`. */
+/** A silence that was written, and the identifiers of all that changed with it or were replaced by it. */
 export interface WrittenSilence {
   readonly silence: StoredSilence;
   readonly changed: readonly string[];
@@ -150,7 +150,8 @@ export async function replaceSilence(
   const state = stateOf(old, nowMs);
   if (state === "EXPIRED") {
     if (!again) throw failedPrecondition(`silence "${id}" has expired: create another one`);
-    return await createSilence(tx, tenantId, wanted, write);
+    const { silence } = await createSilence(tx, tenantId, wanted, write);
+    return { silence, changed: [old.id, silence.id] };
   }
   const startsMs = wanted.startsMs ?? Number(old.startsMs);
   const checked = checkWanted({ ...wanted, startsMs }, nowMs, at);
@@ -158,7 +159,7 @@ export async function replaceSilence(
     // First, so that the new one has its place among as many as may be.
     await endSilences(tx, tenantId, [old], nowMs);
     const { silence } = await createSilence(tx, tenantId, { ...wanted, startsMs }, write);
-    return { silence, changed: [silence.id, old.id] };
+    return { silence, changed: [old.id, silence.id] };
   }
   await checkScope(tx, tenantId, checked, at, write.known);
   const [row] = await orm(tx)
@@ -189,7 +190,7 @@ export async function expireSilence(tx: Db, tenantId: string, id: string, nowMs:
   const old = await lockSilence(tx, tenantId, id);
   if (stateOf(old, nowMs) === "EXPIRED") return { silence: old, changed: [] };
   const [silence] = await endSilences(tx, tenantId, [old], nowMs);
-  return { silence: silence as StoredSilence, changed: [id] };
+  return { silence: silence as StoredSilence, changed: [old.id] };
 }
 
 /** Ends silences that their caller has locked, and has what they hold looked at again. Returns them as they are then. */
