@@ -26,7 +26,7 @@ import {
   type Seen,
 } from "./flush.ts";
 import { flushJob, type GroupPayload, groupJobs, groupsKind } from "./group-jobs.ts";
-import { byLabels, groupSnapshot, type Listed } from "./group-snapshot.ts";
+import { groupSnapshot, type Listed } from "./group-snapshot.ts";
 import {
   countGroups,
   dueGroups,
@@ -332,7 +332,7 @@ async function flushDue(look: Look, grouping: Grouping, untilMs: number | undefi
     else kept.push(flushed.group);
     if (flushed.group === undefined || flushed.gone.length > 0) settled.push(group.key);
   }
-  await keepMessages(tx, tenantId, messages);
+  await keepMessages(tx, tenantId, messages, pace);
   await writeMembers(tx, tenantId, rule.id, changed);
   await removeMembers(tx, tenantId, rule.id, gone);
   await writeGroups(tx, tenantId, rule.id, kept);
@@ -453,13 +453,11 @@ async function messagesOf(
     const key = chosen.map(({ i }) => i).join();
     let message = messages.get(key);
     if (message === undefined) {
-      const listed = chosen
-        .map(({ each, standing }): Listed => ({ standing, resolved: each.state !== "firing" }))
-        .sort(byLabels);
-      await pace();
+      const own = chosen.map(({ each, standing }): Listed => ({ standing, resolved: each.state !== "firing" }));
+      const { told, listed } = await groupSnapshot({ labels: group.labels, beyond }, own, pace);
       message = {
         id: deliveryId(createdMs),
-        told: groupSnapshot({ labels: group.labels, beyond }, listed),
+        told,
         members: listed.map(({ standing, resolved }) => ({ subject: standing.match.subject, resolved })),
       };
       messages.set(key, message);
