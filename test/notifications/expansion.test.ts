@@ -85,9 +85,9 @@ const kinds: Record<string, (text: string, filling: Filling) => TypeInit> = {
   }),
   teamChat: () => ({ case: "teamChat", value: { channel: "ops", token: "xoxb" } }),
   incidentPaging: () => ({ case: "incidentPaging", value: { integrationKey: "k".repeat(32) } }),
-  webhook: (_text, filling) => ({
+  webhook: ({ length }, filling) => ({
     case: "webhook",
-    value: { url: `${place.receiver.url}/${filling(addressBytesMax)}` },
+    value: { url: `${place.receiver.url}/${filling(Math.min(addressBytesMax, length))}` },
   }),
 };
 
