@@ -64,7 +64,7 @@ export function explanations(
     context: HandlerContext,
   ) {
     const { tenantId, tenantName } = principalOf(context);
-    const pace = paced(() => context.signal.throwIfAborted(), tenantId);
+    const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
     const { events: values } = fieldsOf(tenantId, tenantName);
     const triggerSteps = new Map<string, ExplanationStep>();
     const byRule = Map.groupBy(deliveries, ({ ruleName }) => ruleName);
@@ -90,7 +90,7 @@ export function explanations(
         await pace();
         // An occurrence looks the same to all rules; what else is asked about is held against the rule's own match.
         const seen = about.row && trigger.name !== "" ? triggerSteps.get(trigger.name) : undefined;
-        const made = seen ?? triggerStep(trigger, known, values);
+        const made = seen ?? (await triggerStep(trigger, known, values, pace));
         triggerSteps.set(trigger.name, made);
         triggers.push(made);
       }

@@ -1,5 +1,4 @@
-import { matcherText } from "../../clause/label-matcher.ts";
-import { codePoints } from "../../clause/label-pattern.ts";
+import { codePoints, matcherText } from "../../clause/label-matcher.ts";
 import type { SchemaMistake } from "./alerts.ts";
 import { parseTime } from "./times.ts";
 

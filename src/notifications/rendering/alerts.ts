@@ -2,7 +2,7 @@ import { annotationsOf, common, fingerprintOf, isAlert, type LabelView } from ".
 import type { AlertSnapshot } from "../delivery-snapshot.ts";
 import type { Notification } from "../notification.ts";
 import type { Markup } from "./markup.ts";
-import type { Variables } from "./template.ts";
+import type { listNames, Value, Variables } from "./template.ts";
 import { type Described, headline, isoTime, labelsOf, linesCharsMax, memberLines, variablesOf } from "./variables.ts";
 
 /** An alert as version 4 of Alertmanager's webhook says it. */
@@ -61,15 +61,23 @@ export function sharedOf(notification: Notification) {
   return { groupLabels: commonLabels, commonLabels, commonAnnotations };
 }
 
-/** What templates may name of the alerts of a notification. */
-function alertVariables(notification: Notification): Variables {
-  const alerts = alertsOf(notification).map((alert) => ({ ...alert }));
+function listsOf(notification: Notification): Record<(typeof listNames)[number], readonly Value[]> {
   const { group } = notification;
+  const alerts = alertsOf(notification).map((alert) => ({ ...alert }));
   return {
     alerts,
     firing: alerts.filter(({ status }) => status === "firing"),
     resolved: alerts.filter(({ status }) => status === "resolved"),
-    count: group === undefined ? alerts.length : group.firing + group.resolved,
+    lines: group ? memberLines(group, linesCharsMax) : [headline(notification)],
+  };
+}
+
+/** What templates may name of the alerts of a notification. */
+function alertVariables(notification: Notification): Variables {
+  const { group } = notification;
+  return {
+    ...listsOf(notification),
+    count: group === undefined ? alertsOf(notification).length : group.firing + group.resolved,
     ...sharedOf(notification),
   };
 }
@@ -83,6 +91,5 @@ export const templateVariables = (
 ): Variables => ({
   ...alertVariables(notification),
   subject: notification.subjectId,
-  lines: notification.group ? memberLines(notification.group, linesCharsMax) : [headline(notification)],
   ...variablesOf(notification, destination, markup, publicUrl),
 });

@@ -1,13 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { and, eq, gt, lte, or, sql } from "drizzle-orm";
 import { ErrorReason, FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
-import { matcherText, readMatchers } from "../../clause/label-matcher.ts";
+import { allMatch, matcherText, readMatchers } from "../../clause/label-matcher.ts";
 import { type QuotaBounds, tooLarge } from "../../db/admission-quota.ts";
 import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { unknownNames } from "../../db/held-names.ts";
 import { orm } from "../../db/orm.ts";
 import { exhausted, failedPrecondition, invalidField, invalidFields, notFound } from "../../errors.ts";
+import { unpaced } from "../../event-loop.ts";
 import { announce } from "../../jobs/queue.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
 import { hastenHeld } from "../deciding/groups/group-store.ts";
@@ -52,7 +53,7 @@ export function readSilenceMatchers(texts: readonly string[], path: string) {
   const matchers = readMatchers(texts, path);
   if (matchers.length === 0) throw invalidField(path, "must hold at least one matcher", FieldRule.REQUIRED);
   // Else it would match what has none of its labels, and so nearly everything.
-  if (matchers.every((matcher) => matcher.matches("")))
+  if (allMatch(matchers, () => "", unpaced) === true)
     throw invalidField(path, "must hold at least one matcher that does not match the empty text", FieldRule.CONDITION);
   return matchers;
 }
