@@ -2,9 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
 import { groupsKind } from "../../../src/notifications/deciding/groups/group-jobs.ts";
-import { cases } from "../../support/cases.ts";
+import { cases, seed } from "../../support/cases.ts";
 import { testDatabase } from "../../support/database.ts";
-import { factor, seed } from "../../support/seed.ts";
 import { report, ruleTenant, type TestRule } from "../rule-tenant.ts";
 import { type Act, happenings, model, type Story, spanSec, story } from "./group-model.ts";
 
@@ -109,7 +108,7 @@ test(`random timelines are stored as the documentation tells them (seed ${seed})
         expect(await lived(of)).toEqual(model(inParts(of), spanSec * parts));
       },
     ),
-    { numRuns: cases(16 * factor), seed },
+    { numRuns: cases(16), seed },
   );
 }, 300_000);
 

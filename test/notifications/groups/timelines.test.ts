@@ -10,8 +10,7 @@ import {
   nextFlushMs,
   type Seen,
 } from "../../../src/notifications/deciding/groups/flush.ts";
-import { cases } from "../../support/cases.ts";
-import { factor, seed } from "../../support/seed.ts";
+import { cases, seed } from "../../support/cases.ts";
 import { happenings, membersMax, model, type Story, spanSec, story } from "./group-model.ts";
 
 const place = "d";
@@ -113,7 +112,7 @@ test(`random timelines are told as the documentation tells them (seed ${seed})`,
         expect(decided(of)).toEqual(model(of));
       },
     ),
-    { numRuns: cases(3000 * factor), seed },
+    { numRuns: cases(3000), seed },
   );
 });
 
@@ -134,6 +133,6 @@ test(`whatever is held, a member is told to end only if it was told to fire, and
         if (of.sendUpdates && occasion === "clear") expect([...told]).toEqual([]);
       }
     }),
-    { numRuns: cases(3000 * factor), seed },
+    { numRuns: cases(3000), seed },
   );
 });
