@@ -53,7 +53,6 @@ function measured(kinds: readonly JobKind[], name: string): number[] {
   kind.run = async (...given) => {
     let again: Awaited<ReturnType<JobKind["run"]>> = [];
     runs.push(await spent(async () => void (again = await run(...given))));
-    if (process.env.DEBUG_RUNS) console.error("run", runs.length, runs.at(-1), JSON.stringify(again).slice(0, 200));
     return again;
   };
   return runs;
