@@ -14,7 +14,7 @@ import { type Grouping, groupLabels, groupsMax, sameGroups } from "../grouping.t
 import { standingKind, ungroupingJob } from "../look-at-changed-rules.ts";
 import { keyText } from "../match-store.ts";
 import type { LoadedRule, TenantRules } from "../matcher/tenant-rules.ts";
-import { type Notice, type Over, workMs } from "../passage.ts";
+import type { Notice, Over } from "../passage.ts";
 import { unseenSinceMs } from "../rules-consumer.ts";
 import { passFrom } from "../stages.ts";
 import {
@@ -89,7 +89,7 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
       const place = `${tenantId} ${ruleId}`;
       const known = unfinished.get(place);
       const answers: Asking["answers"] = known?.silences === rules.silences ? known.answers : new Map();
-      const asking: Asking = { answers, untilMs: performance.now() + workMs, isLate: false };
+      const asking: Asking = { answers, isLate: false };
       const done = await lookAtRule({ tx, tenantId, rule, rules, nowMs, pace, asking }, keys, own);
       if (asking.isLate) unfinished.set(place, { silences: rules.silences, answers });
       else unfinished.delete(place);
