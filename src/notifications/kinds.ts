@@ -19,7 +19,7 @@ import { webhook } from "./kinds/webhook.ts";
 import type { Notification } from "./notification.ts";
 import { templateVariables } from "./rendering/alerts.ts";
 import { brokenTemplate, render, TemplateError } from "./rendering/template.ts";
-import { type Described, hasMembers } from "./rendering/variables.ts";
+import { type Described, hasMembers, linesMax } from "./rendering/variables.ts";
 import { refusedHost } from "./stored-credential.ts";
 
 type MessageOf<K extends KindName> = Extract<DestinationType["type"], { case: K }>["value"];
@@ -69,6 +69,9 @@ export function paceOf(kind: KindName): RateLimit | undefined {
 /** Whether a destination keeps one record for all rules. */
 export const isJoint = (type: DestinationType): boolean => kindOf(type).kind.joint === true;
 
+/** Whether a destination is sent nothing that only says that some of what fired has ended. */
+export const takesNoEnds = (type: DestinationType): boolean => kindOf(type).kind.takesNoEnds === true;
+
 /** Where a destination's threads are, as a text to compare. */
 export function placeOf(type: DestinationType): string {
   const { name, kind, message } = kindOf(type);
@@ -94,9 +97,12 @@ async function renderTexts(
   const ruleMessage = messageOf(notification);
   for (const [path, template] of Object.entries(kind.templates(message, ruleMessage))) {
     await pace();
-    const { text, markup, charsMax } = template;
-    const variables = templateVariables(notification, { name, desc, message }, markup, publicUrl);
-    texts[path] = render(text, variables, markup, charsMax);
+    const { text, markup, charsMax, fitting = Infinity } = template;
+    const written = (max?: number) =>
+      render(text, templateVariables(notification, { name, desc, message }, markup, publicUrl, max), markup, charsMax);
+    texts[path] = written();
+    if (texts[path].length > fitting && hasMembers(notification))
+      texts[path] = written(Math.max(0, Math.min(linesMax, fitting - written(0).length)));
   }
   return texts;
 }

@@ -3,7 +3,7 @@ import type { AlertSnapshot } from "../delivery-snapshot.ts";
 import type { Notification } from "../notification.ts";
 import type { Markup } from "./markup.ts";
 import type { Variables } from "./template.ts";
-import { type Described, headline, isoTime, labelsOf, linesCharsMax, memberLines, variablesOf } from "./variables.ts";
+import { type Described, headline, isoTime, labelsOf, linesMax, memberLines, variablesOf } from "./variables.ts";
 
 /** An alert as version 4 of Alertmanager's webhook says it. */
 export interface Alert {
@@ -70,6 +70,7 @@ function alertVariables(notification: Notification): Variables {
     firing: alerts.filter(({ status }) => status === "firing"),
     resolved: alerts.filter(({ status }) => status === "resolved"),
     count: group === undefined ? alerts.length : group.firing + group.resolved,
+    silenced: group?.silenced ?? 0,
     ...sharedOf(notification),
   };
 }
@@ -80,9 +81,11 @@ export const templateVariables = (
   destination: Described | undefined,
   markup: Markup,
   publicUrl: string,
+  /** How much of the lines of members, as the markup measures them. */
+  max = linesMax,
 ): Variables => ({
   ...alertVariables(notification),
   subject: notification.subjectId,
-  lines: notification.group ? memberLines(notification.group, linesCharsMax) : [headline(notification)],
+  lines: notification.group ? memberLines(notification.group, max, markup.size) : [headline(notification)],
   ...variablesOf(notification, destination, markup, publicUrl),
 });

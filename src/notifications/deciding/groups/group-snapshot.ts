@@ -40,20 +40,23 @@ function compareSets(a: LabelView, b: LabelView): number {
   return 0;
 }
 
-/** Returns what a message says of a group. */
+/** Returns what a message says of a group. `silenced`: those that fire, and that something holds back since they were sent. */
 export function groupSnapshot(
   group: { readonly labels: Readonly<Record<string, string>>; readonly beyond: boolean },
   listed: readonly Listed[],
+  silenced: readonly Standing[],
 ): GroupSnapshot {
   const firing = listed.filter(({ resolved }) => !resolved);
-  const severityOf = ({ standing: { found } }: Listed) => found?.occurrence.severity ?? Severity.ERROR;
-  const worst = (firing.length > 0 ? firing : listed).reduce((max, each) => Math.max(max, severityOf(each)), 0);
+  const judged = [firing.map(({ standing }) => standing), silenced, listed.map(({ standing }) => standing)];
+  const severityOf = ({ found }: Standing) => found?.occurrence.severity ?? Severity.ERROR;
+  const worst = judged.find(({ length }) => length > 0)?.reduce((max, each) => Math.max(max, severityOf(each)), 0) ?? 0;
   return {
     ...group,
     commonLabels: common(listed.map(({ standing }) => standing.labels)),
     commonAnnotations: common(listed.map((each) => annotationsIn(each))),
     firing: firing.length,
     resolved: listed.length - firing.length,
+    ...(silenced.length > 0 && { silenced: silenced.length }),
     severity: worst,
     acknowledged: firing.length > 0 && firing.every(({ standing }) => standing.found?.occurrence.acknowledged === true),
     alerts: fitting(listed),
