@@ -48,9 +48,9 @@ export function summaryText(
 
 type Group = NonNullable<Notification["group"]>;
 
-/** Tells whether a notification is about several members of a group, the silenced ones that still fire among them. */
+/** Tells whether a notification is about several members of a group: those that it lists, or the end of one beside others that fire. */
 export const hasMembers = ({ group }: { readonly group?: Omit<Group, "key"> }) =>
-  group !== undefined && group.firing + group.resolved + (group.silenced ?? 0) > 1;
+  group !== undefined && (group.firing + group.resolved > 1 || (group.firing === 0 && (group.silenced ?? 0) > 0));
 
 /** Tells whether all that a notification lists has ended; without `clear` silenced members of its group still fire. */
 export const hasEnded = ({ clear, group }: Notification) => clear || group?.firing === 0;

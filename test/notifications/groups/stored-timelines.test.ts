@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
-import { groupsKind } from "../../../src/notifications/deciding/groups/group-jobs.ts";
 import type { QuotaBounds } from "../../../src/db/admission-quota.ts";
 import { transaction } from "../../../src/db/transaction.ts";
+import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
+import { groupsKind } from "../../../src/notifications/deciding/groups/group-jobs.ts";
 import { announceSilences, createSilence, expireSilence } from "../../../src/notifications/silences/silences.ts";
 import { cases } from "../../support/cases.ts";
 import { testDatabase } from "../../support/database.ts";
