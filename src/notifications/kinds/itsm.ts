@@ -43,7 +43,7 @@ function descriptionOf({ notification, texts }: Rendered<ItsmDestination>, publi
   ];
   const known = visible(lines.join("\n"));
   // The link is at the end: what is too long is the message.
-  const message = cut(visible(texts.message ?? ""), Math.max(shortCharsMax, longCharsMax - known.length - 2));
+  const message = cut(visible(texts.message ?? ""), Math.max(shortCharsMax, longCharsMax - [...known].length - 2));
   return cut(`${message}\n\n${known}`, longCharsMax);
 }
 
