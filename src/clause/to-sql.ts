@@ -8,6 +8,7 @@ import { checkNames, withNumbers } from "./enumeration.ts";
 import type { Columns, Condition, SqlField } from "./field.ts";
 import { numericTextSql } from "./numeric-text.ts";
 import { type Element, holdsSql } from "./operations.ts";
+import type { Beyond } from "./regex.ts";
 
 /** A clause, or a part of one, as SQL. */
 interface Compiled {
@@ -33,9 +34,10 @@ export interface Found {
  * SQL that is true for the rows that a clause matches; for others it is false or null. Values and names of the request
  * are parameters, never text.
  * @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language.
+ * @param beyond of a clause that is stored: what a comparison of too many steps comes to
  */
-export function toSql(db: Db, clause: Clause, path: string, columns: Columns): Fragment {
-  return written(db, compile(db, checkClause(clause, path), columns)).sql;
+export function toSql(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Fragment {
+  return written(db, compile(db, checkClause(clause, path, beyond), columns)).sql;
 }
 
 /** The same of a clause that has been checked, for a caller that chooses how its rows are read. */

@@ -84,7 +84,7 @@ async function advanceMembers(
 /** Finds the entities of a run by the window's clause, and leaves them to be taken in. */
 async function findTargets(tx: Db, tenantId: string, window: WindowRow): Promise<void> {
   const columns = withoutWindow(tenantId, window.id, await tenantNameOf(tx, tenantId));
-  const matching = toSql(tx, storedClause(window), "clause", columns);
+  const matching = toSql(tx, storedClause(window), "clause", columns, "differ");
   await addTargets(tx, tenantId, window.id, 0n, await matchingIds(tx, tenantId, matching, portion));
 }
 

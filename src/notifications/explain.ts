@@ -66,7 +66,7 @@ export function explanations(
     context: HandlerContext,
   ) {
     const { tenantId, tenantName } = principalOf(context);
-    const pace = paced(() => context.signal.throwIfAborted(), tenantId);
+    const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
     const { events: values } = fieldsOf(tenantId, tenantName);
     const triggerSteps = new Map<string, ExplanationStep>();
     const byRule = Map.groupBy(deliveries, ({ ruleName }) => ruleName);
@@ -93,7 +93,7 @@ export function explanations(
         await pace();
         // An occurrence looks the same to all rules; what else is asked about is held against the rule's own match.
         const seen = about.row && trigger.name !== "" ? triggerSteps.get(trigger.name) : undefined;
-        const made = seen ?? triggerStep(trigger, known, values);
+        const made = seen ?? (await triggerStep(trigger, known, values, pace));
         triggerSteps.set(trigger.name, made);
         triggers.push(made);
       }
@@ -267,11 +267,10 @@ function windowSteps({ match }: Case, windows: Awaited<ReturnType<OpenWindows>>)
 
 function silenceSteps(silence: StoredSilence | undefined, { match, deliveries }: Case): ExplanationStep[] {
   if (silence === undefined) return [];
-  const { id: silenceId, createdBy, clientName, comment, endsMs } = silence;
-  const author = createdBy === "" ? clientName : createdBy;
+  const { id: silenceId, createdBy, clientName: author, comment, endsMs } = silence;
   const untilMs = endsMs === null ? undefined : Number(endsMs);
   const waits = deliveries.some(({ status, occasion }) => status === "PENDING" && occasion !== "clear");
-  const more = { silenceId, author, comment, untilMs };
+  const more = { silenceId, author, createdBy, comment, untilMs };
   if (!waits) return [step("silence", "stopped", "a silence holds it", more)];
   if (match?.grouped)
     return [

@@ -99,7 +99,7 @@ export async function triggerSteps(
   const steps: ExplanationStep[] = [];
   for (const trigger of triggers) {
     await pace();
-    steps.push(triggerStep(trigger, { row, match: undefined }, values));
+    steps.push(await triggerStep(trigger, { row, match: undefined }, values, pace));
   }
   return steps;
 }

@@ -228,12 +228,13 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
       const { tenantId } = principalOf(context);
       const [row] = await orm(db).select(columnsOf(tenantId)).from(rules).where(named(tenantId, name));
       if (row === undefined) throw notFound("rule", name);
-      return create(GetRuleResponseSchema, { rule: toRule(row) });
+      return create(GetRuleResponseSchema, { rule: toRule(row, tenantId) });
     },
 
     async listRules(request, context) {
-      const { items, ...page } = await listRules(db, principalOf(context).tenantId, request);
-      return create(ListRulesResponseSchema, { ...page, rules: items.map(toRule) });
+      const { tenantId } = principalOf(context);
+      const { items, ...page } = await listRules(db, tenantId, request);
+      return create(ListRulesResponseSchema, { ...page, rules: items.map((row) => toRule(row, tenantId)) });
     },
 
     async updateRule({ rule: sent = create(RuleSchema), updateMask }, context) {

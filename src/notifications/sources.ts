@@ -2,6 +2,7 @@ import { create, fromJson, type JsonValue, type Message } from "@bufbuild/protob
 import { ConnectError } from "@connectrpc/connect";
 import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Db } from "../db/connect.ts";
+import type { Pace } from "../event-loop.ts";
 import type { LookAtStanding } from "./deciding/look.ts";
 import type { Fields, MatchRow } from "./deciding/matcher/rows.ts";
 import { event } from "./sources/event.ts";
@@ -90,9 +91,14 @@ export function dataOf(type: TriggerType): readonly string[] {
 export const seesOccurrences = (type: TriggerType): boolean => sourceOf(type)?.source.mismatch !== undefined;
 
 /** Why a trigger of occurrences does not match one; undefined: it does. @throws where its clause cannot be read */
-export function mismatchOf(type: TriggerType, row: MatchRow, values: Fields["events"]): Mismatch | undefined {
+export async function mismatchOf(
+  type: TriggerType,
+  row: MatchRow,
+  values: Fields["events"],
+  pace: Pace,
+): Promise<Mismatch | undefined> {
   const found = sourceOf(type);
-  return found?.source.mismatch?.(found.message, row, values);
+  return await found?.source.mismatch?.(found.message, row, values, pace);
 }
 
 /** How rules see what stands of each source but events. */

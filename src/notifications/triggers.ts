@@ -108,7 +108,9 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
       const { tenantId } = principalOf(context);
       const [row] = await orm(db).select(columnsOf(tenantId)).from(triggers).where(named(tenantId, name));
       if (row === undefined) throw notFound("trigger", name);
-      return create(GetTriggerResponseSchema, { trigger: toTrigger(row, await triggerTroubles(db, tenantId)) });
+      return create(GetTriggerResponseSchema, {
+        trigger: toTrigger(row, await triggerTroubles(db, tenantId), tenantId),
+      });
     },
 
     async listTriggers(request, context) {
@@ -117,7 +119,10 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
         listTriggers(db, tenantId, request),
         triggerTroubles(db, tenantId),
       ]);
-      return create(ListTriggersResponseSchema, { ...page, triggers: items.map((row) => toTrigger(row, troubles)) });
+      return create(ListTriggersResponseSchema, {
+        ...page,
+        triggers: items.map((row) => toTrigger(row, troubles, tenantId)),
+      });
     },
 
     async updateTrigger({ trigger: sent = create(TriggerSchema), updateMask }, context) {

@@ -143,7 +143,7 @@ export function updaterKinds(fieldsMax = Infinity): JobKind[] {
         .from(propertyUpdaters)
         .where(and(eq(propertyUpdaters.tenantId, tenantId), eq(propertyUpdaters.id, id), propertyUpdaters.enabled));
       if (row === undefined) continue;
-      const matching = toSql(tx, clauseOf(row.entityInput), "clause", resolver);
+      const matching = toSql(tx, clauseOf(row.entityInput), "clause", resolver, "differ");
       const portions = await matchingIds(tx, tenantId, matching, portion);
       await enqueue(
         tx,

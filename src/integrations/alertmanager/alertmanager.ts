@@ -33,7 +33,7 @@ export function alertmanager(parts: AlertmanagerParts): Integration {
     answered(async () => {
       const isAsked = asked(call);
       const { states } = await parts.standing(call.tenantId);
-      const body = listed(parts.open(call.tenantId), states, isAsked, call);
+      const body = await begun(listed(parts.open(call.tenantId), states, isAsked, call));
       return { status: 200, headers: { "content-type": "application/json" }, body };
     });
   const reads = (name: string, path: string, serve: (call: OperationCall) => Answer | Promise<Answer>): Operation => ({
@@ -79,6 +79,20 @@ async function answered(make: () => Promise<Answer>): Promise<Answer> {
     if (error instanceof ConnectError && error.code === Code.InvalidArgument) return json(400, error.rawMessage);
     throw error;
   }
+}
+
+/** The same texts, once the first is there: what goes wrong before it is answered with its status. */
+async function begun(texts: AsyncGenerator<string>): Promise<AsyncGenerator<string>> {
+  const first = await texts.next();
+  async function* all() {
+    try {
+      if (!first.done) yield first.value;
+      yield* texts;
+    } finally {
+      await texts.return(undefined);
+    }
+  }
+  return all();
 }
 
 const statusOf = (started: string) => ({

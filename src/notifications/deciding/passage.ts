@@ -100,5 +100,8 @@ export interface Passage {
 /** One stage: returns what it adds to the passage, or replaces. */
 export type Stage = (passage: Passage) => Partial<Passage> | Promise<Partial<Passage>>;
 
+/** How long one transaction, or one look at what waits to be sent, compares, ms: triggers with rows, and silences with labels. */
+export const workMs = 200;
+
 /** Rows of one statement, and sights after which others get their turn: what is more is written in several. */
 export const portion = 1000;

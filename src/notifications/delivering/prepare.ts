@@ -206,6 +206,7 @@ function judge(row: DueDelivery, judging: Judging): { row: DueDelivery } | { end
   const tellsEnds = (verdict.send === false || verdict.send === "silenced") && verdict.reportsEnds === true;
   if (tellsEnds && facts.threads.get(threadKey(row))?.sent === true) return { row };
   if (verdict.send === "later") return { ended: { row, status: "PENDING", error: row.error, dueMs: nowMs + backMs } };
+  if (verdict.send === "next") return { ended: asItWas(row, facts) };
   if (verdict.send === "held")
     return { ended: { row, status: "PENDING", error: row.error, dueMs: heldUntilMs(row, nowMs) } };
   if (verdict.send === "silenced") {
@@ -224,6 +225,19 @@ function judge(row: DueDelivery, judging: Judging): { row: DueDelivery } | { end
   const lost = row.lost && (row.tries > 0 || !judging.lost.has(row.id));
   const ended = { row, status: "CANCELLED" as const, error: verdict.reason, over };
   return { ended: lost ? { ...ended, state: threadOf(row, facts) } : ended };
+}
+
+/** Gives back a delivery that was not judged: what held it is asked about again, and a receiver may have taken what was lost. */
+function asItWas(row: DueDelivery, facts: DeliveryFacts): Ended {
+  const { silenceId, dueMs, error } = row;
+  return {
+    row,
+    status: "PENDING",
+    error,
+    dueMs,
+    ...(silenceId !== null && { silenceId }),
+    ...(row.lost && { state: threadOf(row, facts) }),
+  };
 }
 
 /** Returns the summaries that have reported what a delivery ends; not those of a match that began after it was decided. */

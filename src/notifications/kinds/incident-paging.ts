@@ -35,7 +35,7 @@ function payloadOf(notification: Notification, message: string) {
     ...(event !== undefined && !isBlank(event.type) && { class: event.type }),
     custom_details: {
       rule: rule.name,
-      trigger: trigger.name,
+      ...(trigger.name !== "" && { trigger: trigger.name }),
       ...(event && {
         event: event.name,
         summary: event.summary,

@@ -1,3 +1,4 @@
+import type { Pace } from "../../event-loop.ts";
 import type { Broken } from "../../rpc/constraint-rules.ts";
 import type { Course, Reason } from "../delivering/retry.ts";
 import type { SendEnvironment } from "../delivering/send-environment.ts";
@@ -85,6 +86,8 @@ export interface DestinationKind<D> {
   templates(destination: D, ruleMessage: string): Readonly<Record<string, TemplateField>>;
   /** Which rules it breaks that its proto message does not say; paths are within it. */
   check(destination: D): Broken[];
+  /** Which of its templates, all of which are whole, make of samples what it cannot send. Absent: it sends whatever they make. */
+  tryOut?(destination: D, pace: Pace): Promise<Broken[]>;
   /** What it would send, as people read it. */
   compose(sending: Rendered<D>, world: SendEnvironment): Composed;
   /** Sends. Never throws for what a receiver does. May be repeated: the receiver can recognise it by the notification's id. */

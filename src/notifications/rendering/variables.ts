@@ -105,21 +105,28 @@ function missed(metricName: string | undefined, type: TriggerType): string {
   return names.length === 0 ? "" : ` of ${names.join(" and ")}`;
 }
 
+/** Returns the occurrence that a group's message is about alone, by its id; undefined for several members, or one that is no occurrence. */
+const onlyOccurrence = ({ firing, resolved, alerts: [only] }: NonNullable<Notification["group"]>) =>
+  firing + resolved === 1 && only?.event !== undefined ? only.subjectId : undefined;
+
 /**
- * The console's page, at the public address of this service, of the notification's occurrence, or of the deliveries that a
- * summary stands for, or of a group's message; empty when it has none.
+ * Returns the console's page, at the public address of this service, of the notification's occurrence, or of the deliveries that a
+ * summary stands for, or of a group by its key; empty for a series or data that stay away, alone.
  */
 export function eventUrl(notification: Notification, publicUrl: string): string {
-  const { id, summary, group, event, subjectId } = notification;
-  if (group !== undefined) return `${publicUrl}/console/#/deliveries?open=${id}`;
-  if (summary !== undefined) return `${publicUrl}/console/#/deliveries?summary=${summary.id}`;
-  if (event === undefined) return "";
-  return `${publicUrl}/console/#/occurrences/${encodeURIComponent(subjectId)}`;
+  const { summary, group, event, subjectId } = notification;
+  const console = `${publicUrl}/console/#`;
+  if (summary !== undefined) return `${console}/deliveries?summary=${summary.id}`;
+  const occurrence = group === undefined ? event && subjectId : onlyOccurrence(group);
+  if (occurrence !== undefined) return `${console}/occurrences/${encodeURIComponent(occurrence)}`;
+  return group === undefined ? "" : `${console}/events?groupKey=${encodeURIComponent(group.key)}`;
 }
 
 /** The words of a link to `eventUrl`. */
-export const eventLinkText = ({ summary, group }: Notification) =>
-  group !== undefined ? "Show alerts" : summary === undefined ? "Show event" : "Show notifications";
+export function eventLinkText({ summary, group }: Notification): string {
+  if (summary !== undefined) return "Show notifications";
+  return group === undefined || onlyOccurrence(group) !== undefined ? "Show event" : "Show alerts";
+}
 
 /** The labels of what a notification reports, by which matchers ask for it. */
 export function labelsOf({ group, event, entity, metric, trigger }: Notification): LabelView {

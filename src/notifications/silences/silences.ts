@@ -1,13 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { and, eq, gt, lte, or, sql } from "drizzle-orm";
 import { ErrorReason, FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
-import { matcherText, readMatchers } from "../../clause/label-matcher.ts";
+import { allMatch, matcherText, readMatchers } from "../../clause/label-matcher.ts";
 import { type QuotaBounds, tooLarge } from "../../db/admission-quota.ts";
 import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { unknownNames } from "../../db/held-names.ts";
 import { orm } from "../../db/orm.ts";
 import { exhausted, failedPrecondition, invalidField, invalidFields, notFound } from "../../errors.ts";
+import { unpaced } from "../../event-loop.ts";
 import { announce } from "../../jobs/queue.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
 import { hastenHeld } from "../deciding/groups/group-store.ts";
@@ -52,7 +53,7 @@ export function readSilenceMatchers(texts: readonly string[], path: string) {
   const matchers = readMatchers(texts, path);
   if (matchers.length === 0) throw invalidField(path, "must hold at least one matcher", FieldRule.REQUIRED);
   // Else it would match what has none of its labels, and so nearly everything.
-  if (matchers.every((matcher) => matcher.matches("")))
+  if (allMatch(matchers, () => "", unpaced) === true)
     throw invalidField(path, "must hold at least one matcher that does not match the empty text", FieldRule.CONDITION);
   return matchers;
 }
@@ -91,7 +92,7 @@ export interface SilenceWrite {
   readonly known?: Scope;
 }
 
-/** A silence that was written, and the identifiers of all that changed with it, for `announceSilences`. */
+/** A silence that was written, and the identifiers of all that changed with it or were replaced by it. */
 export interface WrittenSilence {
   readonly silence: StoredSilence;
   readonly changed: readonly string[];
@@ -150,7 +151,8 @@ export async function replaceSilence(
   const state = stateOf(old, nowMs);
   if (state === "EXPIRED") {
     if (!again) throw failedPrecondition(`silence "${id}" has expired: create another one`);
-    return await createSilence(tx, tenantId, wanted, write);
+    const { silence } = await createSilence(tx, tenantId, wanted, write);
+    return { silence, changed: [old.id, silence.id] };
   }
   const startsMs = wanted.startsMs ?? Number(old.startsMs);
   const checked = checkWanted({ ...wanted, startsMs }, nowMs, at);
@@ -158,7 +160,7 @@ export async function replaceSilence(
     // First, so that the new one has its place among as many as may be.
     await endSilences(tx, tenantId, [old], nowMs);
     const { silence } = await createSilence(tx, tenantId, { ...wanted, startsMs }, write);
-    return { silence, changed: [silence.id, old.id] };
+    return { silence, changed: [old.id, silence.id] };
   }
   await checkScope(tx, tenantId, checked, at, write.known);
   const [row] = await orm(tx)
@@ -189,7 +191,7 @@ export async function expireSilence(tx: Db, tenantId: string, id: string, nowMs:
   const old = await lockSilence(tx, tenantId, id);
   if (stateOf(old, nowMs) === "EXPIRED") return { silence: old, changed: [] };
   const [silence] = await endSilences(tx, tenantId, [old], nowMs);
-  return { silence: silence as StoredSilence, changed: [id] };
+  return { silence: silence as StoredSilence, changed: [old.id] };
 }
 
 /** Ends silences that their caller has locked, and has what they hold looked at again. Returns them as they are then. */

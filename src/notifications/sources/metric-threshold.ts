@@ -142,7 +142,7 @@ async function* sights(
       const { means, meansLabels } = trigger;
       if (means !== undefined || meansLabels !== undefined) await pace();
       if (meansLabels?.(subject.metricLabels) === false) continue;
-      if (means === undefined || (entity !== undefined && means(entity))) meant.push(trigger);
+      if (means === undefined || (entity !== undefined && (await means(entity, pace)))) meant.push(trigger);
     }
     const alike = meant.length === triggers.length ? shared.get(triggers) : undefined;
     const own = alike ?? ruleBounds(rules, meant);

@@ -1,6 +1,8 @@
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { Later } from "../../clause/expression.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import type { EntityRow } from "../../entities/messages.ts";
+import type { Pace } from "../../event-loop.ts";
 import type { EventIdentity } from "../../events/fields.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import type { Labels } from "../../metrics/labels.ts";
@@ -19,7 +21,7 @@ export interface ReadyTrigger {
   /** Of a source of occurrences: what asks each of them. */
   readonly event?: Omit<EventTrigger, "name">;
   /** Of one that asks for some entities only: whether it means this one. */
-  readonly means?: ((entity: EntityRow) => boolean) | undefined;
+  readonly means?: ((entity: EntityRow, pace: Pace) => Later<boolean>) | undefined;
   /** Of one that asks for some series only: whether it means those of these labels. */
   readonly meansLabels?: ((labels: Labels | undefined) => boolean) | undefined;
 }
@@ -79,7 +81,7 @@ export interface TriggerSource<S> {
   /** What of the data it looks at, as `metricData` and `eventData` name them; absent: it is not found by that. */
   data?(source: S): readonly string[];
   /** Of a source of occurrences: why it does not match one; undefined: it does. Absent: what is noted of its match decides. */
-  mismatch?(source: S, row: MatchRow, values: Fields["events"]): Mismatch | undefined;
+  mismatch?(source: S, row: MatchRow, values: Fields["events"], pace: Pace): Promise<Mismatch | undefined>;
   /** How rules see now what stands of it; absent: as it is noted. */
   readonly look?: LookAtStanding;
   /** In the transaction that changes rules or triggers of a tenant. */

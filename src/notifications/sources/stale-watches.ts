@@ -69,7 +69,7 @@ export async function enrolAll(
   for (const trigger of stale) {
     const clause = (trigger.type.source.value as StaleDataSource).entityQuery?.clause;
     const takeIn = async () => {
-      const matching = clause === undefined ? tx`true` : toSql(tx, clause, "clause", resolver);
+      const matching = clause === undefined ? tx`true` : toSql(tx, clause, "clause", resolver, "match");
       return await enrol(tx, tenantId, trigger, matching, nowMs);
     };
     changes.push(...(await apart(tx, trigger.name, troubles, takeIn)));

@@ -5,9 +5,8 @@ import { transaction } from "../../../src/db/transaction.ts";
 import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
 import { groupsKind } from "../../../src/notifications/deciding/groups/group-jobs.ts";
 import { announceSilences, createSilence, expireSilence } from "../../../src/notifications/silences/silences.ts";
-import { cases } from "../../support/cases.ts";
+import { cases, seed } from "../../support/cases.ts";
 import { testDatabase } from "../../support/database.ts";
-import { factor, seed } from "../../support/seed.ts";
 import { report, ruleTenant, type TestRule } from "../rule-tenant.ts";
 import { type Act, happenings, model, type Story, spanSec, story } from "./group-model.ts";
 
@@ -148,7 +147,7 @@ test(`random timelines are stored as the documentation tells them (seed ${seed})
     fc.asyncProperty(story, async (of) => {
       expect(await lived(of)).toEqual(model(inParts(of), spanSec * parts));
     }),
-    { numRuns: cases(16 * factor), seed },
+    { numRuns: cases(16), seed },
   );
 }, 300_000);
 

@@ -11,8 +11,7 @@ import {
   type Seen,
   sentAfter,
 } from "../../../src/notifications/deciding/groups/flush.ts";
-import { cases } from "../../support/cases.ts";
-import { factor, seed } from "../../support/seed.ts";
+import { cases, seed } from "../../support/cases.ts";
 import { happenings, membersMax, model, type Story, spanSec, story } from "./group-model.ts";
 
 const place = "d";
@@ -135,6 +134,6 @@ test(`random timelines are told as the documentation tells them (seed ${seed})`,
     fc.property(story, (of) => {
       expect(decided(of)).toEqual(model(of));
     }),
-    { numRuns: cases(3000 * factor), seed },
+    { numRuns: cases(3000), seed },
   );
 });

@@ -6,7 +6,7 @@ import { sampleGroup } from "../../../src/notifications/group-notification.ts";
 import { describedType } from "../../../src/notifications/kinds.ts";
 import { templateVariables } from "../../../src/notifications/rendering/alerts.ts";
 import { json } from "../../../src/notifications/rendering/markup.ts";
-import { render, type Value, type Variables } from "../../../src/notifications/rendering/template.ts";
+import { newSteps, parseTemplate, render, type Value, type Variables } from "../../../src/notifications/rendering/template.ts";
 import { metricNotification, notificationOf } from "../notifications.ts";
 
 /** The first column of the list of numbers, each name as an expression. */
@@ -37,12 +37,17 @@ function* leaves(of: Variables, before = ""): Generator<[path: string, value: Va
   }
 }
 
-test("outside of quotes the documented variables, and no others, are JSON numbers in the bodies of webhooks", () => {
+async function shownBy(template: string, variables: Variables) {
+  const steps = newSteps();
+  return await render(parseTemplate(template, steps), variables, json(), { steps, pace: () => undefined });
+}
+
+test("outside of quotes the documented variables, and no others, are JSON numbers in the bodies of webhooks", async () => {
   const found = new Map<string, unknown>();
   for (const notification of notifications) {
     const variables = templateVariables(notification, describedType(type), json(), "https://belfry.test");
     for (const [path] of leaves(variables)) {
-      const shown = JSON.parse(render(`{{${path}}}`, variables, json()));
+      const shown = JSON.parse(await shownBy(`{{${path}}}`, variables));
       if (typeof shown === "number") found.set(path, shown);
       else if (shown !== null)
         expect([path, isDocumented(path) && !path.includes("fields") && !path.includes("destination")]).toEqual([
@@ -67,7 +72,7 @@ test("outside of quotes the documented variables, and no others, are JSON number
   ]);
 });
 
-test("within quotes a number is the text of its digits", () => {
+test("within quotes a number is the text of its digits", async () => {
   const variables = templateVariables(notificationOf(), undefined, json(), "https://belfry.test");
-  expect(render('"{{event.count}}" {{event.count}}', variables, json())).toBe('"3" 3');
+  expect(await shownBy('"{{event.count}}" {{event.count}}', variables)).toBe('"3" 3');
 });

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import type { Db } from "../../../db/connect.ts";
 import { type Pace, paced } from "../../../event-loop.ts";
@@ -7,12 +8,13 @@ import { type Again, enqueue, type Job, type NewJob } from "../../../jobs/queue.
 import type { JobKind } from "../../../jobs/worker.ts";
 import { deliveryId } from "../../delivery-id.ts";
 import { groupSubject } from "../../matched-subject.ts";
+import { noSilences } from "../../silences/silences-in-force.ts";
 import type { Deciding } from "../deciding.ts";
 import { type Grouping, groupLabels, groupsMax, sameGroups } from "../grouping.ts";
 import { standingKind, ungroupingJob } from "../look-at-changed-rules.ts";
 import { keyText } from "../match-store.ts";
 import type { LoadedRule, TenantRules } from "../matcher/tenant-rules.ts";
-import type { Notice, Over } from "../passage.ts";
+import { type Notice, type Over, workMs } from "../passage.ts";
 import { unseenSinceMs } from "../rules-consumer.ts";
 import { passFrom } from "../stages.ts";
 import {
@@ -29,7 +31,7 @@ import {
   sentAfter,
 } from "./flush.ts";
 import { flushJob, type GroupPayload, groupJobs, groupsKind } from "./group-jobs.ts";
-import { byLabels, groupSnapshot, type Listed } from "./group-snapshot.ts";
+import { groupSnapshot, type Listed } from "./group-snapshot.ts";
 import {
   countGroups,
   dueGroups,
@@ -50,19 +52,26 @@ import {
   writeGroups,
   writeMembers,
 } from "./group-store.ts";
-import { readStanding, type Standing } from "./read-standing.ts";
+import { type Asking, readStanding, type Standing } from "./read-standing.ts";
 
 /** What one run takes: keys of subjects, groups, and members of these. */
 const keysMax = 2000;
 const groupsAtOnce = 200;
 const membersAtOnce = 2000;
+/** Members that are read together, unless one group has more. */
+const membersTogether = 500;
 /** Triggers that a delivery names. */
 const triggersMax = 100;
 /** What must wait for other changes is looked at again after this time. */
 const laterMs = 200;
 
+/** Rules of which this process remembers what silences were asked for groups that took more than a run. */
+const unfinishedMax = 100;
+
 /** Looks at the groups of rules: takes in what began, and flushes what is due. */
 export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): JobKind {
+  const unfinished = new LRUCache<string, Unfinished>({ max: unfinishedMax });
+
   async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<readonly Again[]> {
     const rules = await memory.now(tx, tenantId);
     const again: Again[] = [];
@@ -81,8 +90,13 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
       const keys = own
         .flatMap(({ payload }) => (payload as GroupPayload).keys)
         .map((key) => Buffer.from(key, "base64url"));
-      const look: Look = { tx, tenantId, rule, rules, nowMs, pace };
-      const done = await lookAtRule(look, keys, own);
+      const place = `${tenantId} ${ruleId}`;
+      const known = unfinished.get(place);
+      const answers: Asking["answers"] = known?.silences === rules.silences ? known.answers : new Map();
+      const asking: Asking = { answers, untilMs: performance.now() + workMs, isLate: false };
+      const done = await lookAtRule({ tx, tenantId, rule, rules, nowMs, pace, asking }, keys, own);
+      if (asking.isLate) unfinished.set(place, { silences: rules.silences, answers });
+      else unfinished.delete(place);
       notices.push(...done.notices);
       over.push(...done.over.map((key) => ({ rule, key, heldOnly: true })));
       const [first] = own as [Job, ...Job[]];
@@ -109,8 +123,14 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
   return { name: groupsKind, sizeMax: keysMax, timed: true, run };
 }
 
+/** What silences have answered about the members of a rule's groups, that a run had no time to ask them all about. */
+interface Unfinished extends Pick<Asking, "answers"> {
+  readonly silences: TenantRules["silences"];
+}
+
 /** What a look at the groups of a rule works with. */
 interface Look {
+  readonly asking: Asking;
   readonly tx: Db;
   readonly tenantId: string;
   readonly rule: LoadedRule;
@@ -184,9 +204,10 @@ const isOf =
 
 /** Takes in what began, and has the groups of what began or ended flushed when it is time. */
 async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Promise<void> {
-  const { tx, tenantId, rule, rules, nowMs, pace } = look;
+  const { tx, tenantId, rule, nowMs, pace } = look;
   const manner = mannerOf(look, grouping);
-  const standing = await readStanding(tx, tenantId, rule, keys, { silences: rules.silences, nowMs, pace });
+  // What holds a member is asked when its group is flushed.
+  const standing = await readStanding(tx, tenantId, rule, keys, { silences: noSilences, nowMs, pace });
   const began = [...standing.values()].filter(({ fires }) => fires);
   const asked = [...new Set(keys.flatMap((key) => membersNamed(key, standing)))];
   const before = Map.groupBy(
@@ -255,16 +276,34 @@ async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Pr
       if (group?.flushedMs !== undefined) hasten(group, nextFlushMs(group.flushedMs, manner.intervalMs, nowMs));
     }
   const named = new Set(keys.map(keyText));
-  // What ends, or leaves, before its delay does or while it is held has never joined.
-  const early = [...before.values()].flat().filter(({ subject, groupKey, joinsMs, sentTo }) => {
-    const now = standing.get(keyText(subject));
-    const isOver = !now?.fires || places.get(keyText(subject))?.equals(groupKey) === false;
-    const isUnheard = sentTo.length === 0 && now !== undefined && isHeld(manner, now.holds);
-    return named.has(keyText(subject)) && isOver && (joinsMs > nowMs || isUnheard);
+  const over = [...before.values()].flat().filter(({ subject, groupKey }) => {
+    const isOver = !standing.get(keyText(subject))?.fires || places.get(keyText(subject))?.equals(groupKey) === false;
+    return named.has(keyText(subject)) && isOver;
   });
+  // What ends, or leaves, before its delay does or while it is held has never joined.
+  const held = await heldOf(look, manner, over);
+  const early = over.filter((each) => each.joinsMs > nowMs || held.has(each));
   await removeMembers(tx, tenantId, rule.id, early);
   await writeMembers(tx, tenantId, rule.id, lastOf(members));
   await writeGroups(tx, tenantId, rule.id, [...changed.values()]);
+}
+
+/** Finds those that were in no message and that silences or windows hold everywhere. */
+async function heldOf(
+  { tx, tenantId, rule, rules: { silences }, nowMs, pace }: Look,
+  manner: GroupManner,
+  members: readonly StoredMember[],
+): Promise<ReadonlySet<StoredMember>> {
+  const unsent = members.filter(({ sentTo }) => sentTo.length === 0);
+  if (unsent.length === 0 || !(silences.any(nowMs) || rule.muteDuringMaintenance)) return new Set();
+  const keys = new Map(unsent.map(({ subject }) => [keyText(subject), subject]));
+  const standing = await readStanding(tx, tenantId, rule, [...keys.values()], { silences, nowMs, pace });
+  return new Set(
+    unsent.filter(({ subject }) => {
+      const now = standing.get(keyText(subject));
+      return now !== undefined && isHeld(manner, now.holds);
+    }),
+  );
 }
 
 /**
@@ -316,28 +355,47 @@ const fresh = (key: Buffer, labels: Readonly<Record<string, string>>): StoredGro
   held: false,
 });
 
+/** The first groups that have so many members together, at least one. */
+function firstGroups<T extends { readonly count: number }>(groups: readonly T[], membersMax: number): T[] {
+  let count = 0;
+  const end = groups.findIndex((group, i) => {
+    count += group.count;
+    return i > 0 && count > membersMax;
+  });
+  return end === -1 ? [...groups] : groups.slice(0, end);
+}
+
+/**
+ * Reads groups with their members as they stand, the first of them: those about whose members the silences could be asked in time. None: what
+ * they have answered is remembered for the next run.
+ */
+async function readDue(look: Look, groups: readonly (StoredGroup & { readonly count: number })[]) {
+  const { tx, tenantId, rule, rules, nowMs, pace, asking } = look;
+  const due: StoredGroup[] = [];
+  const members = new Map<string, StoredMember[]>();
+  const standing = new Map<string, Standing>();
+  for (let from = 0; from < groups.length && !asking.isLate; ) {
+    const some = firstGroups(groups.slice(from), membersTogether);
+    from += some.length;
+    const keys = some.map(({ key }) => key);
+    const stored = await membersOf(tx, tenantId, rule.id, keys);
+    const subjects = new Map(stored.map(({ subject }) => [keyText(subject), subject]));
+    const reading = { silences: rules.silences, nowMs, pace, asking };
+    const found = await readStanding(tx, tenantId, rule, [...subjects.values()], reading);
+    if (asking.isLate) break;
+    for (const [key, each] of found) standing.set(key, each);
+    for (const [key, own] of Map.groupBy(stored, ({ groupKey }) => keyText(groupKey))) members.set(key, own);
+    due.push(...some);
+  }
+  return { due, members, standing };
+}
+
 /** Flushes groups that are due, as many as one run takes; without a time all, which end then. */
 async function flushDue(look: Look, grouping: Grouping, untilMs: number | undefined) {
   const { tx, tenantId, rule, rules, nowMs, pace } = look;
   const ends = untilMs === undefined;
   const all = await dueGroups(tx, tenantId, rule.id, untilMs, groupsAtOnce);
-  const due: StoredGroup[] = [];
-  let count = 0;
-  for (const group of all) {
-    if (due.length > 0 && count + group.count > membersAtOnce) break;
-    count += group.count;
-    due.push(group);
-  }
-  const stored = await membersOf(
-    tx,
-    tenantId,
-    rule.id,
-    due.map(({ key }) => key),
-  );
-  const subjects = new Map(stored.map(({ subject }) => [keyText(subject), subject]));
-  const reading = { silences: rules.silences, nowMs, pace };
-  const standing = await readStanding(tx, tenantId, rule, [...subjects.values()], reading);
-  const byGroup = Map.groupBy(stored, ({ groupKey }) => keyText(groupKey));
+  const { due, members: byGroup, standing } = await readDue(look, firstGroups(all, membersAtOnce));
   const notices: Notice[] = [];
   const messages: GroupMessage[] = [];
   const kept: StoredGroup[] = [];
@@ -357,7 +415,7 @@ async function flushDue(look: Look, grouping: Grouping, untilMs: number | undefi
     else kept.push(flushed.group);
     if (flushed.group === undefined || flushed.gone.length > 0) settled.push(group.key);
   }
-  await keepMessages(tx, tenantId, messages);
+  await keepMessages(tx, tenantId, messages, pace);
   await writeMembers(tx, tenantId, rule.id, changed);
   await removeMembers(tx, tenantId, rule.id, gone);
   await writeGroups(tx, tenantId, rule.id, kept);
@@ -475,13 +533,11 @@ async function messagesOf(
     const key = `${chosen.map(({ i }) => i).join()} ${silenced.length}`;
     let message = messages.get(key);
     if (message === undefined) {
-      const listed = chosen
-        .map(({ each, standing }): Listed => ({ standing, resolved: each.state !== "firing" }))
-        .sort(byLabels);
-      await pace();
+      const own = chosen.map(({ each, standing }): Listed => ({ standing, resolved: each.state !== "firing" }));
+      const { told, listed } = await groupSnapshot({ labels: group.labels, beyond }, own, pace, silenced);
       message = {
         id: deliveryId(createdMs),
-        told: groupSnapshot({ labels: group.labels, beyond }, listed, silenced),
+        told,
         members: listed.map(({ standing, resolved }) => ({ subject: standing.match.subject, resolved })),
       };
       messages.set(key, message);
