@@ -18,7 +18,15 @@ import { teamChat } from "./kinds/team-chat.ts";
 import { webhook } from "./kinds/webhook.ts";
 import type { Notification } from "./notification.ts";
 import { templateVariables } from "./rendering/alerts.ts";
-import { checkedTemplate, newSteps, parseTemplate, render, type Steps, TemplateError, tooManySteps } from "./rendering/template.ts";
+import {
+  checkedTemplate,
+  newSteps,
+  parseTemplate,
+  render,
+  type Steps,
+  TemplateError,
+  tooManySteps,
+} from "./rendering/template.ts";
 import { type Described, hasMembers, linesMax } from "./rendering/variables.ts";
 import { refusedHost } from "./stored-credential.ts";
 

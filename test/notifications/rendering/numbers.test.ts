@@ -6,7 +6,13 @@ import { sampleGroup } from "../../../src/notifications/group-notification.ts";
 import { describedType } from "../../../src/notifications/kinds.ts";
 import { templateVariables } from "../../../src/notifications/rendering/alerts.ts";
 import { json } from "../../../src/notifications/rendering/markup.ts";
-import { newSteps, parseTemplate, render, type Value, type Variables } from "../../../src/notifications/rendering/template.ts";
+import {
+  newSteps,
+  parseTemplate,
+  render,
+  type Value,
+  type Variables,
+} from "../../../src/notifications/rendering/template.ts";
 import { metricNotification, notificationOf } from "../notifications.ts";
 
 /** The first column of the list of numbers, each name as an expression. */
