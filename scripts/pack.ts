@@ -24,7 +24,10 @@ function writeShrinkwrap(): void {
   const { "": top, ...locked } = lock.packages as Record<string, { dev?: boolean; devDependencies?: object }>;
   const { devDependencies: _, ...own } = top ?? {};
   const shipped = Object.entries(locked).filter(([, { dev }]) => dev !== true);
-  writeFileSync(shrinkwrap, `${JSON.stringify({ ...lock, packages: Object.fromEntries([["", own], ...shipped]) }, null, 2)}\n`);
+  writeFileSync(
+    shrinkwrap,
+    `${JSON.stringify({ ...lock, packages: Object.fromEntries([["", own], ...shipped]) }, null, 2)}\n`,
+  );
 }
 
 rmSync(dist, { recursive: true, force: true });

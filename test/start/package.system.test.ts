@@ -144,7 +144,10 @@ test("npm knows the digest of each package that it installs with it", async () =
   const lockOf = (path: string): Locked => JSON.parse(readFileSync(path, "utf8")).packages;
   const { "": _, [`node_modules/${name}`]: own, ...found } = lockOf(join(folder, "package-lock.json"));
   expect(own?.integrity).toMatch(/^sha512-/);
-  const inner = Object.entries(found).map(([path, { integrity }]) => [path.slice(`node_modules/${name}/`.length), integrity]);
+  const inner = Object.entries(found).map(([path, { integrity }]) => [
+    path.slice(`node_modules/${name}/`.length),
+    integrity,
+  ]);
   const shipped = Object.entries(lockOf(join(root, "package-lock.json"))).flatMap(([path, { dev, integrity }]) =>
     path === "" || dev ? [] : [[path, integrity]],
   );

@@ -52,7 +52,8 @@ export function hasKey(field: Fields, key: string): boolean {
   const { bytes, from, to } = field;
   const keyEnd = from + 2 + (bytes[from + 1] as number);
   // As everybody writes it: a key, then a value or nothing.
-  const plain = to - from > 2 && bytes[from] === keyTag && (keyEnd === to || (keyEnd < to && bytes[keyEnd] === valueTag));
+  const plain =
+    to - from > 2 && bytes[from] === keyTag && (keyEnd === to || (keyEnd < to && bytes[keyEnd] === valueTag));
   if (plain && keyEnd - from - 2 !== key.length) return false;
   return attributeIn(field).key === key;
 }

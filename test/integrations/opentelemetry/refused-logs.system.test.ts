@@ -14,7 +14,10 @@ const { headers } = await testTenant(server.database.sql);
 const call = tool(server, headers);
 
 const count = 50_000;
-const text = (key: string, stringValue: string) => ({ key, value: { value: { case: "stringValue" as const, value: stringValue } } });
+const text = (key: string, stringValue: string) => ({
+  key,
+  value: { value: { case: "stringValue" as const, value: stringValue } },
+});
 const attributes = (each: number) => Array.from({ length: each }, (_, i) => text(`k${i}`, "value"));
 const timeUnixNano = BigInt(Date.now()) * 1_000_000n;
 
@@ -22,7 +25,10 @@ const timeUnixNano = BigInt(Date.now()) * 1_000_000n;
 async function sent(record: object) {
   const logRecords = Array.from({ length: count }, () => record);
   const body = Buffer.from(
-    toBinary(ExportLogsServiceRequestSchema, create(ExportLogsServiceRequestSchema, { resourceLogs: [{ scopeLogs: [{ logRecords }] }] })),
+    toBinary(
+      ExportLogsServiceRequestSchema,
+      create(ExportLogsServiceRequestSchema, { resourceLogs: [{ scopeLogs: [{ logRecords }] }] }),
+    ),
   );
   const turns = loopTurns();
   const before = process.threadCpuUsage();
@@ -36,7 +42,10 @@ async function sent(record: object) {
 
 test.each([
   ["without a name, with 20 attributes", { timeUnixNano, attributes: attributes(20) }],
-  ["with control characters in their names, and 10 attributes", { timeUnixNano, eventName: "a\nb", attributes: attributes(10) }],
+  [
+    "with control characters in their names, and 10 attributes",
+    { timeUnixNano, eventName: "a\nb", attributes: attributes(10) },
+  ],
   ["that are too old", { timeUnixNano: 1_600_000_000_000_000_000n, eventName: "a", attributes: attributes(10) }],
 ])("50,000 log records %s are refused within 2 s of the processor", async (_what, record) => {
   const { refused, processorMs, turnMs } = await sent(record);
