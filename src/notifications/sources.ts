@@ -4,6 +4,7 @@ import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v
 import type { Db } from "../db/connect.ts";
 import type { LookAtStanding } from "./deciding/look.ts";
 import type { Fields, MatchRow } from "./deciding/matcher/rows.ts";
+import type { RulePart } from "./rules-version.ts";
 import { event } from "./sources/event.ts";
 import { metricThreshold } from "./sources/metric-threshold.ts";
 import type {
@@ -103,8 +104,8 @@ export const lookAtStanding: LookAtStanding = async (...of) => {
 };
 
 /** In the transaction that changes rules or triggers. */
-export async function onRulesChange(tx: Db, tenantId: string): Promise<void> {
-  for (const source of all) await source.onRulesChange?.(tx, tenantId);
+export async function onRulesChange(tx: Db, tenantId: string, part: RulePart): Promise<void> {
+  for (const source of all) await source.onRulesChange?.(tx, tenantId, part);
 }
 
 /** In the transaction that changes what a trigger looks at. */
