@@ -17,6 +17,9 @@ const system = "test/**/*.system.test.ts";
 /** One more than processors: a test waits for a good part of its time, for a timer or for PostgreSQL. */
 const maxWorkers = availableParallelism() + 1;
 
+/** Changes the schema that all files of a worker share. */
+const apart = "test/auth/undeclared.test.ts";
+
 /** These read the statements that the others have sent, in a commit's tests and in the gate. */
 const statements = "test/statements.test.ts";
 const plans = "test/statement-plans.system.test.ts";
@@ -58,10 +61,11 @@ const commitProjects = [
       ...commit,
       name: "commit",
       include: [all],
-      exclude: [system, statements, nodes],
+      exclude: [system, apart, statements, nodes],
       sequence: { groupOrder: 0 },
     },
   },
+  { test: { ...commit, name: "commit, apart", isolate: true, include: [apart], sequence: { groupOrder: 0 } } },
   { test: { ...commit, name: "commit, statements", include: [statements], sequence: { groupOrder: 1 } } },
 ];
 
@@ -92,6 +96,7 @@ const citusProjects = [
           .split(" ")
           .map((folder) => `test/${folder}/**/*.test.ts`)
           .concat("test/db/distribute*.test.ts"),
+      exclude: [apart],
       sequence: { groupOrder: 0 },
     },
   },
@@ -162,7 +167,6 @@ export default defineConfig({
         "test/credentials/rotate.system.test.ts",
         "test/clients/readme.test.ts",
         "test/console/many-events.system.test.ts",
-        "test/console/sight.system.test.ts",
         "test/http/pages.system.test.ts",
         "test/console/sessions.system.test.ts",
         "test/console/mishaps.test.ts",

@@ -30,6 +30,10 @@ export function GroupMembers({ delivery }: { delivery: Delivery }) {
       <summary>
         {memberCount - resolvedCount} firing, {resolvedCount} resolved{labels !== "" && `: ${labels}`}
       </summary>
+      <p>
+        <a href={linkTo(["events"], { groupKey })}>The group in Events</a> ·{" "}
+        <a href={linkTo(["deliveries"], { groupKey })}>All its messages</a>
+      </p>
       <ul>
         {members.map((member) => (
           <li key={member.subject}>
@@ -39,10 +43,6 @@ export function GroupMembers({ delivery }: { delivery: Delivery }) {
       </ul>
       {more > 0 && <p class={ui.hint}>and {more.toLocaleString("en")} more</p>}
       <Problem failure={failure} again={again} />
-      <p>
-        <a href={linkTo(["events"], { groupKey })}>The group in Events</a> ·{" "}
-        <a href={linkTo(["deliveries"], { groupKey })}>All its messages</a>
-      </p>
     </details>
   );
 }

@@ -176,6 +176,8 @@ function found(program: Program, { source, whole }: Expression, text: string, pa
   pace.share?.spend(program.steps);
   const bytes = program.bytes + stateBytes(re);
   if (Math.abs(bytes - program.countedBytes) > grainBytes) {
+    // The same value set again would keep its size.
+    programs.delete(source);
     program.countedBytes = bytes;
     programs.set(source, program);
   }

@@ -18,8 +18,16 @@ import { teamChat } from "./kinds/team-chat.ts";
 import { webhook } from "./kinds/webhook.ts";
 import type { Notification } from "./notification.ts";
 import { templateVariables } from "./rendering/alerts.ts";
-import { checkedTemplate, newSteps, parseTemplate, render, TemplateError, tooManySteps } from "./rendering/template.ts";
-import { type Described, hasMembers } from "./rendering/variables.ts";
+import {
+  checkedTemplate,
+  newSteps,
+  parseTemplate,
+  render,
+  type Steps,
+  TemplateError,
+  tooManySteps,
+} from "./rendering/template.ts";
+import { type Described, hasMembers, linesMax } from "./rendering/variables.ts";
 import { refusedHost } from "./stored-credential.ts";
 
 type MessageOf<K extends KindName> = Extract<DestinationType["type"], { case: K }>["value"];
@@ -76,6 +84,9 @@ export function paceOf(kind: KindName): RateLimit | undefined {
 /** Whether a destination keeps one record for all rules. */
 export const isJoint = (type: DestinationType): boolean => kindOf(type).kind.joint === true;
 
+/** Whether a destination is sent nothing that only says that some of what fired has ended. */
+export const takesNoEnds = (type: DestinationType): boolean => kindOf(type).kind.takesNoEnds === true;
+
 /** Where a destination's threads are, as a text to compare. */
 export function placeOf(type: DestinationType): string {
   const { name, kind, message } = kindOf(type);
@@ -102,11 +113,21 @@ async function renderTexts(
   const steps = newSteps();
   for (const [path, template] of Object.entries(kind.templates(message, ruleMessage))) {
     await pace();
-    const { text, markup, charsMax } = template;
-    const variables = templateVariables(notification, { name, desc, message }, markup, publicUrl);
+    const { text, markup, charsMax, fitting = Infinity } = template;
     const own = path === "message" ? newSteps() : steps;
+    const written = (max: number, left: Steps) =>
+      render(
+        parseTemplate(text, left),
+        templateVariables(notification, { name, desc, message }, markup, publicUrl, max),
+        markup,
+        { steps: left, pace, charsMax },
+      );
     try {
-      texts[path] = await render(parseTemplate(text, own), variables, markup, { steps: own, pace, charsMax });
+      const whole = await written(linesMax, own);
+      texts[path] = whole;
+      if (whole.length <= fitting || !hasMembers(notification)) continue;
+      const { length } = await written(0, newSteps());
+      texts[path] = await written(Math.max(0, Math.min(linesMax, fitting - length)), newSteps());
     } catch (error) {
       if (error instanceof TemplateError) return error;
       throw error;

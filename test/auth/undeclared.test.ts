@@ -1,5 +1,5 @@
 import { createServer } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
 import { checkPermissions } from "../../src/auth/permission.ts";
 import { readConfig } from "../../src/config/settings.ts";
@@ -17,15 +17,10 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+// In a file of its own: it takes an option away from the schema as this process has read it.
 test("a server with an RPC that declares no permission does not start, names it, and opens no port", async () => {
   const { proto } = AuditLogService.method.listAuditEntries;
-  if (proto.options === undefined) throw new Error("the schema was read without options");
-  const { options } = proto;
-  const { $unknown: declared } = options;
-  options.$unknown = [];
-  onTestFinished(() => {
-    options.$unknown = declared;
-  });
+  if (proto.options !== undefined) proto.options.$unknown = [];
   expect(() => checkPermissions([AuditLogService])).toThrow("belfry.tenants.v1.AuditLogService.ListAuditEntries");
   const port = await freePort();
   const config = readConfig({ DATABASE_URL: url, BELFRY_PORT: String(port), BELFRY_PLAINTEXT: "1" });

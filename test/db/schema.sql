@@ -816,6 +816,8 @@ create table tenant_counts (
   tenant_id uuid not null,
   what text collate "C" not null,
   count bigint not null,
+  size bigint,
+  counted_ms bigint,
   constraint tenant_counts_tenant_id_what_pk PRIMARY KEY (tenant_id, what)
 );
 

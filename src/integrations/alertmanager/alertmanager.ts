@@ -21,6 +21,8 @@ export interface AlertmanagerParts extends AlertStore {
   silences: SilenceDoor;
 }
 
+const languages = { filter: "MATCHER", receiver: "EXPRESSION" } as const;
+
 /** The version of Alertmanager whose API this is. */
 const apiVersion = "0.25.0";
 const believedMs = 300_000;
@@ -59,8 +61,8 @@ export function alertmanager(parts: AlertmanagerParts): Integration {
         body: "unpacked",
         serve: (call, body) => postAlerts(parts, call, body),
       },
-      reads("getAlerts", "/alerts", (call) => list(call, listing)),
-      reads("getAlertGroups", "/alerts/groups", (call) => list(call, groupListing)),
+      { ...reads("getAlerts", "/alerts", (call) => list(call, listing)), languages },
+      { ...reads("getAlertGroups", "/alerts/groups", (call) => list(call, groupListing)), languages },
       reads("getReceivers", "/receivers", async ({ tenantId }) => {
         const { receivers } = await parts.standing(tenantId);
         return json(200, [receiver, ...receivers.map((name) => ({ name }))]);

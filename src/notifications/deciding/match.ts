@@ -136,6 +136,7 @@ function* sights(rules: TenantRules, all: readonly SeenFact[], noted: StoredMatc
       yield {
         rule,
         subject,
+        row,
         triggerNames: () => triggerNames,
         matches: triggerNames.length > 0,
         again: fact.news,

@@ -93,7 +93,5 @@ async function silentSubjects(tx: Db, tenantId: string, { entityIds, after = "" 
   const free = entities.flatMap(({ id, window_production_state: state }) => (state === null ? [id] : []));
   const last = Buffer.from(after, "base64url");
   const subjects = await mutedSubjects(tx, tenantId, free);
-  return subjects
-    .filter(({ key }) => Buffer.compare(key, last) > 0)
-    .sort((a, b) => Buffer.compare(a.key, b.key));
+  return subjects.filter(({ key }) => Buffer.compare(key, last) > 0).sort((a, b) => Buffer.compare(a.key, b.key));
 }

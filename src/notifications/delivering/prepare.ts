@@ -1,7 +1,7 @@
 import type { Db } from "../../db/connect.ts";
 import type { RuleRef, StandingRule, Verdict } from "../deciding/recheck.ts";
 import type { ThreadState } from "../kinds/kind.ts";
-import { isJoint } from "../kinds.ts";
+import { isJoint, takesNoEnds } from "../kinds.ts";
 import type { Notification } from "../notification.ts";
 import type { OpenDestination } from "../unseal-destination.ts";
 import type { Share } from "./claim.ts";
@@ -269,6 +269,9 @@ function heldEnd(
   return { row, status: "PENDING", error: row.error, dueMs: nowMs + heldMs, awaited: standing };
 }
 
+/** Tells whether a message says of no member that it fires, though some do that something holds back. */
+const saysEndsOnly = ({ occasion, told: { group } }: DueDelivery) => occasion !== "clear" && group?.firing === 0;
+
 /** Why a delivery is not to be made any more; undefined: it is. */
 function needless(row: DueDelivery, { rules, destinations }: DeliveryFacts): string | undefined {
   const rule = rules.get(row.ruleId);
@@ -276,6 +279,14 @@ function needless(row: DueDelivery, { rules, destinations }: DeliveryFacts): str
   if (!rule.enabled) return "the rule is not enabled any more";
   if (!destinations.has(row.destinationName)) return "the destination was deleted";
   if (!rule.destinationNames.includes(row.destinationName)) return "the rule does not name the destination any more";
+  const destination = destinations.get(row.destinationName);
+  if (
+    destination !== undefined &&
+    !(destination instanceof Error) &&
+    saysEndsOnly(row) &&
+    takesNoEnds(destination.type)
+  )
+    return "silenced alerts of its group still fire, so the incident goes on";
   return undefined;
 }
 

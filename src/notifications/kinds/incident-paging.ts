@@ -74,6 +74,8 @@ export const incidentPaging: DestinationKind<IncidentPagingDestination> = {
 
   joint: true,
 
+  takesNoEnds: true,
+
   templates: (_destination, message) => ({ message: { text: message || defaultMessage, markup: plainText } }),
 
   check: ({ integrationKey, credentialId }) =>

@@ -68,6 +68,8 @@ export interface TemplateField {
   readonly markup: Markup;
   /** What is beyond is of no use to the kind. Absent: `renderedCharsMax`. */
   readonly charsMax?: number;
+  /** A longer text about a group names fewer of its members, so that what stands after them is not cut off. */
+  readonly fitting?: number;
 }
 
 /** A kind of destination. */
@@ -76,6 +78,8 @@ export interface DestinationKind<D> {
   readonly pace?: RateLimit;
   /** It keeps one record for all rules, which ends with the last of their matches. */
   readonly joint?: true;
+  /** It is sent nothing that only says that others than those which still fire have ended: its product knows no such message. */
+  readonly takesNoEnds?: true;
   /** Where its threads are: what is kept of them is of no use elsewhere. Absent: it keeps nothing that is bound to a place. */
   place?(destination: D): string;
   /** Its templates by name: the path within the destination's message, or `message` for the rule's own. */

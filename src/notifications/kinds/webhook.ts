@@ -93,6 +93,7 @@ function bodyOf(notification: Notification, message: string, publicUrl: string) 
       group_labels: group.labels,
       alerts: alertsOf(notification),
       count: group.firing + group.resolved,
+      ...(group.silenced && { silenced: group.silenced }),
     }),
     ...(metric && {
       metric: {
@@ -113,7 +114,7 @@ function alertmanagerBody({ notification, receiver }: Rendered<WebhookDestinatio
     version: "4",
     groupKey: group?.key ?? subjectId,
     truncatedAlerts: group === undefined ? 0 : group.firing + group.resolved - alerts.length,
-    status: clear || group?.firing === 0 ? "resolved" : "firing",
+    status: clear ? "resolved" : "firing",
     receiver,
     ...sharedOf(notification),
     externalURL: publicUrl,

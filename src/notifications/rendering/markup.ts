@@ -3,6 +3,8 @@ import { type Escaping, type Value, Verbatim, variableText } from "./template.ts
 /** A way of writing: how values come into it, and how it writes a link. */
 export interface Markup extends Escaping {
   link(url: string, text: string): string;
+  /** How long a value is as its product counts it; absent: its bytes. */
+  readonly size?: (text: string) => number;
 }
 
 /** Characters that change the direction in which a text is read: what follows them may look like another text. */
@@ -71,11 +73,15 @@ export const leavesSegment = (url: string): boolean =>
 /** A text that makes no link and no picture in the Markdown of cards. */
 export const escapeCard = (text: string) => visible(text).replace(/[[\]\\]/g, "\\$&");
 
+/** The bytes of a text in the JSON of a card. */
+export const cardBytes = (text: string) => Buffer.byteLength(JSON.stringify(escapeCard(text))) - 2;
+
 /** The Markdown of cards. */
 export const markdown: Markup = {
   double: (text) => escapeCard(escapeHtml(text)),
   triple: visible,
   link: (url, text) => `[${escapeCard(text)}](${url.replace(/[()\s]/g, encodeURIComponent)})`,
+  size: cardBytes,
 };
 
 const escapeChat = (text: string) =>
@@ -86,6 +92,7 @@ export const chat: Markup = {
   double: escapeChat,
   triple: escapeChat,
   link: (url, text) => `<${escapeChat(url).replaceAll("|", "%7C")}|${escapeChat(text)}>`,
+  size: (text) => escapeChat(text).length,
 };
 
 /**

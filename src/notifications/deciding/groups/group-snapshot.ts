@@ -92,15 +92,18 @@ async function commonOf(listed: readonly Listed[], of: (each: Listed) => LabelVi
 
 /**
  * Returns what a message says of a group, and its members in their order: first those that it says, then the others as they come.
+ * @param silenced those that fire, and that something holds back since they were sent
  */
 export async function groupSnapshot(
   group: { readonly labels: Readonly<Record<string, string>>; readonly beyond: boolean },
   listed: readonly Listed[],
   pace: Pace,
+  silenced: readonly Standing[] = [],
 ): Promise<{ told: GroupSnapshot; listed: readonly Listed[] }> {
   const firing = listed.filter(({ resolved }) => !resolved);
-  const severityOf = ({ standing: { found } }: Listed) => found?.occurrence.severity ?? Severity.ERROR;
-  const worst = (firing.length > 0 ? firing : listed).reduce((max, each) => Math.max(max, severityOf(each)), 0);
+  const severityOf = ({ found }: Standing) => found?.occurrence.severity ?? Severity.ERROR;
+  const judged = [firing.map(({ standing }) => standing), silenced, listed.map(({ standing }) => standing)];
+  const worst = judged.find(({ length }) => length > 0)?.reduce((max, each) => Math.max(max, severityOf(each)), 0) ?? 0;
   const first = await firstOf(listed, pace);
   const said = new Set(first);
   const told = {
@@ -109,6 +112,7 @@ export async function groupSnapshot(
     commonAnnotations: await commonOf(listed, annotationsIn, pace),
     firing: firing.length,
     resolved: listed.length - firing.length,
+    ...(silenced.length > 0 && { silenced: silenced.length }),
     severity: worst,
     acknowledged: firing.length > 0 && firing.every(({ standing }) => standing.found?.occurrence.acknowledged === true),
     alerts: await fitting(first, listed.length === 1, pace),

@@ -28,7 +28,11 @@ export interface StoredMember {
   readonly subject: Buffer;
   readonly joinsMs: number;
   readonly sentTo: readonly string[];
+  readonly againAt: readonly string[];
 }
+
+/** Names a member: an alert by its event, which its labels name; anything else by its event or series. */
+export const memberOf = ({ key, eventId }: Pick<Subject, "key" | "eventId">) => eventId ?? key;
 
 /** A message of a group, with all of its members in their order. */
 export interface GroupMessage {
@@ -160,7 +164,7 @@ export async function takingSinceMs(
 }
 
 const memberColumns = (db: Db) =>
-  db`group_key as "groupKey", member, subject, joins_ms::float8 as "joinsMs", sent_to as "sentTo"`;
+  db`group_key as "groupKey", member, subject, joins_ms::float8 as "joinsMs", sent_to as "sentTo", again_at as "againAt"`;
 
 /** Reads the members of groups. By the primary key. */
 export async function membersOf(
@@ -226,19 +230,20 @@ export async function removeGroups(tx: Db, tenantId: string, ruleId: string, key
 /** Stores members, new ones and those that are there: who was in a message joins at no other time by beginning again. */
 export async function writeMembers(tx: Db, tenantId: string, ruleId: string, members: readonly StoredMember[]) {
   for (let from = 0; from < members.length; from += portion) {
-    const rows = members.slice(from, from + portion).map(({ groupKey, member, subject, joinsMs, sentTo }) => ({
+    const rows = members.slice(from, from + portion).map(({ groupKey, member, subject, joinsMs, sentTo, againAt }) => ({
       group_key: hex(groupKey),
       member: hex(member),
       subject: hex(subject),
       joins_ms: joinsMs,
       sent_to: sentTo,
+      again_at: againAt,
     }));
     await tx`
-      insert into group_members as m (tenant_id, rule_id, group_key, member, subject, joins_ms, sent_to)
-      select home.tenant_id, ${ruleId}::uuid, group_key, member, subject, joins_ms, sent_to
+      insert into group_members as m (tenant_id, rule_id, group_key, member, subject, joins_ms, sent_to, again_at)
+      select home.tenant_id, ${ruleId}::uuid, group_key, member, subject, joins_ms, sent_to, again_at
       from ${home(tx, tenantId)}, jsonb_populate_recordset(null::group_members, ${JSON.stringify(rows)}::jsonb)
       on conflict (tenant_id, rule_id, group_key, member) do update set subject = excluded.subject,
-        joins_ms = excluded.joins_ms, sent_to = excluded.sent_to`;
+        joins_ms = excluded.joins_ms, sent_to = excluded.sent_to, again_at = excluded.again_at`;
   }
 }
 

@@ -10,7 +10,7 @@ import type { LoadedSilence, Silences } from "../../silences/silences-in-force.t
 import { keyText, nilRule, readMatches, type StoredMatch } from "../match-store.ts";
 import type { LoadedRule } from "../matcher/tenant-rules.ts";
 import { holdsOf, inMaintenance } from "../mute.ts";
-import type { Holds } from "../passage.ts";
+import { type Holds, workMs } from "../passage.ts";
 import { viewOf } from "../subject-labels.ts";
 
 /** What stands of a subject for a rule that groups. */
@@ -36,7 +36,8 @@ export interface Standing {
 export interface Asking {
   /** By the subject and how it stands. */
   readonly answers: Map<string, readonly LoadedSilence[]>;
-  readonly untilMs: number;
+  /** When the time is over that the first question began; undefined: none was asked. So each run asks one at least. */
+  untilMs?: number;
   /** Whether some were not asked. */
   isLate: boolean;
 }
@@ -55,6 +56,7 @@ async function silencesOver(
   const asked = `${keyText(key)}${occurrence?.severity}:${occurrence?.lastSeenMs}:${occurrence?.instanceCount}`;
   const known = asking.answers.get(asked);
   if (known !== undefined) return known;
+  asking.untilMs ??= performance.now() + workMs;
   if (performance.now() > asking.untilMs) {
     asking.isLate = true;
     return [];

@@ -14,7 +14,7 @@ import { type Grouping, groupLabels, groupsMax, sameGroups } from "../grouping.t
 import { standingKind, ungroupingJob } from "../look-at-changed-rules.ts";
 import { keyText } from "../match-store.ts";
 import type { LoadedRule, TenantRules } from "../matcher/tenant-rules.ts";
-import { type Notice, type Over, workMs } from "../passage.ts";
+import type { Notice, Over } from "../passage.ts";
 import { unseenSinceMs } from "../rules-consumer.ts";
 import { passFrom } from "../stages.ts";
 import {
@@ -23,9 +23,12 @@ import {
   firstFlushMs,
   flush,
   type GroupManner,
+  isHeld,
   isResolved,
+  isSilenced,
   nextFlushMs,
   type Seen,
+  sentAfter,
 } from "./flush.ts";
 import { flushJob, type GroupPayload, groupJobs, groupsKind } from "./group-jobs.ts";
 import { groupSnapshot, type Listed } from "./group-snapshot.ts";
@@ -36,6 +39,7 @@ import {
   keepGrouping,
   keepMessages,
   lockGroups,
+  memberOf,
   membershipsOf,
   membersOf,
   nextDueMs,
@@ -89,7 +93,7 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
       const place = `${tenantId} ${ruleId}`;
       const known = unfinished.get(place);
       const answers: Asking["answers"] = known?.silences === rules.silences ? known.answers : new Map();
-      const asking: Asking = { answers, untilMs: performance.now() + workMs, isLate: false };
+      const asking: Asking = { answers, isLate: false };
       const done = await lookAtRule({ tx, tenantId, rule, rules, nowMs, pace, asking }, keys, own);
       if (asking.isLate) unfinished.set(place, { silences: rules.silences, answers });
       else unfinished.delete(place);
@@ -180,9 +184,6 @@ async function lookAtRule(look: Look, keys: readonly Buffer[], own: readonly Job
   return { ...nothing, ...flushed, nextMs: await nextDueMs(tx, tenantId, rule.id) };
 }
 
-/** Names a member: an alert by its event, which its labels name; anything else by its event or series. */
-const memberOf = ({ key, eventId }: Standing["match"]["subject"]) => eventId ?? key;
-
 function mannerOf({ rule }: Look, { waitSec, intervalSec }: Grouping): GroupManner {
   const { repeat, repeatWhile, repeatIntervalMs, sendUpdates, destinationNames } = rule;
   const repeats = repeat && repeatWhile !== RepeatWhile.UNSPECIFIED;
@@ -195,6 +196,11 @@ function mannerOf({ rule }: Look, { waitSec, intervalSec }: Grouping): GroupMann
     destinationNames,
   };
 }
+
+const isOf =
+  ({ key }: Standing["match"]["subject"]) =>
+  (member: StoredMember) =>
+    member.subject.equals(key);
 
 /** Takes in what began, and has the groups of what began or ended flushed when it is time. */
 async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Promise<void> {
@@ -236,9 +242,11 @@ async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Pr
     changed.set(keyText(group.key), { ...now, dueMs: Math.min(now.dueMs ?? Infinity, dueMs) });
   };
   const members: StoredMember[] = [];
+  /** The groups of those that fire, by their subjects. */
+  const places = new Map<string, Buffer>();
   for (const { each, labels, key } of placed) {
     await pace();
-    const { subject, matchedMs } = each.match;
+    const { subject } = each.match;
     const own = before.get(keyText(memberOf(subject))) ?? [];
     const isBeyond = own.some(({ groupKey }) => groupKey.equals(beyondKey));
     if (!isBeyond && !groups.has(keyText(key)) && room > 0) {
@@ -248,15 +256,16 @@ async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Pr
     const group =
       (isBeyond ? undefined : groups.get(keyText(key))) ?? groups.get(keyText(beyondKey)) ?? fresh(beyondKey, {});
     groups.set(keyText(group.key), group);
+    places.set(keyText(subject.key), group.key);
     const there = own.find(({ groupKey }) => groupKey.equals(group.key));
-    const joinsMs =
-      there !== undefined && staysJoined(there, rule.delayMs, nowMs) ? there.joinsMs : matchedMs + rule.delayMs;
+    const joinsMs = joinMs(each.match, there, own.some(isOf(subject)), rule.delayMs, nowMs);
     members.push({
       groupKey: group.key,
       member: memberOf(subject),
       subject: subject.key,
       joinsMs,
       sentTo: there?.sentTo ?? [],
+      againAt: there?.againAt ?? [],
     });
     if (group.flushedMs === undefined) hasten(group, firstFlushMs({ joinsMs, startMs: each.startMs }, manner.waitMs));
     else hasten(group, nextFlushMs(group.flushedMs, manner.intervalMs, Math.max(nowMs, joinsMs - 1)));
@@ -267,21 +276,55 @@ async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Pr
       if (group?.flushedMs !== undefined) hasten(group, nextFlushMs(group.flushedMs, manner.intervalMs, nowMs));
     }
   const named = new Set(keys.map(keyText));
-  // What ends before its delay does has never joined.
-  const early = [...before.values()]
-    .flat()
-    .filter(
-      ({ subject, joinsMs }) =>
-        joinsMs > nowMs && named.has(keyText(subject)) && !standing.get(keyText(subject))?.fires,
-    );
+  const over = [...before.values()].flat().filter(({ subject, groupKey }) => {
+    const isOver = !standing.get(keyText(subject))?.fires || places.get(keyText(subject))?.equals(groupKey) === false;
+    return named.has(keyText(subject)) && isOver;
+  });
+  // What ends, or leaves, before its delay does or while it is held has never joined.
+  const held = await heldOf(look, manner, over);
+  const early = over.filter((each) => each.joinsMs > nowMs || held.has(each));
   await removeMembers(tx, tenantId, rule.id, early);
   await writeMembers(tx, tenantId, rule.id, lastOf(members));
   await writeGroups(tx, tenantId, rule.id, [...changed.values()]);
 }
 
-/** Tells whether one that begins again has joined already: not where it was in no message and has to wait for its delay anew. */
-const staysJoined = ({ sentTo, joinsMs }: StoredMember, delayMs: number, nowMs: number) =>
-  sentTo.length > 0 || (delayMs === 0 && joinsMs <= nowMs);
+/** Finds those that were in no message and that silences or windows hold everywhere. */
+async function heldOf(
+  { tx, tenantId, rule, rules: { silences }, nowMs, pace }: Look,
+  manner: GroupManner,
+  members: readonly StoredMember[],
+): Promise<ReadonlySet<StoredMember>> {
+  const unsent = members.filter(({ sentTo }) => sentTo.length === 0);
+  if (unsent.length === 0 || !(silences.any(nowMs) || rule.muteDuringMaintenance)) return new Set();
+  const keys = new Map(unsent.map(({ subject }) => [keyText(subject), subject]));
+  const standing = await readStanding(tx, tenantId, rule, [...keys.values()], { silences, nowMs, pace });
+  return new Set(
+    unsent.filter(({ subject }) => {
+      const now = standing.get(keyText(subject));
+      return now !== undefined && isHeld(manner, now.holds);
+    }),
+  );
+}
+
+/**
+ * When a member joins a group. One that was in a message, or has joined and waits for no delay anew, joined when it did; one that comes
+ * from another group by a change of its labels joins now.
+ */
+function joinMs(
+  { matchedMs }: Standing["match"],
+  there: StoredMember | undefined,
+  isMember: boolean,
+  delayMs: number,
+  nowMs: number,
+): number {
+  const afterDelayMs = matchedMs + delayMs;
+  if (there !== undefined) {
+    const { sentTo, joinsMs } = there;
+    const hasJoined = joinsMs <= nowMs && (delayMs === 0 || afterDelayMs <= joinsMs);
+    return sentTo.length > 0 || hasJoined ? joinsMs : afterDelayMs;
+  }
+  return isMember ? Math.max(nowMs, afterDelayMs) : afterDelayMs;
+}
 
 /** Of an event of which two occurrences are named the later one counts. */
 const lastOf = (members: readonly StoredMember[]) => [
@@ -426,6 +469,7 @@ async function flushGroup(
       startMs: now?.startMs ?? each.joinsMs,
       acknowledged: now?.found?.occurrence.acknowledged ?? false,
       sentTo: each.sentTo,
+      againAt: each.againAt,
       holds: now?.holds ?? new Map(),
       stored: each,
       standing: now,
@@ -434,7 +478,7 @@ async function flushGroup(
   const dueMs = Math.min(group.dueMs ?? nowMs, nowMs);
   const first = flush(manner, group, members, dueMs, nowMs);
   const said = await messagesOf(look, group, isBeyond, members, first.sends, group.lastMs);
-  const told = members.map((each) => ({ ...each, sentTo: sentTo(each, first.sends) }));
+  const told = sentAfter(members, first.sends);
   if (ends && first.group !== undefined) {
     const ended = told.map((each): Member => ({ ...each, state: each.state === "firing" ? "ended" : each.state }));
     const last = flush(manner, { ...first.group, repeatMs: undefined }, ended, dueMs, nowMs);
@@ -444,11 +488,14 @@ async function flushGroup(
     return { notices, messages: [...said.messages, ...after.messages], changed: [], gone: [], moved, group: undefined };
   }
   const { notices, messages, lastMs } = said;
-  const changed = told.filter((each, i) => each.sentTo.length > (members[i] as Member).sentTo.length);
+  const changed = told.filter(({ sentTo, againAt }, i) => {
+    const { sentTo: sentBefore, againAt: againBefore } = members[i] as Member;
+    return sentTo.length > sentBefore.length || againAt.join("\n") !== againBefore.join("\n");
+  });
   return {
     notices,
     messages,
-    changed: changed.map((each) => ({ ...each.stored, sentTo: each.sentTo })),
+    changed: changed.map(({ stored: row, sentTo, againAt }) => ({ ...row, sentTo, againAt })),
     gone: members.flatMap(({ state, stored }) =>
       state === "gone" || (state === "ended" && !first.isEarly) ? [stored] : [],
     ),
@@ -461,14 +508,6 @@ async function flushGroup(
     },
   };
 }
-
-/** The destinations that were sent a message in which a member fires, after these messages. */
-const sentTo = (member: Member, sends: Flush["sends"]) => [
-  ...new Set([
-    ...member.sentTo,
-    ...[...sends].flatMap(([name, occasion]) => (occasion !== "clear" && fires(member, name) ? [name] : [])),
-  ]),
-];
 
 /** Makes the messages of a flush: destinations that hear of the same members share one. */
 async function messagesOf(
@@ -490,11 +529,12 @@ async function messagesOf(
     const chosen = members.flatMap((each, i) =>
       each.standing && isListed(each) ? [{ each, standing: each.standing, i }] : [],
     );
-    const key = chosen.map(({ i }) => i).join();
+    const silenced = members.flatMap((each) => (each.standing && isSilenced(each, name) ? [each.standing] : []));
+    const key = `${chosen.map(({ i }) => i).join()} ${silenced.length}`;
     let message = messages.get(key);
     if (message === undefined) {
       const own = chosen.map(({ each, standing }): Listed => ({ standing, resolved: each.state !== "firing" }));
-      const { told, listed } = await groupSnapshot({ labels: group.labels, beyond }, own, pace);
+      const { told, listed } = await groupSnapshot({ labels: group.labels, beyond }, own, pace, silenced);
       message = {
         id: deliveryId(createdMs),
         told,
