@@ -39,11 +39,7 @@ export function stepsOwedMs(tenantId: string): number {
 const sliceMs = 5;
 
 /** Work that waits for its next slice, by tenant. */
-const waiting = fairQueue<() => void>();
-/** Whether `serve` is at work, or will be in the next turn of the loop. */
-let serving = false;
-/** When the slice ends that runs. */
-let untilMs = 0;
+const waiting = sliceQueue();
 /** When the slice ends of all work that begins in this turn of the loop; undefined when none has begun yet. */
 let begunUntilMs: number | undefined;
 
@@ -59,9 +55,9 @@ export function paced(check: () => void = () => {}, tenantId = "", { holdsNothin
   let ownUntilMs = waiting.size > 0 ? 0 : beginning();
   const pace = () => {
     if (performance.now() < ownUntilMs) return undefined;
-    return nextTurn(tenantId).then(() => {
+    return new Promise<void>((resolve) => waiting.add([tenantId], resolve)).then(() => {
       check();
-      ownUntilMs = untilMs;
+      ownUntilMs = waiting.untilMs;
     });
   };
   const share: StepShare = {
@@ -92,32 +88,55 @@ function beginning(): number {
   return begunUntilMs;
 }
 
-function nextTurn(tenantId: string): Promise<void> {
-  return new Promise((resolve) => {
-    waiting.add([tenantId], resolve);
-    if (serving) return;
-    serving = true;
-    setImmediate(serve);
-  });
+/** Pieces of work that wait for their turn in a slice, one slice in each turn of the loop. */
+export interface SliceQueue {
+  /** How many wait. */
+  readonly size: number;
+  /** When the running slice ends. */
+  readonly untilMs: number;
+  /** Lines up a piece of work as a fair queue does. It never begins in the turn that adds it. */
+  add(keys: readonly unknown[], piece: () => void): void;
 }
 
-/** A slice: once in each turn of the loop. */
-function serve() {
-  untilMs = performance.now() + sliceMs;
-  resumeNext();
-}
+/** Makes an empty queue, with slices of its own. */
+export function sliceQueue(): SliceQueue {
+  const pieces = fairQueue<() => void>();
+  /** Whether `serve` is at work, or will be in the next turn of the loop. */
+  let serving = false;
+  let untilMs = 0;
 
-/** Lets one piece of work go on, and then another one for as long as the slice lasts. */
-function resumeNext() {
-  waiting.next()?.();
-  // A tick comes after all microtasks, so after all that the work does before it waits.
-  queueMicrotask(() => process.nextTick(afterPiece));
-}
+  function serve() {
+    untilMs = performance.now() + sliceMs;
+    resumeNext();
+  }
 
-function afterPiece() {
-  if (waiting.size === 0) serving = false;
-  else if (performance.now() < untilMs) resumeNext();
-  else setImmediate(serve);
+  /** Lets one piece of work go on, and then another one for as long as the slice lasts. */
+  function resumeNext() {
+    pieces.next()?.();
+    // A tick comes after all microtasks, so after all that the work does before it waits.
+    queueMicrotask(() => process.nextTick(afterPiece));
+  }
+
+  function afterPiece() {
+    if (pieces.size === 0) serving = false;
+    else if (performance.now() < untilMs) resumeNext();
+    else setImmediate(serve);
+  }
+
+  return {
+    get size() {
+      return pieces.size;
+    },
+    get untilMs() {
+      return untilMs;
+    },
+    add(keys, piece) {
+      pieces.add(keys, piece);
+      if (serving) return;
+      serving = true;
+      setImmediate(serve);
+    },
+  };
 }
 
 /** Ends the turn after work that cannot be cut, begun at `beganMs`, where that took a slice or longer; short work goes on at once. */

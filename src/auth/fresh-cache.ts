@@ -38,7 +38,7 @@ interface Options<N> {
 }
 
 /** An entry is never used beyond this age: what was revoked is refused within a second. */
-const staleMs = 900;
+export const staleMs = 900;
 /** From this age on it is read again in the background, so that who calls often never waits. */
 const refreshMs = 450;
 const namesMax = 10_000;

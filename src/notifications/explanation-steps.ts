@@ -10,7 +10,7 @@ import { mismatchOf, seesOccurrences, storedTriggerType } from "./sources.ts";
 
 /** What steps come to, but for deliveries. */
 export type Result = "passed" | "stopped" | "waiting";
-type More = Partial<Pick<ExplanationStep, "path" | "window" | "silenceId" | "author" | "comment">> & {
+type More = Partial<Pick<ExplanationStep, "path" | "window" | "silenceId" | "author" | "createdBy" | "comment">> & {
   timeMs?: number | undefined;
   untilMs?: number | undefined;
 };

@@ -5,6 +5,7 @@ import type { Db } from "../db/connect.ts";
 import type { Pace } from "../event-loop.ts";
 import type { LookAtStanding } from "./deciding/look.ts";
 import type { Fields, MatchRow } from "./deciding/matcher/rows.ts";
+import type { RulePart } from "./rules-version.ts";
 import { event } from "./sources/event.ts";
 import { metricThreshold } from "./sources/metric-threshold.ts";
 import type {
@@ -109,8 +110,8 @@ export const lookAtStanding: LookAtStanding = async (...of) => {
 };
 
 /** In the transaction that changes rules or triggers. */
-export async function onRulesChange(tx: Db, tenantId: string): Promise<void> {
-  for (const source of all) await source.onRulesChange?.(tx, tenantId);
+export async function onRulesChange(tx: Db, tenantId: string, part: RulePart): Promise<void> {
+  for (const source of all) await source.onRulesChange?.(tx, tenantId, part);
 }
 
 /** In the transaction that changes what a trigger looks at. */

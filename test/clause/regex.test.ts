@@ -4,10 +4,8 @@ import { describe, expect, test } from "vitest";
 import { compareExpression } from "../../src/clause/expression.ts";
 import { type Pattern, parsePattern } from "../../src/clause/regex.ts";
 import { unpaced } from "../../src/event-loop.ts";
-import { cases } from "../support/cases.ts";
+import { cases, seed } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
-import { factor, seed } from "../support/seed.ts";
-import { ownClock } from "../support/stretch.ts";
 import { servedPatterns } from "./generated.ts";
 import { subjects } from "./patterns.ts";
 
@@ -29,7 +27,7 @@ describe("both engines", () => {
   test(`answer alike for generated expressions of the allowed syntax (seed ${seed})`, {
     timeout: 300_000,
   }, async () => {
-    const sources = fc.sample(servedPatterns, { numRuns: cases(500 * factor), seed });
+    const sources = fc.sample(servedPatterns, { numRuns: cases(500), seed });
     for (let from = 0; from < sources.length; from += 250) {
       const some = sources.slice(from, from + 250);
       const texts = fc.sample(subjects, { numRuns: 40, seed: seed + from });
@@ -68,14 +66,8 @@ describe("an expression that lets others take long", () => {
   test.each(sources)("%s is answered by both engines soon", { timeout: 120_000 }, async (source) => {
     const pattern = parsePattern(source, "value");
     const texts = [many, mixed, `${many}!`];
-    const clock = ownClock();
-    const here = texts.map((text) => RE2JS.compile(pattern.expression.source).test(text));
-    const between = clock();
-    const there = await found([pattern], texts);
-    expect(there).toEqual([here]);
     // A backtracking engine needs centuries.
-    expect(between).toBeLessThan(10_000);
-    expect(clock()).toBeLessThan(20_000);
+    expect(await found([pattern], texts)).toEqual([texts.map((text) => RE2JS.compile(pattern.expression.source).test(text))]);
   });
 
   test.each([
@@ -90,7 +82,7 @@ describe("an expression that lets others take long", () => {
     expect(() => parsePattern(source, "value")).toThrow(/is too complex|a repetition of/);
   });
 
-  test(`those that are allowed are built in time (seed ${seed})`, { timeout: 300_000 * factor }, async () => {
+  test(`those that are allowed are built (seed ${seed})`, { timeout: 300_000 }, async () => {
     const atom = fc.constantFrom("a", "\\w", "[^a]", ".", "\\b", "^", "x|", "");
     const counts = fc.constantFrom("*", "+", "?", "{0,60}", "{15}", "{30}", "{2,100}", "{0,8}", "{5}");
     const { nest } = fc.letrec<{ nest: string }>((tie) => ({
@@ -101,7 +93,7 @@ describe("an expression that lets others take long", () => {
         fc.tuple(tie("nest"), counts).map(([inner, count]) => `(${inner})${count}`),
       ),
     }));
-    const served = fc.sample(nest, { numRuns: cases(2000 * factor), seed }).flatMap((source) => {
+    const served = fc.sample(nest, { numRuns: cases(2000), seed }).flatMap((source) => {
       try {
         return [parsePattern(source, "value")];
       } catch {
@@ -109,13 +101,6 @@ describe("an expression that lets others take long", () => {
       }
     });
     expect(served.length).toBeGreaterThan(0);
-    const slow: string[] = [];
-    for (let from = 0; from < served.length; from += 50) {
-      const some = served.slice(from, from + 50);
-      const clock = ownClock();
-      await found(some, ["", "xx a"]);
-      if (clock() > 10_000) slow.push(some.map(({ postgres }) => postgres).join("\n"));
-    }
-    expect(slow).toEqual([]);
+    for (let from = 0; from < served.length; from += 50) await found(served.slice(from, from + 50), ["", "xx a"]);
   });
 });

@@ -6,7 +6,7 @@ import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { openProxy } from "../faults/proxy.ts";
 import { random } from "../faults/random.ts";
-import { codeOf, httpVersions, protocols, raw, slowly, transport } from "../support/clients.ts";
+import { codeOf, httpVersions, protocols, raw, transport, unfinished } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -143,10 +143,9 @@ describe("while more comes than can be stored", async () => {
       [rpc, "application/json", "resource_exhausted"],
     ] as const;
     for (const [at, type, code] of types) {
-      const request = { path: at, headers: { ...headers, "content-type": type }, body: slowly(3 * 1024 * 1024, 100) };
+      const request = { path: at, headers: { ...headers, "content-type": type }, body: unfinished() };
       const answer = await raw(server, version, request);
       expect(codeOf(answer)).toBe(code);
-      expect(answer.ownMs).toBeLessThan(1000);
     }
   });
 

@@ -101,7 +101,7 @@ export function silenceService(db: Db, writing: SilenceWriting): Partial<Service
 
     async createSilence({ silence: sent = create(SilenceSchema) }, context) {
       const { tenantId } = principalOf(context);
-      const row = await writer.create(tenantId, wantedOf(sent), by(context), (tx, { id }) => audited(tx, context, id));
+      const row = await writer.create(tenantId, wantedOf(sent), by(context), (tx, id) => audited(tx, context, id));
       return create(CreateSilenceResponseSchema, { silence: toSilence(row, nowMs()) });
     },
 
@@ -119,13 +119,13 @@ export function silenceService(db: Db, writing: SilenceWriting): Partial<Service
     async replaceSilence({ id, silence: sent = create(SilenceSchema) }, context) {
       const { tenantId } = principalOf(context);
       const how = { ...by(context), again: false };
-      const row = await writer.replace(tenantId, id, wantedOf(sent), how, (tx, made) => audited(tx, context, made.id));
+      const row = await writer.replace(tenantId, id, wantedOf(sent), how, (tx, each) => audited(tx, context, each));
       return create(ReplaceSilenceResponseSchema, { silence: toSilence(row, nowMs()) });
     },
 
     async expireSilence({ id }, context) {
       const { tenantId } = principalOf(context);
-      const row = await writer.expire(tenantId, id, (tx) => audited(tx, context, id));
+      const row = await writer.expire(tenantId, id, (tx, each) => audited(tx, context, each));
       return create(ExpireSilenceResponseSchema, { silence: toSilence(row, nowMs()) });
     },
   };

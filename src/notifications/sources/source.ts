@@ -12,6 +12,7 @@ import type { LookAtStanding } from "../deciding/look.ts";
 import type { Fields, MatchRow } from "../deciding/matcher/rows.ts";
 import type { TenantRules } from "../deciding/matcher/tenant-rules.ts";
 import type { EventTrigger } from "../deciding/matcher/trigger-index.ts";
+import type { RulePart } from "../rules-version.ts";
 
 /** Its member in the oneof of `TriggerType`. */
 export type SourceName = NonNullable<TriggerType["source"]["case"]>;
@@ -85,7 +86,7 @@ export interface TriggerSource<S> {
   /** How rules see now what stands of it; absent: as it is noted. */
   readonly look?: LookAtStanding;
   /** In the transaction that changes rules or triggers of a tenant. */
-  onRulesChange?(tx: Db, tenantId: string): Promise<void>;
+  onRulesChange?(tx: Db, tenantId: string, part: RulePart): Promise<void>;
   /** In the transaction that changes what a trigger looks at, within the source. */
   onChange?(tx: Db, tenantId: string, triggerName: string, before: S, after: S): Promise<void>;
   /** Why the data of some triggers cannot be looked for. */
