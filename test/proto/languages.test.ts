@@ -30,7 +30,7 @@ const marked = new Map(
   messages
     .flatMap(({ fields }) => fields)
     .filter((field: DescField) => getOption(field, language) !== Language.UNSPECIFIED)
-    .map((field) => [`${field.parent.name}.${field.name}`, Language[getOption(field, language)]]),
+    .map((field) => [`${field.parent.name}.${field.name}`, getOption(field, language)] as const),
 );
 
 /** Which fields, or parameters of an integration, reach the functions that compile or render, by the file that calls them. */

@@ -21,6 +21,7 @@ test("a silence is made, shown, listed by state and matcher, and ended", async (
     createdBy: "ops",
     author: { clientId: expect.any(String), clientName: expect.any(String), keyPrefix: expect.any(String) },
     state: "ACTIVE",
+    trouble: "",
   });
   const pending = await silence({ startsAt: inMs(600_000) });
   expect(pending.state).toBe("PENDING");
