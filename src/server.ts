@@ -272,6 +272,7 @@ export async function startServer(
     standing: notifications.standing,
     silences: notifications.silences,
     keepsIdentity: keepsIdentity.bind(undefined, pool.sql),
+    db: pool.sql,
     stopping: stopping.signal,
   });
 

@@ -79,6 +79,8 @@ export interface Indexed {
   exact: boolean;
   few?: boolean;
   broad?: boolean;
+  /** Whether the index knows whose rows they are, so that nothing of the tenant's but what it finds need be read. */
+  apart?: boolean;
 }
 
 /** The values of a caller's rows, by which a clause over them becomes a predicate. */

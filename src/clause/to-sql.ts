@@ -8,21 +8,36 @@ import { checkNames, withNumbers } from "./enumeration.ts";
 import type { Columns, Condition, SqlField } from "./field.ts";
 import { numericTextSql } from "./numeric-text.ts";
 import { type Element, holdsSql } from "./operations.ts";
+import type { Beyond } from "./regex.ts";
 
 /** A clause, or a part of one, as SQL. */
 interface Compiled {
   /** Makes the general form, which reads the row alone; it is long, and not needed where an index answers exactly. */
   general(): Fragment;
   /** The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. */
-  indexed?: { sql(): Fragment; rest: (() => Fragment) | undefined; few: boolean; broad: boolean } | undefined;
+  indexed?: Answered | undefined;
   /** Of ids, or an `and` of them and more: the ids, all lists of which hold a row's, and the rest; undefined: nothing. */
   byId?: { ids: readonly (readonly string[])[]; rest: (() => Fragment) | undefined } | undefined;
 }
 
-/** How the rows that a clause matches are found. */
-export interface Found {
-  /** True for the rows that the clause matches; for others it is false or null. */
+interface Answered {
+  sql(): Fragment;
+  rest: (() => Fragment) | undefined;
+  few: boolean;
+  broad: boolean;
+  /** Undefined: ids, which are looked up by an index of their own beside one that is apart. */
+  apart: boolean | undefined;
+}
+
+/** SQL that is true for the rows that a clause matches; for others it is false or null. */
+export interface Matching {
   sql: Fragment;
+  /** Whether an index that knows the tenant finds the rows: no index of all of the tenant's rows should be offered beside it. */
+  apart: boolean;
+}
+
+/** How the rows that a clause matches are found. */
+export interface Found extends Matching {
   /** An index finds the rows, few as a rule, so nothing else should be looked through for them. */
   few: boolean;
   /** `sql` is asked only of rows whose id is in each of these lists: the caller looks them up. Undefined: of all. */
@@ -33,9 +48,15 @@ export interface Found {
  * SQL that is true for the rows that a clause matches; for others it is false or null. Values and names of the request
  * are parameters, never text.
  * @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language.
+ * @param beyond of a clause that is stored: what a comparison of too many steps comes to
  */
-export function toSql(db: Db, clause: Clause, path: string, columns: Columns): Fragment {
-  return written(db, compile(db, checkClause(clause, path), columns)).sql;
+export function toSql(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Fragment {
+  return toMatching(db, clause, path, columns, beyond).sql;
+}
+
+/** The same, for a statement that leaves the choice of the index to PostgreSQL no more than it must. */
+export function toMatching(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Matching {
+  return written(db, compile(db, checkClause(clause, path, beyond), columns));
 }
 
 /** The same of a clause that has been checked, for a caller that chooses how its rows are read. */
@@ -43,13 +64,13 @@ export function searchCondition(db: Db, clause: Checked, columns: Columns): Foun
   const whole = compile(db, clause, columns);
   if (whole.byId === undefined) return { ...written(db, whole), ids: undefined };
   const { ids, rest } = whole.byId;
-  return { sql: rest === undefined ? db`true` : db`(${rest()})`, few: true, ids };
+  return { sql: rest === undefined ? db`true` : db`(${rest()})`, few: true, apart: false, ids };
 }
 
-function written(db: Db, { general, indexed }: Compiled): { sql: Fragment; few: boolean } {
-  if (indexed === undefined) return { sql: general(), few: false };
-  const { sql, rest, few } = indexed;
-  return { sql: rest === undefined ? db`(${sql()})` : db`(${sql()} and ${rest()})`, few };
+function written(db: Db, { general, indexed }: Compiled): Matching & { few: boolean } {
+  if (indexed === undefined) return { sql: general(), few: false, apart: false };
+  const { sql, rest, few, apart = false } = indexed;
+  return { sql: rest === undefined ? db`(${sql()})` : db`(${sql()} and ${rest()})`, few, apart };
 }
 
 function compile(db: Db, clause: Checked, columns: Columns): Compiled {
@@ -77,7 +98,7 @@ function compile(db: Db, clause: Checked, columns: Columns): Compiled {
       const sql = () => (ids.length === 0 ? db`false` : columns.withIds(db, ids));
       return {
         general: sql,
-        indexed: { sql, rest: undefined, few: true, broad: false },
+        indexed: { sql, rest: undefined, few: true, broad: false, apart: undefined },
         byId: { ids: [ids], rest: undefined },
       };
     }
@@ -123,6 +144,7 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
       rest: rest.length === 0 ? undefined : () => every(db, rest),
       few: indexed.some(({ few }) => few),
       broad: !led && indexed.some(({ broad }) => broad),
+      apart: indexed.some(({ apart }) => apart),
     },
     byId: byIdOfAll(db, parts),
   };
@@ -158,6 +180,7 @@ function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
       rest: indexed.some(({ rest }) => rest !== undefined) ? general : undefined,
       few: indexed.some(({ few }) => few),
       broad: indexed.some(({ broad }) => broad),
+      apart: indexed.every(({ apart }) => apart !== false) && indexed.some(({ apart }) => apart),
     },
   };
 }
@@ -177,6 +200,7 @@ function satisfies(db: Db, field: SqlField, asked: Condition): Compiled {
       rest: index.exact ? undefined : general,
       few: index.few ?? false,
       broad: index.broad ?? false,
+      apart: index.apart ?? false,
     },
   };
 }

@@ -1,9 +1,10 @@
-import type { Fragment } from "postgres";
+import type { Matching } from "../clause/to-sql.ts";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { transaction } from "../db/transaction.ts";
 import { ID_BYTES } from "./identity.ts";
+import { livingOf } from "./matching.ts";
 
 /** A write of however many entities: when it happens, what cuts it short, and what belongs to it. */
 export interface BatchedWrite {
@@ -37,9 +38,9 @@ async function withLongTimeout<T>(tx: Db, find: (tx: Db) => Promise<T>): Promise
 export async function inPortions<T>(
   db: Db,
   { few, signal, audit }: BatchedWrite,
-  matching: Fragment,
+  matching: Matching,
   find: (tx: Db) => Promise<Buffer[]>,
-  write: (tx: Db, matching: Fragment) => Promise<{ answer: T; count: number }>,
+  write: (tx: Db, matching: Matching) => Promise<{ answer: T; count: number }>,
 ): Promise<T[]> {
   const found = few ? undefined : await transaction(db, (tx) => withLongTimeout(tx, find));
   if (found === undefined || found.length <= 1) {
@@ -56,13 +57,19 @@ export async function inPortions<T>(
     signal.throwIfAborted();
     const some = await transaction(db, async (tx) => {
       if (i === 0) await audit(tx, total);
-      const { answer } = await write(tx, tx`id = any(${byteaArray(splitIds(ids))}::bytea[])` as Fragment);
+      const { answer } = await write(tx, withIds(tx, splitIds(ids)));
       return answer;
     });
     answers.push(some);
   }
   return answers;
 }
+
+/** The rows of these ids. */
+export const withIds = (db: Db, ids: readonly Buffer[]): Matching => ({
+  sql: db`id = any(${byteaArray(ids)}::bytea[])`,
+  apart: false,
+});
 
 /** Ids that were put one after the other. */
 export function splitIds(bytes: Buffer): Buffer[] {
@@ -78,7 +85,7 @@ export function splitIds(bytes: Buffer): Buffer[] {
 export async function matchingIds(
   db: Db,
   tenantId: string,
-  matching: Fragment,
+  matching: Matching,
   portion: number,
   signal?: AbortSignal,
 ): Promise<Buffer[]> {
@@ -88,7 +95,7 @@ export async function matchingIds(
     from (
       select id, (row_number() over (order by id) - 1) / ${portion}::int4 as portion
       from entities
-      where tenant_id = ${tenantId} and deleted_ms is null and ${matching}
+      where ${livingOf(db, tenantId, matching)}
     ) as matching
     group by portion order by portion`;
   return (await cancelOn(query, signal)).map(({ ids }) => ids);

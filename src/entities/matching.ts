@@ -1,9 +1,10 @@
 import type { Fragment } from "postgres";
 import type { Checked } from "../clause/checked.ts";
 import type { Columns } from "../clause/field.ts";
-import { searchCondition } from "../clause/to-sql.ts";
+import { type Matching, searchCondition } from "../clause/to-sql.ts";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { tenantApart } from "../db/plans.ts";
 import { parseIds } from "./identity.ts";
 
 /** Where the living entities are that a clause matches: the rows of `from` for which `sql` holds. */
@@ -16,12 +17,18 @@ export interface MatchingEntities {
 
 /** The living entities of a tenant that a clause matches. */
 export function matchingEntities(db: Db, tenantId: string, clause: Checked, columns: Columns): MatchingEntities {
-  const { sql, few, ids } = searchCondition(db, clause, columns);
+  const { few, ids, ...matching } = searchCondition(db, clause, columns);
   return {
     from: ids === undefined ? db`entities` : entitiesOf(db, tenantId, parseIds(ids.reduce(inBoth))),
-    sql: db`tenant_id = ${tenantId} and deleted_ms is null and ${sql}`,
+    sql: livingOf(db, tenantId, matching),
     few,
   };
+}
+
+/** True for the living entities of a tenant that a condition matches. */
+export function livingOf(db: Db, tenantId: string, { sql, apart }: Matching): Fragment {
+  const own = apart ? tenantApart(db, tenantId) : db`tenant_id = ${tenantId}`;
+  return db`${own} and deleted_ms is null and ${sql}`;
 }
 
 function inBoth(some: readonly string[], others: readonly string[]): string[] {

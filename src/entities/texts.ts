@@ -53,7 +53,7 @@ function likeAll(db: Db, text: Fragment, parts: readonly string[]): Fragment | u
 /** The condition on the name of an entity, living or deleted, as the index over terms answers it. */
 export function nameText(db: Db, tenantId: string, condition: Condition): Indexed | undefined {
   const terms = nameTerms(occurring(condition) ?? beginning(condition));
-  return terms && { sql: () => haveTerms(db, tenantId, "all", terms), exact: false, few: true };
+  return terms && { sql: () => haveTerms(db, tenantId, "all", terms), exact: false, few: true, apart: true };
 }
 
 function beginning([only]: Condition): string[] {

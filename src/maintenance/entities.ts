@@ -1,16 +1,16 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Fragment } from "postgres";
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type {
   MaintenanceEntitySchema,
   MaintenanceTargetsSchema,
 } from "#gen/belfry/maintenance/v1/maintenance_run_pb.ts";
-import { toSql } from "../clause/to-sql.ts";
-import { byteaArray } from "../db/batch.ts";
+import { type Matching, toMatching } from "../clause/to-sql.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
+import { withIds } from "../entities/batched-writes.ts";
 import { childIds } from "../entities/children.ts";
 import { idText } from "../entities/identity.ts";
+import { livingOf } from "../entities/matching.ts";
 import { isDecommissionedSql } from "../entities/production-state.ts";
 import { withoutWindow } from "./members.ts";
 
@@ -37,14 +37,14 @@ export async function targetsOf(
   { id, clause, force, doNotPropagateToChildren }: Target,
   signal: AbortSignal,
 ): Promise<MessageInitShape<typeof MaintenanceTargetsSchema>> {
-  const matching = toSql(tx, clause, "specification.query.clause", withoutWindow(tenant.id, id, tenant.name));
+  const matching = toMatching(tx, clause, "specification.query.clause", withoutWindow(tenant.id, id, tenant.name));
   // Materialized: the order is that of what matches, and no reason to walk all entities by their ids.
-  const taken = (which: Fragment) =>
+  const taken = (which: Matching) =>
     cancelOn(
       tx<{ id: Buffer; name: string }[]>`
         with matching as materialized (
           select id, name from entities
-          where tenant_id = ${tenant.id} and deleted_ms is null and (${force} or not ${isDecommissionedSql(tx)}) and ${which}
+          where ${livingOf(tx, tenant.id, which)} and (${force} or not ${isDecommissionedSql(tx)})
         )
         select id, name from matching order by id limit ${countedMax + 1}`,
       signal,
@@ -56,7 +56,7 @@ export async function targetsOf(
     const parents = front.splice(0, portion).map((each) => each.id);
     const ids = (await childIds(tx, tenant.id, parents)).filter((child) => !found.has(idText(child)));
     if (ids.length === 0) continue;
-    const children = await taken(tx`id = any(${byteaArray(ids)}::bytea[])`);
+    const children = await taken(withIds(tx, ids));
     for (const each of children) found.set(idText(each.id), { id: idText(each.id), name: each.name, child: true });
     front.push(...children);
   }
@@ -72,11 +72,11 @@ export async function coversNothing(
   { id, clause, force }: Omit<Target, "doNotPropagateToChildren">,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const matching = toSql(db, clause, "query.clause", withoutWindow(tenant.id, id, tenant.name));
+  const matching = toMatching(db, clause, "query.clause", withoutWindow(tenant.id, id, tenant.name));
   const found = await cancelOn(
     db`
       select 1 from entities
-      where tenant_id = ${tenant.id} and deleted_ms is null and (${force} or not ${isDecommissionedSql(db)}) and ${matching}
+      where ${livingOf(db, tenant.id, matching)} and (${force} or not ${isDecommissionedSql(db)})
       limit 1`,
     signal,
   );

@@ -1,6 +1,9 @@
 import fc from "fast-check";
+import { RE2JS } from "re2js";
 import { describe, expect, test } from "vitest";
+import { compareExpression } from "../../src/clause/expression.ts";
 import { type Pattern, parsePattern } from "../../src/clause/regex.ts";
+import { unpaced } from "../../src/event-loop.ts";
 import { cases, seed } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { servedPatterns } from "./generated.ts";
@@ -30,9 +33,11 @@ describe("both engines", () => {
       const texts = fc.sample(subjects, { numRuns: 40, seed: seed + from });
       const parsed = some.map((source) => parsePattern(source, source));
       const there = await found(parsed, texts);
-      const wrong = parsed.flatMap(({ matches, postgres }, i) =>
+      const wrong = parsed.flatMap(({ expression, postgres }, i) =>
         texts.flatMap((text, j) =>
-          matches(text) === there[i]?.[j] ? [] : [`${some[i]} on ${JSON.stringify(text)}: not as ${postgres} there`],
+          compareExpression(expression, text, unpaced) === there[i]?.[j]
+            ? []
+            : [`${some[i]} on ${JSON.stringify(text)}: not as ${postgres} there`],
         ),
       );
       expect(wrong).toEqual([]);
@@ -53,7 +58,7 @@ describe("an expression that lets others take long", () => {
     "(?:\\w+\\s*)+!",
     "(a|b)*a(a|b){200}!",
     "(?i)(?:[^!]{200}){4}!",
-    "a{0,250}a{0,250}a{0,250}!",
+    "a{0,160}a{0,160}a{0,160}!",
     "(?:a?){60}a{60}!",
     "(?:a*b*){30}!",
   ];
@@ -62,7 +67,7 @@ describe("an expression that lets others take long", () => {
     const pattern = parsePattern(source, "value");
     const texts = [many, mixed, `${many}!`];
     // A backtracking engine needs centuries.
-    expect(await found([pattern], texts)).toEqual([texts.map(pattern.matches)]);
+    expect(await found([pattern], texts)).toEqual([texts.map((text) => RE2JS.compile(pattern.expression.source).test(text))]);
   });
 
   test.each([

@@ -6,6 +6,7 @@ import { TriggerClauseSchema } from "#gen/belfry/clause/v1/trigger_clause_pb.ts"
 import { contains, fieldOf, foldedRow } from "../../src/clause/folded-row.ts";
 import { checkTrigger, compileTrigger } from "../../src/clause/trigger.ts";
 import { equalityKeys } from "../../src/clause/trigger-needs.ts";
+import { unpaced } from "../../src/event-loop.ts";
 import { cases, seed } from "../support/cases.ts";
 import { type Row, resolver, row } from "./rows.ts";
 
@@ -26,7 +27,7 @@ const clauseOf = (trigger: unknown) => fromJson(TriggerClauseSchema, trigger as 
 const values = resolver();
 function compile(trigger: unknown) {
   const { matches, ...compiled } = compileTrigger(clauseOf(trigger), "clause", values);
-  return { ...compiled, matches: (each: Row) => matches(foldedRow(each, { values })) };
+  return { ...compiled, matches: (each: Row) => matches(foldedRow(each, { values }), unpaced) === true };
 }
 const keysOf = (field: string, each: Row) => equalityKeys(fieldOf(foldedRow(each, { values }), field)?.elements ?? []);
 

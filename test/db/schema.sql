@@ -560,6 +560,16 @@ create table metric_chunks (
   constraint metric_chunks_tenant_id_series_first_ms_pk PRIMARY KEY (tenant_id, series, first_ms)
 );
 
+create table metric_facts (
+  tenant_id uuid not null,
+  metric text collate "C" not null,
+  units text collate "C" not null,
+  description text collate "C" not null,
+  instrument text collate "C" not null,
+  said_ms bigint not null,
+  constraint metric_facts_tenant_id_metric_pk PRIMARY KEY (tenant_id, metric)
+);
+
 create table metric_heads (
   tenant_id uuid not null,
   bucket smallint not null,
@@ -806,6 +816,8 @@ create table tenant_counts (
   tenant_id uuid not null,
   what text collate "C" not null,
   count bigint not null,
+  size bigint,
+  counted_ms bigint,
   constraint tenant_counts_tenant_id_what_pk PRIMARY KEY (tenant_id, what)
 );
 

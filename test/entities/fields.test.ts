@@ -15,6 +15,7 @@ import { entityId, idText } from "../../src/entities/identity.ts";
 import { matchingEntities } from "../../src/entities/matching.ts";
 import type { EntityRow } from "../../src/entities/messages.ts";
 import { setWindowStates } from "../../src/entities/production-state.ts";
+import { unpaced } from "../../src/event-loop.ts";
 import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
 import { putModels } from "./stored.ts";
@@ -182,7 +183,7 @@ test("indexes, rows and memory agree on every field and operation", async () => 
     fc.asyncProperty(clause, async (init) => {
       const asked = create(ClauseSchema, init);
       const matches = toPredicate(asked, "clause", entityResolver(tenant, { tenantName }));
-      const expected = keysOf(rows.filter(matches));
+      const expected = keysOf(rows.filter((row) => matches(row, unpaced)));
       await transaction(sql, async (tx) => {
         await tx`set local enable_seqscan = off`;
         expect(await found(tx, asked, { tenantName, metadataKeys: metadata })).toEqual(expected);

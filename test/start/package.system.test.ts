@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
-import { generateKeyPairSync } from "node:crypto";
+import { createHash, generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
 import {
   appendFileSync,
   copyFileSync,
@@ -12,6 +13,8 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
@@ -111,6 +114,45 @@ test("npm packs it, without sources, tests and tools", async () => {
   const built = held.filter((path) => /^dist\/console\/.*\.(?:html|js|css|svg)$/.test(path));
   expect(built).toContain("dist/console/index.html");
   expect(built.flatMap((path) => [`${path}.br`, `${path}.gz`]).filter((path) => !held.includes(path))).toEqual([]);
+});
+
+/** A registry that has this package alone, as the real one answers: it says that there is a shrinkwrap. */
+async function registry() {
+  const tarball = readFileSync(join(files, packed));
+  const manifest = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
+  const integrity = `sha512-${createHash("sha512").update(tarball).digest("base64")}`;
+  const server = createServer(({ url = "", headers }, response) => {
+    if (url === `/${packed}`) return response.end(tarball);
+    const dist = { tarball: `http://${headers.host}/${packed}`, integrity };
+    const versions = { [version]: { ...manifest, _hasShrinkwrap: true, dist } };
+    if (url !== `/${name}`) response.statusCode = 404;
+    response.end(JSON.stringify({ name, "dist-tags": { latest: version }, versions }));
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, close: () => server.close() };
+}
+
+test("npm knows the digest of each package that it installs with it", async () => {
+  const folder = join(dir, "from-registry");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "package.json"), "{}");
+  const { url, close } = await registry();
+  const install = ["install", name, "--package-lock-only", "--ignore-scripts", "--registry", url];
+  expect(await run("npm", install, folder, cache)).toMatchObject({ code: 0 });
+  close();
+  type Locked = Record<string, { version: string; integrity?: string; dev?: boolean }>;
+  const lockOf = (path: string): Locked => JSON.parse(readFileSync(path, "utf8")).packages;
+  const { "": _, [`node_modules/${name}`]: own, ...found } = lockOf(join(folder, "package-lock.json"));
+  expect(own?.integrity).toMatch(/^sha512-/);
+  const inner = Object.entries(found).map(([path, { integrity }]) => [
+    path.slice(`node_modules/${name}/`.length),
+    integrity,
+  ]);
+  const shipped = Object.entries(lockOf(join(root, "package-lock.json"))).flatMap(([path, { dev, integrity }]) =>
+    path === "" || dev ? [] : [[path, integrity]],
+  );
+  expect(inner.sort()).toEqual(shipped.sort());
+  expect(Object.values(found).filter(({ integrity }) => integrity === undefined)).toEqual([]);
 });
 
 describe("docs/verify-release.md", () => {

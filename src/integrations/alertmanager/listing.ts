@@ -1,6 +1,17 @@
+import {
+  type Answer,
+  answerOf,
+  compareExpression,
+  countExpression,
+  decided,
+  type ExpressionCount,
+  type Later,
+  newExpressionCount,
+  readExpression,
+} from "../../clause/expression.ts";
 import { allMatch, type LabelMatcher, readMatchers } from "../../clause/label-matcher.ts";
-import { labelPattern } from "../../clause/label-pattern.ts";
 import { exhausted } from "../../errors.ts";
+import type { Pace } from "../../event-loop.ts";
 import { annotationsOf, fingerprintOf, isAlert, labelOf } from "../../events/labels.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
 import type { AlertGroup, AlertState, AlertStates } from "../../notifications/silences/alert-states.ts";
@@ -16,15 +27,18 @@ const stillMs = 300_000; // how long an alert without an end is believed, as Ale
 const filtersMax = 100;
 
 /** Which alerts a query asks for. @throws code 3 */
-export function asked({ query }: Pick<OperationCall, "query">): (alert: ReturnType<typeof shown>) => boolean {
+export function asked({ query, pace }: Pick<OperationCall, "query" | "pace">) {
   const { active, silenced } = flagsOf(query, ["active", "silenced", "inhibited", "unprocessed", "muted"]);
-  const matchers = filtersOf(query);
+  const count = newExpressionCount();
+  const matchers = filtersOf(query, count);
   const wanted = query.get("receiver");
-  const isReceiver = wanted ? receivers(wanted) : () => true;
-  return ({ labels, status, receivers }) =>
-    receivers.some(({ name }) => isReceiver(name)) &&
-    (status.state === "active" ? active : silenced) &&
-    allMatch(matchers, (name) => labelOf(labels, name));
+  const isReceiver = wanted ? receivers(wanted, count) : () => true;
+  return async ({ labels, status, receivers }: ReturnType<typeof shown>): Promise<boolean> => {
+    if (!(status.state === "active" ? active : silenced)) return false;
+    const received = await answerOf(receivers, ({ name }) => isReceiver(name, pace), true);
+    if (!decided(received, "receiver")) return false;
+    return decided(await allMatch(matchers, (name) => labelOf(labels, name), pace), "filter");
+  };
 }
 
 /** Reads parameters that are true or false, and true where they are left out. @throws code 3 */
@@ -38,16 +52,22 @@ export function flagsOf<Name extends string>(query: URLSearchParams, names: read
 }
 
 /** Reads the parameters `filter`, a matcher each. @throws code 3 */
-export function filtersOf(query: URLSearchParams): LabelMatcher[] {
+export function filtersOf(query: URLSearchParams, count: ExpressionCount = newExpressionCount()): LabelMatcher[] {
   const filters = query.getAll("filter");
   if (filters.length > filtersMax) throw invalidValue("filter", `must be given at most ${filtersMax} times`);
-  return readMatchers(filters, "filter");
+  return readMatchers(filters, "filter", count);
 }
 
-function receivers(expression: string): (name: string) => boolean {
-  const pattern = labelPattern(expression);
-  if ("reason" in pattern) throw invalidValue("receiver", "must be a regular expression of RE2's syntax");
-  return pattern.matches;
+const receiverCharactersMax = 1000;
+
+function receivers(text: string, count: ExpressionCount): (name: string, pace: Pace) => Later<Answer> {
+  if (text.length > receiverCharactersMax)
+    throw invalidValue("receiver", `must have at most ${receiverCharactersMax} characters`);
+  const expression = readExpression(text, true);
+  if (expression.refusal !== undefined)
+    throw invalidValue("receiver", `must be a regular expression of RE2's syntax: ${expression.refusal.reason}`);
+  countExpression(count, expression, "receiver");
+  return (name, pace) => compareExpression(expression, name, pace);
 }
 
 /**
@@ -92,7 +112,7 @@ async function* pagesOf(
       const now = nowMs();
       const state = all[i] as AlertState;
       const alert = shown(open, state, now);
-      if (isAsked(alert) && Date.parse(alert.endsAt) > now) found.push({ alert, state });
+      if ((await isAsked(alert)) && Date.parse(alert.endsAt) > now) found.push({ alert, state });
     }
     if (found.length > 0) yield found;
   }

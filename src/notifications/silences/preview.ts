@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { SilenceSchema } from "#gen/belfry/notifications/v1/silence_pb.ts";
 import { PreviewSilenceResponseSchema, type SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
+import { decided } from "../../clause/expression.ts";
 import { allMatch } from "../../clause/label-matcher.ts";
 import { byteaArray, textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
@@ -31,7 +32,7 @@ export function silencePreviews(db: Db): Pick<ServiceImpl<typeof SilenceService>
         destinationNames: silence.destinationNames.map(normalizedName),
       };
       const hasScope = scope.ruleNames.length > 0 || scope.destinationNames.length > 0;
-      const pace = paced(() => context.signal.throwIfAborted(), tenantId);
+      const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
       const occurrences: { occurrenceId: string; name: string; summary: string }[] = [];
       const ruleNames = new Set<string>();
       const labels = new Map<string, Set<string>>();
@@ -42,7 +43,8 @@ export function silencePreviews(db: Db): Pick<ServiceImpl<typeof SilenceService>
         for (const each of page) {
           const turn = pace();
           if (turn !== undefined) await turn;
-          if (allMatch(matchers, (name) => labelOf(each.labels, name))) found.push(each);
+          const answer = await allMatch(matchers, (name) => labelOf(each.labels, name), pace);
+          if (decided(answer, "silence.matchers")) found.push(each);
         }
         const keys = found.map(({ event, occurrence }) => occurrenceSubject(event, occurrence.number).key);
         const byKey = await matchingRules(db, tenantId, keys, scope);
