@@ -68,7 +68,6 @@ export function freshCache<N>({
   const unknown = limiter({ max: unknownMax, waitingMax: unknownWaitingMax, what: `unknown ${what} are looked up` });
 
   const isFresh = ({ readMs }: Entry) => nowMs() - readMs <= staleMs;
-
   function miss(name: string, readMs: number) {
     entries.delete(name);
     misses.set(name, true, { start: readMs });
