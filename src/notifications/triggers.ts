@@ -104,8 +104,7 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
         if (made.length === 0) throw alreadyExists("trigger", name);
         await checkQuota(tx, tenantId, kept, name, bounds);
         await afterRuleChange(tx, context, "trigger", name);
-        const stored = await storedState(tx, tenantId, name);
-        const row = { name, ...stored, ruleNames: [], recentNotificationCount: 0n };
+        const row = { name, ...(await storedState(tx, tenantId, name)), ruleNames: [], recentNotificationCount: 0n };
         return create(CreateTriggerResponseSchema, { trigger: toTrigger(row) });
       });
     },
@@ -114,9 +113,8 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
       const { tenantId } = principalOf(context);
       const [row] = await orm(db).select(columnsOf(tenantId)).from(triggers).where(named(tenantId, name));
       if (row === undefined) throw notFound("trigger", name);
-      return create(GetTriggerResponseSchema, {
-        trigger: toTrigger(row, await triggerTroubles(db, tenantId), tenantId),
-      });
+      const troubles = await triggerTroubles(db, tenantId);
+      return create(GetTriggerResponseSchema, { trigger: toTrigger(row, troubles, tenantId) });
     },
 
     async listTriggers(request, context) {

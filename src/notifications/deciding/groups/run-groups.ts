@@ -209,16 +209,9 @@ async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Pr
   // What holds a member is asked when its group is flushed.
   const standing = await readStanding(tx, tenantId, rule, keys, { silences: noSilences, nowMs, pace });
   const began = [...standing.values()].filter(({ fires }) => fires);
-  const asked = [...new Set(keys.flatMap((key) => membersNamed(key, standing)))];
-  const before = Map.groupBy(
-    await membershipsOf(
-      tx,
-      tenantId,
-      rule.id,
-      asked.map((text) => Buffer.from(text, "latin1")),
-    ),
-    ({ member }) => keyText(member),
-  );
+  const texts = new Set(keys.flatMap((key) => membersNamed(key, standing)));
+  const asked = Array.from(texts, (text) => Buffer.from(text, "latin1"));
+  const before = Map.groupBy(await membershipsOf(tx, tenantId, rule.id, asked), ({ member }) => keyText(member));
   const wanted = new Map<string, Buffer>();
   const placed = began.map((each) => {
     const labels = groupLabels(grouping, each.labels);
