@@ -5,7 +5,7 @@ import { sqlJoin } from "../db/sql-join.ts";
 import { checkClause } from "./check.ts";
 import type { Asked, Checked } from "./checked.ts";
 import { checkNames, withNumbers } from "./enumeration.ts";
-import type { Columns, Condition, SqlField } from "./field.ts";
+import type { Apart, Columns, Condition, SqlField } from "./field.ts";
 import { numericTextSql } from "./numeric-text.ts";
 import { type Element, holdsSql } from "./operations.ts";
 import type { Beyond } from "./regex.ts";
@@ -25,15 +25,15 @@ interface Answered {
   rest: (() => Fragment) | undefined;
   few: boolean;
   broad: boolean;
-  /** Undefined: ids, which are looked up by an index of their own beside one that is apart. */
-  apart: boolean | undefined;
+  apart: Apart | undefined;
 }
 
-/** SQL that is true for the rows that a clause matches; for others it is false or null. */
+/** How a clause is asked of rows. */
 export interface Matching {
+  /** True for the rows that the clause matches; for others it is false or null. */
   sql: Fragment;
-  /** Whether an index that knows the tenant finds the rows: no index of all of the tenant's rows should be offered beside it. */
-  apart: boolean;
+  /** An index that knows the tenant answers this, and `sql` is asked of what it finds. Undefined: `sql` is asked of all. */
+  apart: Fragment | undefined;
 }
 
 /** How the rows that a clause matches are found. */
@@ -51,10 +51,11 @@ export interface Found extends Matching {
  * @param beyond of a clause that is stored: what a comparison of too many steps comes to
  */
 export function toSql(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Fragment {
-  return toMatching(db, clause, path, columns, beyond).sql;
+  const { sql, apart } = toMatching(db, clause, path, columns, beyond);
+  return apart === undefined ? sql : db`(${apart} and ${sql})`;
 }
 
-/** The same, for a statement that leaves the choice of the index to PostgreSQL no more than it must. */
+/** The same, with what an index that knows the tenant answers by itself. */
 export function toMatching(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Matching {
   return written(db, compile(db, checkClause(clause, path, beyond), columns));
 }
@@ -64,13 +65,14 @@ export function searchCondition(db: Db, clause: Checked, columns: Columns): Foun
   const whole = compile(db, clause, columns);
   if (whole.byId === undefined) return { ...written(db, whole), ids: undefined };
   const { ids, rest } = whole.byId;
-  return { sql: rest === undefined ? db`true` : db`(${rest()})`, few: true, apart: false, ids };
+  return { sql: rest === undefined ? db`true` : db`(${rest()})`, few: true, apart: undefined, ids };
 }
 
 function written(db: Db, { general, indexed }: Compiled): Matching & { few: boolean } {
-  if (indexed === undefined) return { sql: general(), few: false, apart: false };
-  const { sql, rest, few, apart = false } = indexed;
-  return { sql: rest === undefined ? db`(${sql()})` : db`(${sql()} and ${rest()})`, few, apart };
+  if (indexed === undefined) return { sql: general(), few: false, apart: undefined };
+  const { sql, rest, few, apart } = indexed;
+  if (apart === "leads") return { sql: rest === undefined ? db`true` : rest(), few, apart: db`(${sql()})` };
+  return { sql: rest === undefined ? db`(${sql()})` : db`(${sql()} and ${rest()})`, few, apart: undefined };
 }
 
 function compile(db: Db, clause: Checked, columns: Columns): Compiled {
@@ -98,7 +100,7 @@ function compile(db: Db, clause: Checked, columns: Columns): Compiled {
       const sql = () => (ids.length === 0 ? db`false` : columns.withIds(db, ids));
       return {
         general: sql,
-        indexed: { sql, rest: undefined, few: true, broad: false, apart: undefined },
+        indexed: { sql, rest: undefined, few: true, broad: false, apart: "joins" },
         byId: { ids: [ids], rest: undefined },
       };
     }
@@ -129,7 +131,9 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
       parts.map((part) => part.general),
     );
   const led = parts.some(({ indexed }) => indexed?.few && !indexed.broad);
-  const helpful = parts.filter(({ indexed }) => indexed && !(led && indexed.broad));
+  const leads = parts.some(({ indexed }) => indexed?.apart === "leads" && !indexed.broad);
+  const helps = ({ broad, few, apart }: Answered) => !(led && broad) && !(leads && apart === "joins" && !few);
+  const helpful = parts.filter(({ indexed }) => indexed && helps(indexed));
   const indexed = helpful.flatMap((part) => part.indexed ?? []);
   if (indexed.length === 0) return { general };
   const rest = parts.flatMap((part) => (helpful.includes(part) ? (part.indexed?.rest ?? []) : part.general));
@@ -144,7 +148,7 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
       rest: rest.length === 0 ? undefined : () => every(db, rest),
       few: indexed.some(({ few }) => few),
       broad: !led && indexed.some(({ broad }) => broad),
-      apart: indexed.some(({ apart }) => apart),
+      apart: leads || indexed.every(({ apart }) => apart === "leads") ? "leads" : indexed.find(({ apart }) => apart)?.apart && "joins",
     },
     byId: byIdOfAll(db, parts),
   };
@@ -180,7 +184,7 @@ function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
       rest: indexed.some(({ rest }) => rest !== undefined) ? general : undefined,
       few: indexed.some(({ few }) => few),
       broad: indexed.some(({ broad }) => broad),
-      apart: indexed.every(({ apart }) => apart !== false) && indexed.some(({ apart }) => apart),
+      apart: indexed.every(({ apart }) => apart) ? (indexed.find(({ apart }) => apart === "leads") ?? indexed[0])?.apart : undefined,
     },
   };
 }
@@ -200,7 +204,7 @@ function satisfies(db: Db, field: SqlField, asked: Condition): Compiled {
       rest: index.exact ? undefined : general,
       few: index.few ?? false,
       broad: index.broad ?? false,
-      apart: index.apart ?? false,
+      apart: index.apart,
     },
   };
 }

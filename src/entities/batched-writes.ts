@@ -4,7 +4,7 @@ import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { transaction } from "../db/transaction.ts";
 import { ID_BYTES } from "./identity.ts";
-import { livingOf } from "./matching.ts";
+import { livingEntities } from "./matching.ts";
 
 /** A write of however many entities: when it happens, what cuts it short, and what belongs to it. */
 export interface BatchedWrite {
@@ -68,7 +68,7 @@ export async function inPortions<T>(
 /** The rows of these ids. */
 export const withIds = (db: Db, ids: readonly Buffer[]): Matching => ({
   sql: db`id = any(${byteaArray(ids)}::bytea[])`,
-  apart: false,
+  apart: undefined,
 });
 
 /** Ids that were put one after the other. */
@@ -89,13 +89,13 @@ export async function matchingIds(
   portion: number,
   signal?: AbortSignal,
 ): Promise<Buffer[]> {
+  const { from, sql } = livingEntities(db, tenantId, matching);
   // Put together in SQL: a row for each of a million ids would hold the process up.
   const query = db<{ ids: Buffer }[]>`
     select string_agg(id, ''::bytea order by id) as ids
     from (
       select id, (row_number() over (order by id) - 1) / ${portion}::int4 as portion
-      from entities
-      where ${livingOf(db, tenantId, matching)}
+      from ${from} where ${sql}
     ) as matching
     group by portion order by portion`;
   return (await cancelOn(query, signal)).map(({ ids }) => ids);

@@ -9,7 +9,7 @@ import { invalidField } from "../errors.ts";
 import { type BatchedWrite, inPortions, matchingIds, portionMax, splitIds } from "./batched-writes.ts";
 import { noteKeys } from "./field-keys.ts";
 import { idText } from "./identity.ts";
-import { livingOf } from "./matching.ts";
+import { livingEntities, livingWhere } from "./matching.ts";
 import { type EntityRow, entityColumns } from "./messages.ts";
 import { storedRow } from "./stored-row.ts";
 import { customTermsBytesMax } from "./terms.ts";
@@ -58,16 +58,16 @@ export async function setCustomProperties(
   const added = JSON.stringify(properties);
   const after = (tx: Db) => tx`(custom_properties || ${added}::text::jsonb)` as Fragment;
   if (!writing.few) {
+    const { from, sql } = livingEntities(db, tenantId, matching);
     const [row] = await db<{ id: Buffer }[]>`
-      select id from entities
-      where ${livingOf(db, tenantId, matching)} and ${isCrowded(db, after(db))} limit 1`;
+      select id from ${from} where ${sql} and ${isCrowded(db, after(db))} limit 1`;
     if (row !== undefined) throw crowdedError(row.id);
   }
   const find = (tx: Db) => matchingIds(tx, tenantId, matching, portionMax, writing.signal);
   const found = await inPortions(db, writing, matching, find, async (tx, some) => {
     // Keys come before entities in the order of locks (src/events/lock.ts).
-    const [any] = await tx`
-      select 1 from entities where ${livingOf(tx, tenantId, some)} limit 1`;
+    const { from, sql } = livingEntities(tx, tenantId, some);
+    const [any] = await tx`select 1 from ${from} where ${sql} limit 1`;
     if (any === undefined) return { answer: [], count: 0 };
     await noteKeys(tx, tenantId, { customProperty: Object.keys(properties) }, writing.fieldsMax);
     const [row] = await cancelOn(
@@ -75,7 +75,7 @@ export async function setCustomProperties(
         with picked as materialized (
           select tenant_id, id, custom_properties as before, ${after(tx)} as after
           from entities
-          where ${livingOf(tx, tenantId, some)}
+          where ${livingWhere(tx, tenantId, some)}
           order by id for no key update
         )
         select (select id from picked where ${isCrowded(tx, tx`after` as Fragment)} limit 1) as crowded,
@@ -110,7 +110,7 @@ export async function deleteCustomProperties(
   await inPortions(db, writing, matching, find, async (tx, some) => {
     const query = tx<{ id: Buffer }[]>`
       select id from entities
-      where ${livingOf(tx, tenantId, having(tx, some))}
+      where ${livingWhere(tx, tenantId, having(tx, some))}
       order by id for no key update`;
     const changed = (await cancelOn(query, writing.signal)).map(({ id }) => id);
     const after = keys === undefined ? tx`'{}'::jsonb` : tx`custom_properties - ${names}::text[]`;

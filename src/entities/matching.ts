@@ -18,17 +18,24 @@ export interface MatchingEntities {
 /** The living entities of a tenant that a clause matches. */
 export function matchingEntities(db: Db, tenantId: string, clause: Checked, columns: Columns): MatchingEntities {
   const { few, ids, ...matching } = searchCondition(db, clause, columns);
-  return {
-    from: ids === undefined ? db`entities` : entitiesOf(db, tenantId, parseIds(ids.reduce(inBoth))),
-    sql: livingOf(db, tenantId, matching),
-    few,
-  };
+  const living = livingEntities(db, tenantId, matching);
+  return ids === undefined
+    ? { ...living, few }
+    : { ...living, from: entitiesOf(db, tenantId, parseIds(ids.reduce(inBoth))), few };
 }
 
-/** True for the living entities of a tenant that a condition matches. */
-export function livingOf(db: Db, tenantId: string, { sql, apart }: Matching): Fragment {
-  const own = apart ? tenantApart(db, tenantId) : db`tenant_id = ${tenantId}`;
-  return db`${own} and deleted_ms is null and ${sql}`;
+/** Where the living entities are that a clause matches. What an index answers apart stands by itself, so that no other index is taken for it. */
+export function livingEntities(db: Db, tenantId: string, matching: Matching): Omit<MatchingEntities, "few"> {
+  const { sql, apart } = matching;
+  if (apart === undefined) return { from: db`entities`, sql: livingWhere(db, tenantId, matching) };
+  const found = livingWhere(db, tenantId, { sql: db`true`, apart });
+  return { from: db`(select * from entities where ${found} offset 0) as entities`, sql };
+}
+
+/** True for the living entities of a tenant that a clause matches: for statements that lock them, which need the table itself. */
+export function livingWhere(db: Db, tenantId: string, { sql, apart }: Matching): Fragment {
+  if (apart === undefined) return db`tenant_id = ${tenantId} and deleted_ms is null and ${sql}`;
+  return db`${tenantApart(db, tenantId)} and deleted_ms is null and ${apart} and ${sql}`;
 }
 
 function inBoth(some: readonly string[], others: readonly string[]): string[] {

@@ -10,7 +10,7 @@ import { cancelOn } from "../db/driver/cancel.ts";
 import { withIds } from "../entities/batched-writes.ts";
 import { childIds } from "../entities/children.ts";
 import { idText } from "../entities/identity.ts";
-import { livingOf } from "../entities/matching.ts";
+import { livingEntities } from "../entities/matching.ts";
 import { isDecommissionedSql } from "../entities/production-state.ts";
 import { withoutWindow } from "./members.ts";
 
@@ -39,16 +39,18 @@ export async function targetsOf(
 ): Promise<MessageInitShape<typeof MaintenanceTargetsSchema>> {
   const matching = toMatching(tx, clause, "specification.query.clause", withoutWindow(tenant.id, id, tenant.name));
   // Materialized: the order is that of what matches, and no reason to walk all entities by their ids.
-  const taken = (which: Matching) =>
-    cancelOn(
+  const taken = (which: Matching) => {
+    const { from, sql } = livingEntities(tx, tenant.id, which);
+    return cancelOn(
       tx<{ id: Buffer; name: string }[]>`
         with matching as materialized (
-          select id, name from entities
-          where ${livingOf(tx, tenant.id, which)} and (${force} or not ${isDecommissionedSql(tx)})
+          select id, name from ${from}
+          where ${sql} and (${force} or not ${isDecommissionedSql(tx)})
         )
         select id, name from matching order by id limit ${countedMax + 1}`,
       signal,
     );
+  };
   const found = new Map<string, EntityInit>();
   const front = await taken(matching);
   for (const each of front) found.set(idText(each.id), { id: idText(each.id), name: each.name });
@@ -73,10 +75,11 @@ export async function coversNothing(
   signal: AbortSignal,
 ): Promise<boolean> {
   const matching = toMatching(db, clause, "query.clause", withoutWindow(tenant.id, id, tenant.name));
+  const { from, sql } = livingEntities(db, tenant.id, matching);
   const found = await cancelOn(
     db`
-      select 1 from entities
-      where ${livingOf(db, tenant.id, matching)} and (${force} or not ${isDecommissionedSql(db)})
+      select 1 from ${from}
+      where ${sql} and (${force} or not ${isDecommissionedSql(db)})
       limit 1`,
     signal,
   );

@@ -4,7 +4,7 @@ import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { onCitus } from "../support/citus.ts";
 import { newWorld, type World } from "../support/calls.ts";
 import { stopAutovacuum, sessionOf, settings } from "../support/plan-scenarios.ts";
-import { measure, prepare } from "../support/rows-read.ts";
+import { type Prepared, prepare, rowsRead } from "../support/rows-read.ts";
 import { sentStatements } from "../support/sent-statements.ts";
 import type { RanStatement } from "../support/statement-log.ts";
 import { testServer } from "../support/server.ts";
@@ -21,11 +21,9 @@ const tables = [
 const makes: Record<string, Make> = {
   ...Object.fromEntries(Object.entries(whole).map(([things, { make }]) => [things, make])),
   ...paged,
-  rules: async (world, name) => {
-    await whole.triggers?.make(world, `of ${name}`, "");
-    await whole.destinations?.make(world, `of ${name}`, "");
-    const names = { triggerNames: [`of ${name}`], destinationNames: [`of ${name}`] };
-    await world.client(RuleService).createRule({ rule: { name, enabled: true, matchers: [`name!="${name}"`], ...names } });
+  rules: ({ client }, name) => {
+    const names = { triggerNames: ["first"], destinationNames: ["first"] };
+    return client(RuleService).createRule({ rule: { name, enabled: true, matchers: [`name!="${name}"`], ...names } });
   },
   silences: ({ client }, name) =>
     client(SilenceService).createSilence({ silence: { matchers: [`name="${name}"`], comment: name, endsAt: BigInt(Date.now() + 3_600_000) } }),
@@ -41,6 +39,8 @@ async function tenantWith(count: number): Promise<World> {
   if (count > 0) await fillTenant(sql, world.tenant.id, count, tables);
   await sql`update rules set enabled = true where tenant_id = ${world.tenant.id}`;
   for (const make of Object.values(makes)) await make(world, "first", "");
+  // As a trigger that compares a text with each event.
+  await sql`update triggers set comparisons = 1 where tenant_id = ${world.tenant.id} and name = 'first'`;
   return world;
 }
 
@@ -52,14 +52,13 @@ test.skipIf(onCitus)("the 9,000th of each kind reads no more than twice the rows
   const session = sessionOf(url, { ...settings, plan_cache_mode: "force_custom_plan" });
   const db = session as never;
   async function rowsOf({ tenant: { id } }: World, sent: readonly RanStatement[]) {
-    let rows = 0;
+    const prepared: Prepared[] = [];
     for (const [i, statement] of sent.entries()) {
-      const prepared = await prepare(db, statement, `s${i}`, id);
-      if (typeof prepared === "string") continue;
-      const reading = await measure(db, prepared, id);
-      if (reading.rows > 100) console.log(reading.rows, statement.text);
-      rows += reading.rows;
+      const each = await prepare(db, statement, `s${i}`, id);
+      if (typeof each === "string") throw new Error(`${each}: ${statement.text}`);
+      prepared.push(each);
     }
+    const rows = await rowsRead(db, prepared, id);
     await session`deallocate all`;
     return rows;
   }
@@ -71,8 +70,7 @@ test.skipIf(onCitus)("the 9,000th of each kind reads no more than twice the rows
       ].map((all) => all.filter(isOfCall)) as [RanStatement[], RanStatement[]];
       expect.soft(sentFull.length, things).toBe(sent.length);
       const [rows, rowsFull] = [await rowsOf(few, sent), await rowsOf(full, sent)];
-      console.log(state, things, sent.length, rows, rowsFull);
-      expect(rows, things).toBeGreaterThan(5);
+      expect.soft(rows, things).toBeGreaterThan(2);
       expect.soft(rowsFull, `${things}, ${state}: ${rows} rows before`).toBeLessThanOrEqual(2 * rows);
     }
     await sql`analyze`;
