@@ -196,11 +196,10 @@ function mannerOf({ rule }: Look, { waitSec, intervalSec }: Grouping): GroupMann
   };
 }
 
-/** Takes in what began, and has the groups of what began or ended flushed when it is time. */
+/** Takes in what began, and has the groups of what began or ended flushed when it is time: what holds a member is asked then. */
 async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Promise<void> {
   const { tx, tenantId, rule, nowMs, pace } = look;
   const manner = mannerOf(look, grouping);
-  // What holds a member is asked when its group is flushed.
   const standing = await readStanding(tx, tenantId, rule, keys, { silences: noSilences, nowMs, pace });
   const began = [...standing.values()].filter(({ fires }) => fires);
   const asked = [...new Set(keys.flatMap((key) => membersNamed(key, standing)))];
