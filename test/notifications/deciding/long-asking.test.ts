@@ -1,10 +1,14 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { transaction } from "../../../src/db/transaction.ts";
 import type { Job } from "../../../src/jobs/queue.ts";
 import type { JobKind } from "../../../src/jobs/worker.ts";
 import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
 import { groupsKind } from "../../../src/notifications/deciding/groups/group-jobs.ts";
+import { standingKind } from "../../../src/notifications/deciding/look-at-changed-rules.ts";
 import type { Waiting } from "../../../src/notifications/deciding/recheck.ts";
+import { repeatKind } from "../../../src/notifications/deciding/repetitions.ts";
+import { unmuteKind } from "../../../src/notifications/deciding/unmute-jobs.ts";
 import { resolvedKind } from "../../../src/notifications/silences/until-resolved.ts";
 import { testDatabase } from "../../support/database.ts";
 import { equals, report, ruleTenant, type TestRule } from "../rule-tenant.ts";
@@ -120,3 +124,38 @@ test("silences that end with what they matched end some at a time", async () => 
   }
   expect(counts).toEqual([250, 50, 0]);
 }, 300_000);
+
+test("looks at what stands that have no time take one subject a transaction, and come to the end", async () => {
+  const engine = ruleEngine(sql, () => undefined, Date.now);
+  const tenant = ruleTenant(sql, engine);
+  const count = 5;
+  const events = Array.from({ length: count }, (_, i) => report(t0, { dimensions: { source: `web-${i}` } }));
+  await tenant.trigger("disks", equals("name", "disk full"));
+  await tenant.destination("d");
+  const rule = { name: "r", triggers: ["disks"], muteDuringMaintenance: true, repeat: true, repeatIntervalSec: 60 };
+  await tenant.rule({ ...rule, repeatWhile: RepeatWhile.OPEN });
+  await tenant.put(t0, report(t0, { name: "other" }), ...events.map((each) => ({ ...each, name: "other" })));
+  await tenant.maintenance(t0, true);
+  await tenant.put(t0 + 1, ...events);
+  expect(await tenant.told()).toEqual([]);
+  const runs = Object.fromEntries(
+    [unmuteKind, repeatKind, standingKind].map((name) => [name, measured(engine.kinds, name)]),
+  );
+  // Each look at the clock finds that 200 ms are over.
+  let nowMs = performance.now();
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => (nowMs += 300));
+  try {
+    await tenant.maintenance(t0 + 1000, false);
+    expect(runs[unmuteKind]).toHaveLength(count);
+    expect(await tenant.told()).toEqual(Array(count).fill(`first@${t0 + 1000}`));
+    await tenant.repeat(t0 + 61_000);
+    expect(runs[repeatKind]).toHaveLength(count);
+    expect((await tenant.told()).filter((each) => each === `repeat@${t0 + 61_000}`)).toHaveLength(count);
+    await tenant.trigger("disks", equals("name", "nothing"));
+    await tenant.lookAtStanding(t0 + 62_000);
+    expect(runs[standingKind]?.length).toBeGreaterThanOrEqual(count);
+    expect((await sql`select from rule_matches where tenant_id = ${tenant.tenantId} and standing`).count).toBe(0);
+  } finally {
+    clock.mockRestore();
+  }
+}, 120_000);

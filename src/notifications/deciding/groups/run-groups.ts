@@ -206,7 +206,6 @@ const isOf =
 async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Promise<void> {
   const { tx, tenantId, rule, nowMs, pace } = look;
   const manner = mannerOf(look, grouping);
-  // What holds a member is asked when its group is flushed.
   const standing = await readStanding(tx, tenantId, rule, keys, { silences: noSilences, nowMs, pace });
   const began = [...standing.values()].filter(({ fires }) => fires);
   const texts = new Set(keys.flatMap((key) => membersNamed(key, standing)));
