@@ -425,6 +425,7 @@ create table group_members (
   subject bytea not null,
   joins_ms bigint not null,
   sent_to text[] collate "C" not null,
+  again_at text[] collate "C" not null default '{}'::text[],
   constraint group_members_tenant_id_rule_id_group_key_member_pk PRIMARY KEY (tenant_id, rule_id, group_key, member)
 );
 CREATE INDEX group_members_by_member ON public.group_members USING btree (tenant_id, rule_id, member);
