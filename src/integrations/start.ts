@@ -19,7 +19,7 @@ interface Options extends Omit<Serving, "counts" | "startTime"> {
   standing: IntegrationParts["standing"];
   silences: IntegrationParts["silences"];
   keepsIdentity: IntegrationParts["keepsIdentity"];
-  db: IntegrationParts["db"];
+  facts: IntegrationParts["facts"];
 }
 
 /** The protocols of other tools: their routes, and what came over them. */
@@ -31,7 +31,7 @@ export function startIntegrations({
   standing,
   silences,
   keepsIdentity,
-  db,
+  facts,
   stopping,
   ...serving
 }: Options): {
@@ -46,7 +46,7 @@ export function startIntegrations({
     events,
     points,
     keepsIdentity,
-    db,
+    facts,
     lane: events.lane,
     alertsMax: config.receiverItemsMax,
     open: openAlerts,

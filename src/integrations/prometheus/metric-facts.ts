@@ -1,8 +1,7 @@
 import { LRUCache } from "lru-cache";
-import type { Db } from "../../db/connect.ts";
+import { type FactStore, keptMs } from "../../metrics/fact-store.ts";
 import { type Instrument, type Notes, noNotes } from "../../metrics/notes.ts";
 import { cut, lines, oneLine } from "../foreign-texts.ts";
-import { keptMs, readFacts, storeFacts } from "./stored-facts.ts";
 import { beginningOf } from "./written-labels.ts";
 
 /** The types of metrics by their numbers, which are the same in both versions. What counts does so from the beginning. */
@@ -60,7 +59,7 @@ const isSame = (one: Readonly<Notes>, other: Readonly<Notes>) =>
   one.units === other.units && one.description === other.description && one.instrument === other.instrument;
 
 /** Bounded, and empty at first. */
-export function knownFacts(db: Db): KnownFacts {
+export function knownFacts(stored: FactStore): KnownFacts {
   const known = new LRUCache<string, Known>({
     maxSize: charactersMax,
     sizeCalculation: (_, key) => key.length + 2 * textCharactersMax,
@@ -85,7 +84,7 @@ export function knownFacts(db: Db): KnownFacts {
   /** What is stored wins: of two texts it is the one that all processes take. */
   async function read(tenantId: string, sinceMs: number): Promise<number> {
     let lastSaidMs = sinceMs;
-    for await (const page of readFacts(db, tenantId, Math.max(0, sinceMs - overlapMs)))
+    for await (const page of stored.read(tenantId, Math.max(0, sinceMs - overlapMs)))
       for (const { metric, saidMs, ...facts } of page) {
         put(tenantId, metric, facts, saidMs, saidMs);
         lastSaidMs = Math.max(lastSaidMs, saidMs);
@@ -103,10 +102,10 @@ export function knownFacts(db: Db): KnownFacts {
       return nowMs - storedMs >= storedAgainMs;
     },
     async store(tenantId, learned, nowMs) {
-      await storeFacts(db, tenantId, learned, nowMs);
+      await stored.store(tenantId, learned, nowMs);
       for (const metric of learned.keys()) {
-        const stored = known.get(`${tenantId} ${metric}`);
-        if (stored !== undefined) stored.storedMs = nowMs;
+        const facts = known.get(`${tenantId} ${metric}`);
+        if (facts !== undefined) facts.storedMs = nowMs;
       }
     },
     refresh(tenantId, nowMs) {

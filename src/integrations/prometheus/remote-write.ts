@@ -1,7 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import type { Config } from "../../config/settings.ts";
-import type { Db } from "../../db/connect.ts";
+import type { FactStore } from "../../metrics/fact-store.ts";
 import type { PointKinds } from "../../receiver/points.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Answer, Integration, OperationCall } from "../integration.ts";
@@ -15,7 +15,7 @@ import { declaredLength, unpackSnappy } from "./snappy.ts";
 export interface RemoteWriteParts {
   config: Pick<Config, "receiverItemsMax" | "receiverBytesMax" | "entityLabels">;
   points: Pick<PointKinds, "putChecked" | "known">;
-  db: Db;
+  facts: FactStore;
 }
 
 type Version = 1 | 2;
@@ -28,7 +28,7 @@ const text = { "content-type": "text/plain; charset=utf-8" };
 
 /** What Prometheus, its agents and many others send samples with: remote write, versions 1.0 and 2.0. */
 export function remoteWrite(parts: RemoteWriteParts): Integration {
-  const reader = seriesReader(parts.config, (tenantId) => parts.points.known(tenantId), knownFacts(parts.db));
+  const reader = seriesReader(parts.config, (tenantId) => parts.points.known(tenantId), knownFacts(parts.facts));
   return {
     name: "prometheus-remote-write",
     refuse(error, status, headers) {

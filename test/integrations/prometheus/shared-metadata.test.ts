@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { knownFacts } from "../../../src/integrations/prometheus/metric-facts.ts";
+import { factStore } from "../../../src/metrics/fact-store.ts";
 import { testDatabase } from "../../support/database.ts";
 import { testTenant } from "../../support/tenant.ts";
 
@@ -13,7 +14,7 @@ const nothing = { units: "", description: "", instrument: "" };
 async function place() {
   const { id: tenantId } = await testTenant(db);
   const process = () => {
-    const facts = knownFacts(db);
+    const facts = knownFacts(factStore(db));
     return {
       facts,
       async hears(metric: string, description: string, atMs: number) {

@@ -1,13 +1,21 @@
-import { compareCodePoints } from "../../clause/code-point-order.ts";
-import { textArray } from "../../db/batch.ts";
-import type { Db } from "../../db/connect.ts";
-import { transaction } from "../../db/transaction.ts";
-import type { Notes } from "../../metrics/notes.ts";
+import { compareCodePoints } from "../clause/code-point-order.ts";
+import { textArray } from "../db/batch.ts";
+import type { Db } from "../db/connect.ts";
+import { transaction } from "../db/transaction.ts";
+import type { Notes } from "./notes.ts";
 
 /** What was said of a metric, and when. */
 export interface StoredFacts extends Notes {
   metric: string;
   saidMs: number;
+}
+
+/** What remote write says of metrics, shared by all processes. */
+export interface FactStore {
+  /** Reads what processes have stored since `sinceMs`, a page at a time. */
+  read(tenantId: string, sinceMs: number): AsyncIterable<StoredFacts[]>;
+  /** Stores what was said now; another text that was said within the hour stays. May be repeated. */
+  store(tenantId: string, said: ReadonlyMap<string, Readonly<Notes>>, nowMs: number): Promise<void>;
 }
 
 /** Of two texts that targets say in turn, one stays for as long as it is said: else every minute would write both. */
@@ -17,8 +25,13 @@ const forgottenMs = 7 * 86_400_000;
 const metricsMax = 20_000;
 const pageRows = 1000;
 
-/** Reads what processes have stored since `sinceMs`, a page at a time. */
-export async function* readFacts(db: Db, tenantId: string, sinceMs: number): AsyncGenerator<StoredFacts[]> {
+/** Makes the store of a database. */
+export const factStore = (db: Db): FactStore => ({
+  read: (tenantId, sinceMs) => readFacts(db, tenantId, sinceMs),
+  store: (tenantId, said, nowMs) => storeFacts(db, tenantId, said, nowMs),
+});
+
+async function* readFacts(db: Db, tenantId: string, sinceMs: number): AsyncGenerator<StoredFacts[]> {
   for (let after = ""; ; ) {
     const rows = await db<(Omit<StoredFacts, "saidMs"> & { said_ms: bigint })[]>`
       select metric, units, description, instrument, said_ms from metric_facts
@@ -30,8 +43,7 @@ export async function* readFacts(db: Db, tenantId: string, sinceMs: number): Asy
   }
 }
 
-/** Stores what was said now. Another text that was said within the hour stays, and so does a metric beyond the bound of a tenant unknown. */
-export async function storeFacts(
+async function storeFacts(
   db: Db,
   tenantId: string,
   said: ReadonlyMap<string, Readonly<Notes>>,
