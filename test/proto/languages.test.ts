@@ -26,11 +26,11 @@ for (const name of modules) {
   for (const each of Object.values(exported))
     if ((each as Partial<DescMessage>)?.kind === "message") messages.push(each as DescMessage);
 }
-const marked = new Map(
+const marked = new Map<string, number>(
   messages
     .flatMap(({ fields }) => fields)
     .filter((field: DescField) => getOption(field, language) !== Language.UNSPECIFIED)
-    .map((field) => [`${field.parent.name}.${field.name}`, getOption(field, language)] as const),
+    .map((field) => [`${field.parent.name}.${field.name}`, getOption(field, language)]),
 );
 
 /** Which fields, or parameters of an integration, reach the functions that compile or render, by the file that calls them. */
