@@ -80,8 +80,14 @@ const questions: readonly (readonly [path: string, body?: object])[] = [
 const wholes: readonly { begin: RegExp; why: string }[] = [
   { begin: /^select count\(\*\)/, why: "the total of a list" },
   { begin: /^select \(select count\(\*\) from due_deliveries/, why: "the total of a list" },
-  { begin: /^select \* from \( \(select id, created_ms/, why: "deliveries that wait, and done ones by a name, have no such index" },
-  { begin: /^select "name" from "rules" .*"mute_during_maintenance"/, why: "a window's preview: the rules that it mutes" },
+  {
+    begin: /^select \* from \( \(select id, created_ms/,
+    why: "deliveries that wait, and done ones by a name, have no such index",
+  },
+  {
+    begin: /^select "name" from "rules" .*"mute_during_maintenance"/,
+    why: "a window's preview: the rules that it mutes",
+  },
   { begin: /^select id, name, description, enabled, sequence/, why: "updaters in their order, which no index has" },
 ];
 
@@ -101,7 +107,10 @@ test.skipIf(onCitus)(
       for (const each of sent) {
         const text = plain(each.text);
         if (!/^(?:select|with)\b/.test(text) || wholes.some(({ begin }) => begin.test(text))) continue;
-        statements.set(`${each.text}${JSON.stringify(each.parameters)}`, { ...each, file: `${path} ${JSON.stringify(body)}` });
+        statements.set(`${each.text}${JSON.stringify(each.parameters)}`, {
+          ...each,
+          file: `${path} ${JSON.stringify(body)}`,
+        });
       }
     }
     expect(refused).toEqual([]);

@@ -148,7 +148,10 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
       rest: rest.length === 0 ? undefined : () => every(db, rest),
       few: indexed.some(({ few }) => few),
       broad: !led && indexed.some(({ broad }) => broad),
-      apart: leads || indexed.every(({ apart }) => apart === "leads") ? "leads" : indexed.find(({ apart }) => apart)?.apart && "joins",
+      apart:
+        leads || indexed.every(({ apart }) => apart === "leads")
+          ? "leads"
+          : indexed.find(({ apart }) => apart)?.apart && "joins",
     },
     byId: byIdOfAll(db, parts),
   };
@@ -184,7 +187,9 @@ function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
       rest: indexed.some(({ rest }) => rest !== undefined) ? general : undefined,
       few: indexed.some(({ few }) => few),
       broad: indexed.some(({ broad }) => broad),
-      apart: indexed.every(({ apart }) => apart) ? (indexed.find(({ apart }) => apart === "leads") ?? indexed[0])?.apart : undefined,
+      apart: indexed.every(({ apart }) => apart)
+        ? (indexed.find(({ apart }) => apart === "leads") ?? indexed[0])?.apart
+        : undefined,
     },
   };
 }

@@ -67,7 +67,9 @@ describe("an expression that lets others take long", () => {
     const pattern = parsePattern(source, "value");
     const texts = [many, mixed, `${many}!`];
     // A backtracking engine needs centuries.
-    expect(await found([pattern], texts)).toEqual([texts.map((text) => RE2JS.compile(pattern.expression.source).test(text))]);
+    expect(await found([pattern], texts)).toEqual([
+      texts.map((text) => RE2JS.compile(pattern.expression.source).test(text)),
+    ]);
   });
 
   test.each([

@@ -49,7 +49,8 @@ const callers: Readonly<Record<string, readonly string[]>> = {
 };
 const compiling = /\b(?:readMatchers?|readExpression|parsePattern|brokenTemplate|RE2JS\.compile)\(/;
 /** They define the functions. */
-const own = /^src\/(?:clause\/(?:expression|expression-size|label-matcher|regex)|notifications\/rendering\/template)\.ts$/;
+const own =
+  /^src\/(?:clause\/(?:expression|expression-size|label-matcher|regex)|notifications\/rendering\/template)\.ts$/;
 
 test("each call that compiles what a request holds is of a field or parameter that is marked, and each mark has its call", () => {
   const found = [...readTree(root)]

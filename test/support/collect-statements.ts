@@ -61,7 +61,13 @@ function collect(dir: string, now: Collector) {
     if (/^(?:begin|commit|rollback)$/.test(text)) planless.delete(connection);
     else if (text === "set local plan_cache_mode = force_generic_plan") planless.add(connection);
     const name = `${this?.connection?.application_name ?? ""}${planless.has(connection) ? withoutValues : ""}`;
-    sending.listener?.(() => ({ text, parameters: parametersText(values) ?? [], types, connections: [name], file: now.file }));
+    sending.listener?.(() => ({
+      text,
+      parameters: parametersText(values) ?? [],
+      types,
+      connections: [name],
+      file: now.file,
+    }));
     const runs = now.seen.get(text) ?? 0;
     if (runs >= runsMax) return;
     const parameters = parametersText(values);

@@ -104,9 +104,9 @@ const pairsOf = (node: PlanNode): number =>
 export async function rowsRead(db: Db, prepared: readonly Prepared[], tenantId: string): Promise<number> {
   const calls = prepared.map((each) => `explain (analyze, costs off) ${call(each, tenantId)};`).join("\n");
   try {
-    const results = (await db
-      .unsafe(`begin; ${counters}; ${calls} ${counters}; rollback`)
-      .simple()) as unknown as { rows: unknown }[][];
+    const results = (await db.unsafe(`begin; ${counters}; ${calls} ${counters}; rollback`).simple()) as unknown as {
+      rows: unknown;
+    }[][];
     const [before, after] = [results[1], results.at(-2)].map((rows) => Number(rows?.[0]?.rows));
     return (after as number) - (before as number);
   } catch (error) {

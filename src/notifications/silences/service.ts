@@ -169,7 +169,9 @@ async function silencesOver(db: Db, tenantId: string, occurrenceId: string, nowM
   const labels = (await readLabels(db, tenantId, [labelled])).get(labelsKey(labelled)) ?? {};
   const active = await activeSilences(db, tenantId, nowMs);
   const inForce = silencesInForce(new Map(active.map((row) => [row.id, toLoaded(row)])));
-  const matching = new Set((await inForce.matching(labels, nowMs, paced(undefined, tenantId, { holdsNothing: true }))).map(({ id }) => id));
+  const matching = new Set(
+    (await inForce.matching(labels, nowMs, paced(undefined, tenantId, { holdsNothing: true }))).map(({ id }) => id),
+  );
   const rows = active.filter(({ id }) => matching.has(id)).slice(0, matchingMax);
   return create(ListSilencesResponseSchema, {
     silences: rows.map((row) => toSilence(row, nowMs)),
