@@ -13,9 +13,20 @@ import { type Make, paged, whole } from "./set-up-kinds.ts";
 
 const many = 9000;
 const tables = [
-  ...["triggers", "destinations", "rules", "rule_triggers", "rule_destinations", "silences", "audit_entries"],
-  ...["credentials", "maintenance_windows", "property_updaters", "dictionary_entries"],
-  ...["api_clients", "user_groups", "user_accounts"],
+  "triggers",
+  "destinations",
+  "rules",
+  "rule_triggers",
+  "rule_destinations",
+  "silences",
+  "audit_entries",
+  "credentials",
+  "maintenance_windows",
+  "property_updaters",
+  "dictionary_entries",
+  "api_clients",
+  "user_groups",
+  "user_accounts",
 ];
 
 const makes: Record<string, Make> = {
