@@ -1,26 +1,18 @@
 import { globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { allCases } from "./test/support/cases.ts";
+import { nightly } from "./test/support/cases.ts";
 import { onCitus } from "./test/support/citus.ts";
 import { closingLine } from "./test/support/closing-line.ts";
 import { longestFirst } from "./test/support/longest-first.ts";
 
 /**
- * Two tiers. `npm test` plays what is pure, needs the database or one server. `npm run test:system` plays what starts processes, kills
- * them, opens Chromium, runs programs of others, is held to a time or takes a full size: these folders, files that end in
- * `.system.test.ts`, and those that open a browser. Properties play in both, with all their cases in the second (design/releases-and-tests).
+ * A file's name says when it plays. `npm test`, before each commit: `*.test.ts`, which is pure, needs PostgreSQL or one server. The gate,
+ * `.ci/run`: `*.system.test.ts` as well, which starts or kills processes, opens Chromium, runs programs of others or takes a full size.
+ * `npm run test:nightly`: both, with all seeds, cases and sizes (design/releases-and-tests).
  */
 const all = "test/**/*.test.{ts,tsx}";
-const holding = (text: string) =>
-  globSync("test/**/*.test.ts").filter((path) => readFileSync(path, "utf8").includes(text));
-const importing = (module: string) => holding(`/support/${module}.ts"`);
-const system = [
-  "test/{faults,start,clients,processes,bench}/**/*.test.ts",
-  "test/db/embedded/embedded.test.ts",
-  "test/**/*.system.test.ts",
-  ...importing("browser"),
-];
+const system = "test/**/*.system.test.ts";
 
 /** One more than processors: a test waits for a good part of its time, for a timer or for PostgreSQL. */
 const maxWorkers = availableParallelism() + 1;
@@ -28,22 +20,15 @@ const maxWorkers = availableParallelism() + 1;
 /** Changes the schema that all files of a worker share. */
 const apart = "test/auth/undeclared.test.ts";
 
-/** These read the statements that the others have sent, in the first tier and in both. */
+/** These read the statements that the others have sent, in a commit's tests and in the gate. */
 const statements = "test/statements.test.ts";
 const plans = "test/statement-plans.system.test.ts";
 const nodes = "test/statement-nodes.test.ts";
 
-/** These keep processors busy for long, measure turns of an event loop, or how fast others are answered: one after the other. */
-const alone = [
-  ...[importing("loop-turns"), holding("longestTurn("), holding("neighbourBound(")]
-    .flat()
-    .filter((path) => /^test\/faults|\.system\./.test(path)),
-  "test/console/many-events.test.ts",
-  "test/faults/hostile.test.ts",
-  "test/faults/hostile-bodies.test.ts",
-  "test/faults/notifications-pace.test.ts",
-  "test/faults/stopped.test.ts",
-];
+/** These measure the memory of a process, or processor time of its turns, which neighbours stretch: one after the other. */
+const alone = globSync(system).filter((path) =>
+  /longestTurn\(|loopTurns\(|VmHWM|VmRSS/.test(readFileSync(path, "utf8")),
+);
 
 const shared = {
   environment: "node",
@@ -62,55 +47,38 @@ const shared = {
   setupFiles: ["test/support/collect-statements.ts", "test/support/check-answers.ts", "test/support/draw-cases.ts"],
 };
 
-/** The same of what starts servers, databases, browsers and nodes, which take minutes on a busy machine. */
-const longer = { testTimeout: 400_000, hookTimeout: 400_000, expect: { poll: { timeout: 120_000 } } };
+/** The same of what starts servers, databases, browsers and nodes, or plays all cases. */
+const longer = {
+  testTimeout: nightly ? 1_800_000 : 400_000,
+  hookTimeout: 400_000,
+  expect: { poll: { timeout: 120_000 } },
+};
 
-const firstProjects = [
+const commit = { ...shared, ...(nightly ? longer : {}) };
+const commitProjects = [
   {
     test: {
-      ...shared,
-      name: "first",
+      ...commit,
+      name: "commit",
       include: [all],
-      exclude: [...system, apart, statements, nodes],
+      exclude: [system, apart, statements, nodes],
       sequence: { groupOrder: 0 },
     },
   },
-  { test: { ...shared, name: "first, apart", isolate: true, include: [apart], sequence: { groupOrder: 0 } } },
-  { test: { ...shared, name: "first, statements", include: [statements], sequence: { groupOrder: 1 } } },
+  { test: { ...commit, name: "commit, apart", isolate: true, include: [apart], sequence: { groupOrder: 0 } } },
+  { test: { ...commit, name: "commit, statements", include: [statements], sequence: { groupOrder: 1 } } },
 ];
 
-/** These start and end servers, databases and browsers: in CI one that failed is tried once more, and named by the closing lines. */
-const systemShared = { ...shared, ...longer, retry: process.env.CI === undefined ? 0 : 1 };
-const systemProjects = [
+const gate = { ...shared, ...longer };
+const gateProjects = [
   {
-    test: {
-      ...systemShared,
-      name: "system",
-      include: system,
-      exclude: [...alone, plans],
-      sequence: { groupOrder: 2 },
-    },
+    test: { ...gate, name: "gate", include: [system], exclude: [...alone, plans], sequence: { groupOrder: 2 } },
   },
   {
-    test: {
-      ...systemShared,
-      name: "system, alone",
-      maxWorkers: 1,
-      include: alone,
-      sequence: { groupOrder: 3 },
-    },
+    test: { ...gate, name: "gate, alone", maxWorkers: 1, include: alone, sequence: { groupOrder: 3 } },
   },
-  { test: { ...systemShared, name: "system, statements", include: [plans], sequence: { groupOrder: 4 } } },
+  { test: { ...gate, name: "gate, statements", include: [plans], sequence: { groupOrder: 4 } } },
 ];
-const propertyProject = {
-  test: {
-    ...systemShared,
-    name: "system, properties",
-    include: importing("cases"),
-    exclude: system,
-    sequence: { groupOrder: 2 },
-  },
-};
 
 /**
  * What touches SQL, on a cluster. Not there: test/db, of the driver, the embedded PostgreSQL, migrations and files of exports, but for what
@@ -139,7 +107,7 @@ const citusProjects = [
       ...longer,
       name: "citus faults",
       maxWorkers: 1,
-      include: ["test/faults/{failover,groups,lost-worker*,moved-tenant}.test.ts"],
+      include: ["test/faults/{failover,groups,lost-worker*,moved-tenant}.system.test.ts"],
       sequence: { groupOrder: 1 },
     },
   },
@@ -183,38 +151,37 @@ export default defineConfig({
         "test/notifications/destinations.test.ts",
         "test/notifications/triggers.test.ts",
         "test/clause/api.test.ts",
-        "test/start/package.test.ts",
-        "test/db/embedded/embedded.test.ts",
-        "test/bench/bench.test.ts",
-        "test/faults/failpoints.test.ts",
-        "test/faults/kill.test.ts",
-        "test/faults/points.test.ts",
-        "test/faults/upgrade.test.ts",
-        "test/faults/notifications.test.ts",
-        "test/faults/full-disk.test.ts",
-        "test/faults/updaters.test.ts",
-        "test/faults/late-matching.test.ts",
-        "test/faults/full-fields.test.ts",
-        "test/processes/processes.test.ts",
+        "test/start/package.system.test.ts",
+        "test/db/embedded/embedded.system.test.ts",
+        "test/bench/bench.system.test.ts",
+        "test/faults/failpoints.system.test.ts",
+        "test/faults/kill.system.test.ts",
+        "test/faults/points.system.test.ts",
+        "test/faults/upgrade.system.test.ts",
+        "test/faults/notifications.system.test.ts",
+        "test/faults/full-disk.system.test.ts",
+        "test/faults/updaters.system.test.ts",
+        "test/faults/late-matching.system.test.ts",
+        "test/faults/full-fields.system.test.ts",
+        "test/processes/processes.system.test.ts",
         "test/credentials/rotate.system.test.ts",
         "test/clients/readme.test.ts",
-        "test/console/many-events.test.ts",
-        "test/console/sight.test.ts",
-        "test/http/pages.test.ts",
-        "test/console/sessions.test.ts",
+        "test/console/many-events.system.test.ts",
+        "test/http/pages.system.test.ts",
+        "test/console/sessions.system.test.ts",
         "test/console/mishaps.test.ts",
-        "test/console/screens.test.ts",
+        "test/console/screens.system.test.ts",
         "test/db/paging/large-answers.system.test.ts",
         "test/db/dump/export.system.test.ts",
-        "test/clients/buf-curl.test.ts",
-        "test/clients/browser.test.ts",
+        "test/clients/buf-curl.system.test.ts",
+        "test/clients/browser.system.test.ts",
         "test/proto/document.system.test.ts",
-        "test/http/contrast.test.ts",
+        "test/http/contrast.system.test.ts",
         "test/db/dump/interrupted.system.test.ts",
         "test/secrets.system.test.ts",
       ]),
     },
     reporters: ["default", closingLine({ check: process.env.CHECK === "beside" })],
-    projects: onCitus ? citusProjects : [...firstProjects, ...systemProjects, ...(allCases ? [propertyProject] : [])],
+    projects: onCitus ? citusProjects : [...commitProjects, ...gateProjects],
   },
 });

@@ -1,6 +1,6 @@
 /**
  * `npm run check`: everything that can be said about the tree in seconds and without a database.
- * Prints a line for each step, the whole output of those that failed, and exits with 1 when one did. With --beside-tests it
+ * Prints a line for each step, the sizes of the tree, the whole output of steps that failed, and exits with 1 when one did. With --beside-tests it
  * leaves out the step that the whole run of tests repeats.
  */
 import { spawn } from "node:child_process";
@@ -14,6 +14,8 @@ interface Step {
   command: string[];
   /** Why a step that ended well failed nevertheless: a tool that looked at nothing finds nothing. */
   doubt?: (output: string) => string | undefined;
+  /** Its output is shown even where it has not failed. */
+  prints?: boolean;
 }
 
 const steps: Step[] = [
@@ -41,7 +43,7 @@ const steps: Step[] = [
     ],
     doubt: sawTooLittle,
   },
-  { name: "size of each folder", command: ["node", "scripts/budget.ts"] },
+  { name: "sizes, and long functions", command: ["node", "scripts/sizes.ts"], prints: true },
   { name: "format and lint", command: ["biome", "ci", "--error-on-warnings", "--colors=off", "."] },
   { name: "dead code", command: ["knip", "--no-progress", "--no-config-hints"] },
 ];
@@ -88,10 +90,8 @@ async function work() {
   for (let step = waiting.shift(); step !== undefined; step = waiting.shift()) {
     const { failed, output, durationMs } = await run(step);
     console.log(`${failed ? "FAILED" : "ok    "} ${step.name} (${(durationMs / 1000).toFixed(1)} s)`);
-    if (failed) {
-      console.log(output.trimEnd().replaceAll(/^/gm, "    "));
-      process.exitCode = 1;
-    }
+    if (failed || step.prints) console.log(output.trimEnd().replaceAll(/^/gm, "    "));
+    if (failed) process.exitCode = 1;
   }
 }
 // The compiler keeps one processor busy; the other steps take turns on the second.

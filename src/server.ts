@@ -55,6 +55,7 @@ import { startJobs } from "./jobs/start.ts";
 import { windowKinds } from "./maintenance/run.ts";
 import { maintenanceWindowService } from "./maintenance/service.ts";
 import { openWindows } from "./maintenance/windows.ts";
+import { factStore } from "./metrics/fact-store.ts";
 import { metricQueryService } from "./metrics/service.ts";
 import { startMetrics } from "./metrics/start.ts";
 import { ruleEngine } from "./notifications/deciding/engine.ts";
@@ -272,6 +273,7 @@ export async function startServer(
     standing: notifications.standing,
     silences: notifications.silences,
     keepsIdentity: keepsIdentity.bind(undefined, pool.sql),
+    facts: factStore(pool.sql),
     stopping: stopping.signal,
   });
 

@@ -132,7 +132,7 @@ describe("docs/errors.md", () => {
         "src/integrations/opentelemetry/protobuf-of-json.ts: message",
         "src/integrations/sent-again.ts: error.rawMessage",
         "src/maintenance/windows.ts: kind",
-        "src/notifications/kinds.ts: error.message",
+        "src/notifications/kinds.ts: texts.message",
         "src/notifications/kinds/attempt-outcome.ts: error.message",
         "src/notifications/kinds/attempt-outcome.ts: told(answer)",
         "src/notifications/kinds/email.ts: said",

@@ -210,7 +210,7 @@ test("every row of lists names an RPC", () => {
 });
 
 test.each(tokenLists.filter((_method, i) => built[i]).map((method) => ({ name: callName(method), method })))(
-  "$name answers the same on pages of every size as whole",
+  "$name answers the same on pages of every size as whole, and takes no token of another tenant, no damaged one and no negative size",
   async ({ name, method }) => {
     const fill = lists[name];
     expect(fill, `${name} is built: add its row to lists`).toBeDefined();
@@ -235,6 +235,13 @@ test.each(tokenLists.filter((_method, i) => built[i]).map((method) => ({ name: c
       } while (pageToken !== "");
       expect(found).toEqual(whole.items);
     }
+    const { next: pageToken } = await page(world, method, { ...request, pageSize: 2 });
+    const codeOf = (of: World, wrong: object) =>
+      page(of, method, { ...request, pageSize: 2, ...wrong }).catch(({ code }) => code);
+    expect(await codeOf(world, { pageToken: `${pageToken}A` })).toBe(3);
+    expect(await codeOf(world, { pageSize: -1 })).toBe(3);
+    // A stranger does not find what the list is of, or may not use the token.
+    expect([3, 5]).toContain(await codeOf(await newWorld(server), { pageToken }));
     // What a message has said stays as it is: nothing adds to it.
     if (!counts || name === "DeliveryService/ListDeliveryMembers") return;
     // Counted for the first page alone.

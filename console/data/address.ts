@@ -84,6 +84,12 @@ export function setParameters(changes: Record<string, string | undefined>, asSte
   address.value = read();
 }
 
+/** Goes to another address in place of this one, which going back skips then. */
+export function goInstead(hash: string): void {
+  history.replaceState(history.state, "", hash);
+  address.value = read();
+}
+
 export function goTo(hash: string): void {
   location.hash = hash;
 }

@@ -22,8 +22,13 @@ export interface List<T, Q = unknown> {
   readonly failure: Failure | undefined;
   /** Reads the first page again. */
   again(): void;
-  /** Whether there is another page, and why it could not be read. */
-  readonly later: { readonly next: string; readonly reading: boolean; readonly failure: Failure | undefined };
+  /** Whether there is another page, whether one is loaded or asked for, and why it could not be read. */
+  readonly later: {
+    readonly next: string;
+    readonly loaded: boolean;
+    readonly reading: boolean;
+    readonly failure: Failure | undefined;
+  };
   more(): void;
   /** Reads a page again that could not be read. */
   moreAgain(): void;
@@ -57,7 +62,7 @@ export function useList<T, Q>(
     loading,
     failure,
     again,
-    later,
+    later: { ...later, loaded: later.rows.length > 0 || later.reading },
     more: () => void later.more(),
     moreAgain: () => void later.again(),
   };

@@ -77,7 +77,8 @@ export function DeliveryCard({
         <DeliveryState status={delivery.status} />
         <span class={ui.quiet}>
           {occasions[delivery.occasion] ?? delivery.occasion}
-          {subject && ` by rule ${delivery.rule}`}, trigger {delivery.trigger}
+          {subject && ` by rule ${delivery.rule}`}
+          {delivery.trigger && `, trigger ${delivery.trigger}`}
         </span>
         <span class={ui.push}>
           <Time at={delivery.createTime} short />

@@ -7,8 +7,9 @@ import type { ExplanationStep } from "#gen/belfry/notifications/v1/explanation_p
 import { linkTo } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
+import { authorText } from "../silences/author.ts";
 import { Problem } from "../ui/problem.tsx";
-import { Time } from "../ui/time.tsx";
+import { nowMs, Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import { statusWords } from "./card.tsx";
 import deliveriesLook from "./deliveries.module.css";
@@ -44,7 +45,11 @@ type About = { case: "occurrenceId" | "subject"; value: string };
 
 /** Shows a rule's decision step by step, in the server's words. */
 export function Explanation({ rule, about }: { rule: string; about: About }) {
-  const answer = useAnswer((signal) => deliveries.explainNotification({ name: rule, about }, { signal }));
+  const answer = useAnswer((signal) => {
+    // Silences, windows and delays end without a call of this page.
+    nowMs.value;
+    return deliveries.explainNotification({ name: rule, about }, { signal });
+  });
   const { value, loading, failure, again } = answer.value;
   return (
     <div class={deliveriesLook.explanation} aria-live="polite" aria-busy={loading}>
@@ -94,7 +99,7 @@ export function Steps({ steps }: { steps: readonly ExplanationStep[] }) {
 }
 
 /** The window or the silence by which a step was decided. */
-export function StepLinks({ step: { window, silenceId, comment, author } }: { step: ExplanationStep }) {
+export function StepLinks({ step: { window, silenceId, comment, author, createdBy } }: { step: ExplanationStep }) {
   return (
     <>
       {window && (
@@ -104,7 +109,7 @@ export function StepLinks({ step: { window, silenceId, comment, author } }: { st
       )}
       {silenceId && (
         <p>
-          Silence: <a href={linkTo(["silences"], { id: silenceId })}>{comment}</a> ({author})
+          Silence: <a href={linkTo(["silences"], { id: silenceId })}>{comment}</a> by {authorText(author, createdBy)}
         </p>
       )}
     </>

@@ -90,6 +90,7 @@ async function findSubjects(words: string, signal: AbortSignal): Promise<Offered
 export function NameFilters({ names }: { names: Names }) {
   const chosen = [
     ["summary", "one summary", ""],
+    ["groupKey", "one group", ""],
     ["eventId", "one event", names.get(eventOf(address.value.parameters.get("eventId") ?? "")) ?? ""],
     ["entityId", "one entity", names.get(address.value.parameters.get("entityId") ?? "") ?? ""],
   ] as const;

@@ -5,7 +5,7 @@ import {
   DeliveryService,
   type DeliveryStatus,
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
-import { address, hereWith, setParameters } from "../data/address.ts";
+import { address, hereWith, linkTo, setParameters } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { type List, type Page, useList } from "../data/list.ts";
@@ -27,7 +27,7 @@ import { Troubles } from "./troubles.tsx";
 
 const deliveries = clientOf(DeliveryService);
 
-const parameters = ["rule", "destination", "trigger", "entityId", "eventId", "summary"] as const;
+const parameters = ["rule", "destination", "trigger", "entityId", "eventId", "summary", "groupKey"] as const;
 
 /** The columns, with the names of what deliveries are about. */
 const columnsOf = (names: Names): readonly Column<Delivery>[] => [
@@ -130,8 +130,8 @@ export function DeliveriesScreen() {
       noMatch="No delivery matches these filters."
       about={
         <p>
-          A delivery appears when a rule's trigger matches: the rule sends it to each of its destinations. Of an
-          occurrence of which you heard nothing, its own page says why.
+          A delivery appears when a rule matches: it sends one to each of its destinations. Of an occurrence of which
+          you heard nothing, its own page says why.
         </p>
       }
       above={
@@ -148,7 +148,10 @@ export function DeliveriesScreen() {
     >
       {opened === null && (
         <Dialog title="Delivery" close={() => setParameters({ open: undefined })}>
-          <p>This delivery is not stored any more.</p>
+          <p>
+            This delivery is not stored any more. What it was about may be among the{" "}
+            <a href={linkTo(["events"], { status: "any" })}>events</a>.
+          </p>
         </Dialog>
       )}
       {opened && (
@@ -171,6 +174,8 @@ function useOpened(list: List<Delivery>) {
   const answer = useAnswer(async (signal) => {
     const id = address.value.parameters.get("open");
     if (id === null) return undefined;
+    // What waits goes out without a call of this page.
+    nowMs.value;
     const got = await oneOrNull(deliveries.getDelivery({ id }, { signal }));
     return { id, delivery: got?.delivery ?? null };
   });

@@ -7,7 +7,6 @@ import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { Delivery } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { clientOf } from "../data/calls.ts";
 import { plainName } from "../events/entity-names.ts";
-import { groupText } from "./members.tsx";
 
 const events = clientOf(EventQueryService);
 const entities = clientOf(EntityService);
@@ -15,6 +14,12 @@ const askedMax = 500;
 
 /** Names by the ids of events and entities; empty for what is not stored any more, absent until it is known. */
 export type Names = ReadonlyMap<string, string>;
+
+/** Returns the labels of a delivery's group, as in `rack=r1, cluster=c1`; empty without any. */
+export const groupText = ({ groupLabels }: Pick<Delivery, "groupLabels">) =>
+  Object.entries(groupLabels)
+    .map(([name, text]) => `${name}=${text}`)
+    .join(", ");
 
 /** Reads what events are called, with their entities. */
 async function eventNames(ids: string[]): Promise<[string, string][]> {

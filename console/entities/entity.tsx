@@ -10,6 +10,7 @@ import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.
 import { linkTo } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
+import { useNews } from "../data/news.ts";
 import { useOne } from "../data/one.ts";
 import { periodOf, readSeries } from "../data/series.ts";
 import { may } from "../data/session.ts";
@@ -21,7 +22,7 @@ import { LastValue } from "../ui/last-value.tsx";
 import { Plot } from "../ui/plot.tsx";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
-import { Time } from "../ui/time.tsx";
+import { nowMs, Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import { windowsHolding } from "../windows/holding.ts";
 import { CustomProperties } from "./custom-properties.tsx";
@@ -33,7 +34,11 @@ const events = clientOf(EventQueryService);
 
 /** One entity: what it is, what it belongs to, how it does. */
 export function OneEntity({ id }: { id: string }) {
-  const answer = useOne("entity", (signal) => readEntity(id, signal));
+  const answer = useOne("entity", (signal) => {
+    // Its state changes with windows, its last data with what is sent.
+    nowMs.value;
+    return readEntity(id, signal);
+  });
   const { value, failure, again } = answer.value;
   return (
     <div class={ui.screen}>
@@ -171,9 +176,14 @@ function textsOf(value: unknown): string[] {
   return values.filter((each) => typeof each === "string");
 }
 
+/** The shortest time between two questions while events change. */
+const askAgainMs = 2000;
+
 function OpenEvents({ id }: { id: string }) {
+  const news = useNews(askAgainMs);
   const answer = useAnswer(
     (signal) => {
+      news.value;
       const clause = create(ClauseSchema, {
         filter: {
           field: "entity",
@@ -215,7 +225,14 @@ function OpenEvents({ id }: { id: string }) {
 
 /** The windows in progress that hold it. */
 function Windows({ id }: { id: string }) {
-  const answer = useAnswer((signal) => windowsHolding(id, signal), undefined, "windows");
+  const answer = useAnswer(
+    (signal) => {
+      nowMs.value;
+      return windowsHolding(id, signal);
+    },
+    undefined,
+    "windows",
+  );
   const { value, failure, again } = answer.value;
   return (
     <section class={ui.card} aria-labelledby="windows">

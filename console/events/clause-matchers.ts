@@ -49,6 +49,8 @@ function conditionOf({ anyOf, oneOf, noneOf, filter }: Clause): Condition | unde
     ? { ...oneOf, operation: Operation.OP_EQUALS }
     : { ...filter, values: filter?.value ? [filter.value] : [] };
   const label = labelOf(field ?? "");
+  // Matchers take a label that is absent for the empty text.
+  if (label !== undefined && operation === Operation.OP_EXISTS) return { label, values: [""], not: true };
   const texts = values.flatMap(({ kind }) => (kind.case === "stringValue" ? kind.value : []));
   const known = operation === Operation.OP_EQUALS || operation === Operation.OP_NOT_EQUALS;
   if (label === undefined || !known || texts.length === 0 || texts.length < values.length) return undefined;

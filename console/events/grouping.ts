@@ -76,9 +76,7 @@ export function clauseOfGroup(grouping: string, value: string | undefined): Clau
     const kind = { case: "stringValue", value: value ?? "" } as const;
     return create(ClauseSchema, { filter: { field: "entity", operation: Operation.OP_EQUALS, value: { kind } } });
   }
-  if (value !== undefined) return labelClause(grouping, value);
-  const exists = { field: `labels.${grouping}`, operation: Operation.OP_EXISTS };
-  return create(ClauseSchema, { noneOf: { clause: create(ClauseSchema, { filter: exists }) } });
+  return labelClause(grouping, value ?? "");
 }
 
 /**
@@ -88,6 +86,9 @@ export function clauseOfGroup(grouping: string, value: string | undefined): Clau
 export function silenceOfGroup(grouping: string, value = ""): string | undefined {
   const ofList = clausesHere().flatMap(matchersOf);
   if (grouping === byEntity) return silenceLink({ entity: value, matchers: ofList.join("\n") });
-  if (value === "" && ofList.length === 0) return undefined;
-  return silenceLink({ matchers: [...new Set([equalityText(grouping, value), ...ofList])].join("\n") });
+  const matchers = [...new Set([equalityText(grouping, value), ...ofList])];
+  return matchers.every(saysAbsent) ? undefined : silenceLink({ matchers: matchers.join("\n") });
 }
+
+/** Tells whether a matcher of this page says that a label is absent. */
+const saysAbsent = (matcher: string) => /(?<![!])=""$/.test(matcher);

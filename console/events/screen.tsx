@@ -1,7 +1,7 @@
 import { computed, effect, type Signal, signal, untracked, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
-import { address, linkTo, listOf, listText, setParameters } from "../data/address.ts";
+import { address, linkTo, listOf, listText, parameterOf, setParameters } from "../data/address.ts";
 import { answered, useAnswer } from "../data/answer.ts";
 import { serverAway } from "../data/calls.ts";
 import { onNews } from "../data/live.ts";
@@ -19,6 +19,7 @@ import { Table } from "../ui/table.tsx";
 import { TimeRangeChoice } from "../ui/time-range.tsx";
 import ui from "../ui/ui.module.css";
 import { Actions } from "./actions.tsx";
+import { AlertGroup } from "./alert-group.tsx";
 import { ColumnChoice } from "./column-choice.tsx";
 import { chosenColumns, columnsOf, columnsText, fieldsIn, sortable } from "./columns.tsx";
 import { sharedParts } from "./entity-names.ts";
@@ -150,7 +151,13 @@ const loadEditor = () => import("../clause/editor.tsx");
 /** State of the filters; without a choice they are open on a wide page. */
 const filtersOpen = preference<"" | "open" | "closed">("filters", "");
 
+/** The events of the address. The link of a group's message, which names the group, leads on to its list. */
 export function EventsScreen() {
+  const groupKey = parameterOf("groupKey");
+  return groupKey === null ? <EventList /> : <AlertGroup groupKey={groupKey} />;
+}
+
+function EventList() {
   useWayBack("Events");
   const reading = useSignal(false);
   const grid = useRef<HTMLElement>(null);

@@ -41,7 +41,10 @@ export const labelPattern = "[^\\s=!]+";
 /** A term as its chip shows it. */
 export function termText(term: string): string {
   const about = labelTerm(term);
-  return about === undefined ? term : `${about.label}: ${about.not ? "not " : ""}${about.value}`;
+  if (about === undefined) return term;
+  const { label, value, not } = about;
+  if (value === "") return `${label}: ${not ? "any" : "none"}`;
+  return `${label}: ${not ? "not " : ""}${value}`;
 }
 
 /** The values of which a label has one, or with `not` none, by the terms of the address. Reads signals. */
@@ -58,15 +61,37 @@ export function chooseValues(label: string, values: readonly string[], without: 
   chooseTerms([...others, ...chosen].slice(0, termsMax));
 }
 
+/**
+ * Returns the parameters of the list of what has these labels: terms of the search field, as far as these can say them, and conditions
+ * for the rest. `where` writes conditions into an address.
+ */
+export function parametersOfLabels(
+  labels: readonly (readonly [label: string, value: string])[],
+  where: (clause: Clause) => string,
+): Record<string, string> {
+  const known = labels.map(([label, value]) => ({ label, value, term: `${label}=${value}` }));
+  const chosen = known.filter(({ label, term }) => labelTerm(term)?.label === label).slice(0, termsMax);
+  const rest = known.filter((each) => !chosen.includes(each)).map(({ label, value }) => labelClause(label, value));
+  return {
+    find: listText(chosen.map(({ term }) => term)),
+    ...(rest.length > 0 && { where: where(create(ClauseSchema, { allOf: { clauses: rest } })) }),
+  };
+}
+
 /** Lists only what has this value of a label, or with `out` only what has not. */
 export function narrowBy(label: string, value: string, out: boolean): void {
   const term = `${label}${out ? "!" : ""}=${value}`;
   if (labelTerm(term)?.label === label) chooseTerms([...new Set([...terms(), term])].slice(0, termsMax));
 }
 
-/** A label has this value. */
-export const labelClause = (label: string, value: string) =>
-  filter(`labels.${label}`, value.length < wholeMax ? Operation.OP_EQUALS : Operation.OP_STARTS_WITH, value);
+/** A label has this value; as in matchers, the empty one stands for no such label. */
+export function labelClause(label: string, value: string): Clause {
+  const field = `labels.${label}`;
+  if (value !== "")
+    return filter(field, value.length < wholeMax ? Operation.OP_EQUALS : Operation.OP_STARTS_WITH, value);
+  const exists = create(ClauseSchema, { filter: { field, operation: Operation.OP_EXISTS } });
+  return create(ClauseSchema, { noneOf: { clause: exists } });
+}
 
 /** The clauses of the terms, all of which hold: each word is in a name, an entity or a summary; a label has one of its values. */
 export function clausesOfTerms(all: readonly string[], without?: string): Clause[] {

@@ -1,4 +1,3 @@
-import { useEffect } from "preact/hooks";
 import {
   DeliveryService,
   DeliveryStatus,
@@ -12,8 +11,8 @@ import { useNews } from "../data/news.ts";
 import { DeliveryCard } from "../deliveries/card.tsx";
 import { outcomes, StepLinks, Steps } from "../deliveries/explanation.tsx";
 import { silenceChanges } from "../silences/changes.ts";
+import { useAskAgain } from "../ui/ask-again.ts";
 import { Problem } from "../ui/problem.tsx";
-import { nowMs } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import occurrenceLook from "./occurrence.module.css";
 
@@ -44,12 +43,8 @@ export function WhoWasNotified({ occurrenceId, eventId }: { occurrenceId: string
     "notified",
   );
   const { value, loading, failure, again } = answer.value;
-  const waits = value?.rules.some(isWaiting) ?? false;
-  // What waits goes out, or is held back, without news of the occurrence.
-  const now = waits ? nowMs.value : 0;
-  useEffect(() => {
-    if (now > 0) again();
-  }, [now]);
+  // What waits goes out, and what is held back is released, without news of the occurrence.
+  useAskAgain(again, value?.rules.some(isUnsettled) ?? false);
   const near = value?.rules.filter(({ outcome }) => !apart.includes(outcome)) ?? [];
   const far = value?.rules.filter(({ outcome }) => apart.includes(outcome)) ?? [];
   const others = value?.outcomes.filter(({ outcome }) => apart.includes(outcome)) ?? [];
@@ -97,8 +92,12 @@ export function WhoWasNotified({ occurrenceId, eventId }: { occurrenceId: string
   );
 }
 
-const isWaiting = ({ outcome, deliveries: made }: RuleExplanation) =>
-  outcome === Outcome.WAITING || made.some(({ status }) => status === DeliveryStatus.PENDING);
+/** Outcomes, and states of deliveries, that time or other people change. */
+const unsettled: readonly Outcome[] = [Outcome.WAITING, Outcome.SILENCED, Outcome.MUTED];
+const undecided: readonly DeliveryStatus[] = [DeliveryStatus.PENDING, DeliveryStatus.HELD];
+
+const isUnsettled = ({ outcome, deliveries: made }: RuleExplanation) =>
+  unsettled.includes(outcome) || made.some(({ status }) => undecided.includes(status));
 
 /** One rule: what it sent where and what came back, or why it sent nothing. */
 function OneRule({ explained, changed }: { explained: RuleExplanation; changed(): void }) {

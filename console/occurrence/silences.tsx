@@ -6,9 +6,10 @@ import { useAnswer } from "../data/answer.ts";
 import { clientOf } from "../data/calls.ts";
 import { useNews } from "../data/news.ts";
 import { may } from "../data/session.ts";
+import { authorText } from "../silences/author.ts";
 import { silenceChanges } from "../silences/changes.ts";
 import { Problem } from "../ui/problem.tsx";
-import { Time } from "../ui/time.tsx";
+import { nowMs, Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 
 const silences = clientOf(SilenceService);
@@ -23,6 +24,8 @@ export function OccurrenceSilences({ occurrenceId, event }: { occurrenceId: stri
     (signal) => {
       news.value;
       silenceChanges.value;
+      // Silences end by themselves, and others make and end them.
+      nowMs.value;
       return silences.listSilences({ occurrenceId }, { signal });
     },
     occurrenceId,
@@ -38,8 +41,8 @@ export function OccurrenceSilences({ occurrenceId, event }: { occurrenceId: stri
       <ul class={ui.plain}>
         {found.map(({ id, comment, createdBy, author, endsAt }) => (
           <li key={id}>
-            <a href={linkTo(["silences"], { id })}>{comment}</a> by {createdBy || author?.clientName}, until{" "}
-            {endsAt === undefined ? "what it matched has ended" : <Time at={endsAt} />}
+            <a href={linkTo(["silences"], { id })}>{comment}</a> by {authorText(author?.clientName ?? "", createdBy)},
+            until {endsAt === undefined ? "what it matched has ended" : <Time at={endsAt} />}
           </li>
         ))}
       </ul>

@@ -5,6 +5,7 @@ import { may } from "../data/session.ts";
 import { AskFirst } from "../ui/ask-first.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
+import { authorText } from "./author.ts";
 import { endSilence } from "./changes.ts";
 import silencesLook from "./silences.module.css";
 
@@ -54,7 +55,7 @@ export function SilenceCard({ silence, changed }: { silence: Silence; changed():
           <dt>End</dt>
           <dd>{silence.endsAt === undefined ? "When what it matched has ended" : <Time at={silence.endsAt} />}</dd>
           <dt>Author</dt>
-          <dd>{createdBy || author?.clientName}</dd>
+          <dd>{authorText(author?.clientName ?? "", createdBy)}</dd>
           {ruleNames.length > 0 && (
             <>
               <dt>Rules</dt>

@@ -4,6 +4,7 @@ import { address, setParameters } from "../data/address.ts";
 import type { Failure } from "../data/calls.ts";
 import type { List } from "../data/list.ts";
 import { useWayBack } from "../data/way-back.ts";
+import { useAskAgain } from "./ask-again.ts";
 import type { Column } from "./column.ts";
 import { More } from "./more.tsx";
 import { narrow } from "./narrow.ts";
@@ -26,6 +27,8 @@ interface Shared<T> {
   readonly tools?: ComponentChildren;
   /** A list that does not follow changes can be read again. */
   readonly refresh?: boolean;
+  /** Rows change by themselves: the list is read again as the present moves, while its first page is all that is loaded. */
+  readonly follows?: boolean;
   /** The link to the form of a new one. Absent: nothing can be made. */
   readonly make?: readonly [label: string, href: string] | false;
   /** Titles of a list without rows: of an empty one, and of one whose rows all fail the filters. */
@@ -64,6 +67,7 @@ export function ListScreen<T>(props: ListScreenProps<T>) {
   const { title, list, filter, passes, tools, refresh, make, failure, above, children } = props;
   const { rows: all, total, again, later } = list;
   useWayBack(title);
+  useAskAgain(again, props.follows === true && !later.loaded);
   const rows = passes === undefined ? all : all.filter(passes);
   const filters = (filter || tools) && (
     <>
@@ -71,13 +75,13 @@ export function ListScreen<T>(props: ListScreenProps<T>) {
       {tools}
     </>
   );
-  const given = [...address.value.parameters.keys()].filter((name) => name !== "sort");
+  const given = [...address.value.parameters.keys()].filter((name) => !displayed.has(name));
   const filtered = all.length > rows.length || (passes === undefined && given.length > 0);
   return (
     <div class={ui.screen}>
       <ScreenHead
         title={title}
-        count={countText(list, props.counted)}
+        count={countText(list, props)}
         tools={
           <>
             {narrow.value && filters ? <More label="Filters">{filters}</More> : filters}
@@ -136,8 +140,15 @@ function Rows<T>(props: RowsProps<T>) {
   );
 }
 
-function countText({ total, failure, loading }: List<unknown>, counted: readonly [string, string] | undefined): string {
-  if (total === undefined || (loading && total === 0)) return failure === undefined ? "Loading…" : "";
+/** Parameters that say what is shown of a list, not which rows it has. */
+const displayed: ReadonlySet<string> = new Set(["sort", "open", "weeks"]);
+
+function countText(
+  { total, failure, loading }: List<unknown>,
+  { counted, follows = false }: Pick<Shared<unknown>, "counted" | "follows">,
+): string {
+  // An empty list that is read again and again does not flicker.
+  if (total === undefined || (loading && total === 0 && !follows)) return failure === undefined ? "Loading…" : "";
   const number = total.toLocaleString("en");
   return counted === undefined ? `${number} in all` : `${number} ${counted[total === 1 ? 0 : 1]}`;
 }

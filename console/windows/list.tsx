@@ -106,6 +106,7 @@ export function WindowList() {
       filter="Part of the name"
       tools={<WeeksChoice />}
       make={may(MaintenanceWindowService.method.createMaintenanceWindow) && ["New window", linkTo(["windows", "new"])]}
+      follows
       none="There are no maintenance windows."
       noMatch="No window has this in its name."
       about={

@@ -20,7 +20,7 @@ import { stateText } from "../entities/states.ts";
 import { AskFirst } from "../ui/ask-first.tsx";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
-import { Time } from "../ui/time.tsx";
+import { nowMs, Time } from "../ui/time.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import ui from "../ui/ui.module.css";
 import { ClockChangeCard, RunTable } from "./clock-change.tsx";
@@ -39,6 +39,8 @@ const rereadMs = 1000;
 /** One window: when it runs, what it holds, what it keeps silent. */
 export function OneWindow({ id }: { id: string }) {
   const answer = useOne("window", async (signal) => {
+    // Others start, stop and change it.
+    nowMs.value;
     const start = Date.now();
     const end = start + weeksHere() * weekMs;
     const timeRange = { start: BigInt(start), end: BigInt(end) };

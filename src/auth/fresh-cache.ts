@@ -35,10 +35,12 @@ interface Options<N> {
   refused(): ConnectError;
   /** What is read, to be read after "too many unknown". */
   what: string;
+  /** A clock that never goes back; left out: that of this process. */
+  nowMs?: (() => number) | undefined;
 }
 
 /** An entry is never used beyond this age: what was revoked is refused within a second. */
-const staleMs = 900;
+export const staleMs = 900;
 /** From this age on it is read again in the background, so that who calls often never waits. */
 const refreshMs = 450;
 const namesMax = 10_000;
@@ -50,15 +52,22 @@ const unknownWaitingMax = 1000;
  * A cache of at most a second. Unknown names are looked up two at a time, in turns by address, however many names are tried out from others;
  * one that is refused costs a look a second.
  */
-export function freshCache<N>({ nameOf, read, refused, what }: Options<N>): FreshCache<N> {
+export function freshCache<N>({
+  nameOf,
+  read,
+  refused,
+  what,
+  nowMs = () => performance.now(),
+}: Options<N>): FreshCache<N> {
   const entries = new LRUCache<string, Entry>({ max: namesMax });
-  const misses = new LRUCache<string, true>({ max: namesMax, ttl: staleMs }); // apart, so that names tried out push out no good one
+  const misses = new LRUCache<string, true>({ max: namesMax, ttl: staleMs, perf: { now: nowMs } }); // apart, so that names tried out push out no good one
   /** Reads under way, by name; one that `forget` took out of them counts for nothing. */
   const reads = new Map<string, Promise<Entry | undefined>>();
   /** Who waits to read a name, by address and name. */
   const waits = new Map<string, Promise<Entry | undefined>>();
   const unknown = limiter({ max: unknownMax, waitingMax: unknownWaitingMax, what: `unknown ${what} are looked up` });
 
+  const isFresh = ({ readMs }: Entry) => nowMs() - readMs <= staleMs;
   function miss(name: string, readMs: number) {
     entries.delete(name);
     misses.set(name, true, { start: readMs });
@@ -68,7 +77,7 @@ export function freshCache<N>({ nameOf, read, refused, what }: Options<N>): Fres
   function load(named: N, before?: Principal): Promise<Entry | undefined> {
     const name = nameOf(named);
     return shared(reads, name, async (isCurrent) => {
-      const readMs = performance.now();
+      const readMs = nowMs();
       const found = await read(named, before);
       if (!isCurrent()) return undefined;
       if (found === undefined) {
@@ -97,7 +106,7 @@ export function freshCache<N>({ nameOf, read, refused, what }: Options<N>): Fres
     const entry = entries.get(nameOf(named));
     if (entry === undefined) return undefined;
     if (!isFresh(entry) || !holds(entry, text)) return undefined;
-    if (performance.now() - entry.readMs > refreshMs) load(named, entry.principal).catch(() => {}); // the next call reads it
+    if (nowMs() - entry.readMs > refreshMs) load(named, entry.principal).catch(() => {}); // the next call reads it
     return entry.principal;
   }
 
@@ -119,12 +128,10 @@ export function freshCache<N>({ nameOf, read, refused, what }: Options<N>): Fres
     forget(named) {
       const name = nameOf(named);
       reads.delete(name);
-      miss(name, performance.now());
+      miss(name, nowMs());
     },
   };
 }
-
-const isFresh = ({ readMs }: Entry) => performance.now() - readMs <= staleMs;
 
 /** Begins work under a key, or shares what is under way; `isCurrent`: whether it still is what others share. */
 function shared<T>(

@@ -37,10 +37,11 @@ interface Options {
   gate: { run<T>(fn: () => Promise<T>): Promise<T> };
   /** Notified of every key that was accepted. */
   onUse?(principal: Principal): void;
+  nowMs?: () => number;
 }
 
 /** A verifier of keys. A key with a wrong checksum costs no statement, an unknown prefix one a second. */
-export function keyVerifier({ sql, gate, onUse = () => {} }: Options): KeyVerifier {
+export function keyVerifier({ sql, gate, onUse = () => {}, nowMs }: Options): KeyVerifier {
   const cache = freshCache({
     nameOf: (prefix: string) => prefix,
     // Two statements, because only the first may leave the tenant open. A prefix never changes its owner.
@@ -55,6 +56,7 @@ export function keyVerifier({ sql, gate, onUse = () => {} }: Options): KeyVerifi
     },
     refused: () => unauthenticated("the API key is not valid (unknown, expired or revoked)", ErrorReason.KEY_INVALID),
     what: "keys",
+    nowMs,
   });
 
   function used(principal: Principal): Principal {

@@ -9,11 +9,12 @@ import {
 } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
-import { beyondBounds, type Checked, type Counting, not } from "./checked.ts";
+import { beyondBounds, type Checked, type Counting, newCounting, not } from "./checked.ts";
+import { countExpression } from "./expression.ts";
 import type { Comparison, Literal } from "./field.ts";
 import { fold } from "./fold.ts";
 import { operationRules, opposites, type ValueKind } from "./operations.ts";
-import { parsePattern } from "./regex.ts";
+import { type Beyond, parsePattern } from "./regex.ts";
 
 const members = [
   ["allOf", "and"],
@@ -31,13 +32,19 @@ type Member = { [N in Name]: { case: N; value: NonNullable<Clause[N]>; path: str
 /**
  * Checks a clause against all rules of the language, and reads it.
  * @param path the clause's place in the request, for errors.
+ * @param beyond of a clause that is stored: what a comparison of too many steps comes to
  * @throws code 3 with the path of what is wrong.
  */
-export function checkClause(clause: Clause, path: string): Checked {
-  return read(clause, path, 1, { nodes: 0 });
+export function checkClause(clause: Clause, path: string, beyond: Beyond = "refuse"): Checked {
+  return read(clause, path, 1, { ...newCounting(), beyond });
 }
 
-function read(clause: Clause, path: string, depth: number, counting: Counting): Checked {
+/** How clauses are read: those that are stored have been counted. */
+interface Reading extends Counting {
+  readonly beyond: Beyond;
+}
+
+function read(clause: Clause, path: string, depth: number, counting: Reading): Checked {
   const rule = beyondBounds(counting, depth);
   if (rule !== undefined) throw invalidField(path, rule, FieldRule.CONDITION);
   const member = memberOf(clause, path);
@@ -56,7 +63,7 @@ function read(clause: Clause, path: string, depth: number, counting: Counting): 
       return not(read(member.value.clause, place, depth + 1, counting));
     }
     case "filter":
-      return readFilter(member.value, member.path);
+      return readFilter(member.value, member.path, counting);
     case "oneOf":
       return readOneOf(member.value, member.path);
     case "range":
@@ -84,7 +91,7 @@ function memberOf(clause: Clause, path: string): Member {
 }
 
 /** @throws code 3 when the operation is unknown or does not fit the value. */
-function readFilter({ field, operation, value }: Filter, path: string): Checked {
+function readFilter({ field, operation, value }: Filter, path: string, counting: Reading): Checked {
   const named = namedField(field, `${path}.field`);
   if (OperationSchema.value[operation] === undefined || operation === Operation.OP_UNSPECIFIED) {
     const known = OperationSchema.values.slice(1).map(({ name, number }) => `${name} (${number})`);
@@ -98,7 +105,7 @@ function readFilter({ field, operation, value }: Filter, path: string): Checked 
   const asked = positive ?? (operation as Comparison["operation"]);
   const { list, takes } = operationRules[asked];
   const operand = list ? readList(value, `${path}.value`) : readLiteral(value, takes, `${path}.value`);
-  const checked: Checked = { ...named, asks: [toComparison(asked, operand, `${path}.value`)] };
+  const checked: Checked = { ...named, asks: [toComparison(asked, operand, `${path}.value`, counting)] };
   return positive === undefined ? checked : not(checked);
 }
 
@@ -130,8 +137,17 @@ function readRange(range: Range, path: string): Checked {
   return { ...named, asks };
 }
 
-function toComparison(operation: Comparison["operation"], value: Literal | Literal[], path: string): Comparison {
-  if (operation === Operation.OP_REGEX) return { operation, value: parsePattern(value as string, path) };
+function toComparison(
+  operation: Comparison["operation"],
+  value: Literal | Literal[],
+  path: string,
+  { beyond, expressions }: Reading,
+): Comparison {
+  if (operation === Operation.OP_REGEX) {
+    const pattern = parsePattern(value as string, path, beyond);
+    if (beyond === "refuse") countExpression(expressions, pattern.expression, path);
+    return { operation, value: pattern };
+  }
   if (operation === Operation.OP_TEXT) {
     const words = (value as string).split(/\s+/).filter((word) => word !== "");
     return { operation, value: words.map(fold) };

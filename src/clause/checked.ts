@@ -1,3 +1,4 @@
+import { type ExpressionCount, newExpressionCount } from "./expression.ts";
 import type { Condition } from "./field.ts";
 import type { LabelMatcher } from "./label-matcher.ts";
 
@@ -66,10 +67,13 @@ export function askedLabelsOf(clause: Checked): AskedLabel[] {
 const depthMax = 32;
 const nodesMax = 1000;
 
-/** Counts the clauses of one request. */
+/** Counts the clauses and expressions of one request. */
 export interface Counting {
   nodes: number;
+  readonly expressions: ExpressionCount;
 }
+
+export const newCounting = (expressions = newExpressionCount()): Counting => ({ nodes: 0, expressions });
 
 /** What the bounds say of one more clause at this depth, which begins with 1; undefined: it may be. */
 export function beyondBounds(counting: Counting, depth: number): string | undefined {

@@ -1,6 +1,19 @@
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { type BrokenRule, invalidField, invalidFields } from "../errors.ts";
-import { codePoints, type LabelPattern, labelPattern } from "./label-pattern.ts";
+import type { Pace } from "../event-loop.ts";
+import {
+  type Answer,
+  answerOf,
+  compareExpression,
+  countExpression,
+  type Expression,
+  type ExpressionCount,
+  type Later,
+  negated,
+  newExpressionCount,
+  readExpression,
+  refusedText,
+} from "./expression.ts";
 
 export type MatcherOperator = "=" | "!=" | "=~" | "!~";
 
@@ -13,13 +26,10 @@ export interface MatcherParts {
 
 /** A matcher of labels, ready to be asked. */
 export interface LabelMatcher extends MatcherParts {
-  /** Compares one value; an absent label is the empty text. */
-  matches(value: string): boolean;
-}
-
-/** A matcher that was just read, with the size of its expression's machine. */
-export interface ReadMatcher extends LabelMatcher {
-  readonly instructions: number;
+  /** Undefined where it asks for a text. */
+  readonly expression: Expression | undefined;
+  /** Compares one value; an absent label is the empty text, which is answered at once. */
+  matches(value: string, pace: Pace): Later<Answer>;
 }
 
 /** Why a text is no matcher; `column` counts its code points from 1. */
@@ -29,7 +39,7 @@ export interface MatcherMistake {
 }
 
 export const matcherCharactersMax = 2048;
-const instructionsMax = 4000;
+const expressionCharactersMax = 1000;
 
 const plainName = /^[a-zA-Z_:][a-zA-Z0-9_:]*/;
 const blanks = /^[\t\n\f\r ]*/;
@@ -40,9 +50,9 @@ const quoteInValue = 'a value holds " only in quotes and after a backslash';
 
 /**
  * Reads a matcher as Alertmanager writes it, `name="value"`, with `=`, `!=`, `=~` or `!~`. A value may go without quotes up to the end
- * of the text; a name that is no plain word is quoted.
+ * of the text; a name that is no plain word is quoted. One that is stored may have an expression that would be refused today.
  */
-export function readMatcher(text: string): ReadMatcher | MatcherMistake {
+export function readMatcher(text: string, stored = false): LabelMatcher | MatcherMistake {
   const mistake = (at: number, reason: string): MatcherMistake => ({
     column: codePoints(text.slice(0, at)) + 1,
     reason,
@@ -70,31 +80,27 @@ export function readMatcher(text: string): ReadMatcher | MatcherMistake {
   const raw = readValue(text, at, end);
   if (typeof raw === "number") return mistake(raw, quoteInValue);
   const value = unescaped(raw.text);
+  const isExpression = operator === "=~" || operator === "!~";
+  if (isExpression && !stored && codePoints(value) > expressionCharactersMax)
+    return mistake(raw.from, `an expression has at most ${expressionCharactersMax} characters`);
   const matcher = labelMatcher({ name, operator, value });
-  if (operator === "=" || operator === "!=") return { ...matcher, instructions: 0 };
-  const pattern = labelPattern(value);
-  if ("reason" in pattern) return mistake(sourceAt(text, raw.from, pattern.at), pattern.reason);
-  return { ...matcher, instructions: pattern.instructions };
+  const refusal = matcher.expression?.refusal;
+  if (stored || refusal === undefined) return matcher;
+  return mistake(sourceAt(text, raw.from, refusal.at), refusal.reason);
 }
 
-/** Makes a matcher whose parts were checked when they were stored. Its expression is compiled when it is first asked. */
+/** Makes a matcher whose parts were checked when they were stored. */
 export function labelMatcher({ name, operator, value }: MatcherParts): LabelMatcher {
-  let compiled: LabelPattern | undefined;
-  const found = (label: string) => {
-    if (compiled === undefined) {
-      const pattern = labelPattern(value);
-      // One that a later version refuses matches nothing.
-      compiled = "reason" in pattern ? { matches: () => operator === "!~", instructions: 0 } : pattern;
-    }
-    return compiled.matches(label);
-  };
-  const asks: Record<MatcherOperator, LabelMatcher["matches"]> = {
-    "=": (label) => label === value,
-    "!=": (label) => label !== value,
-    "=~": found,
-    "!~": (label) => !found(label),
-  };
-  return { name, operator, value, matches: asks[operator] };
+  if (operator === "=" || operator === "!=") {
+    const equal = operator === "=";
+    return { name, operator, value, expression: undefined, matches: (label) => (label === value) === equal };
+  }
+  const expression = readExpression(value, true);
+  const matches =
+    operator === "=~"
+      ? (label: string, pace: Pace) => compareExpression(expression, label, pace)
+      : (label: string, pace: Pace) => negated(compareExpression(expression, label, pace));
+  return { name, operator, value, expression, matches };
 }
 
 /** The value between two places, as it is written; the place of a quotation mark that may not be there. */
@@ -134,21 +140,41 @@ export const mistakeText = ({ column, reason }: MatcherMistake) => `column ${col
 
 /**
  * Reads a list of matchers, all of which must hold. @param path the list's place in the request, for errors
+ * @param count what else counts together with their expressions
  * @throws code 3 with the column of each mistake
  */
-export function readMatchers(texts: readonly string[], path: string): LabelMatcher[] {
+export function readMatchers(
+  texts: readonly string[],
+  path: string,
+  count: ExpressionCount = newExpressionCount(),
+): LabelMatcher[] {
   const broken: BrokenRule[] = [];
   const matchers = texts.flatMap((text, i) => {
     const read = readMatcher(text);
-    if (!("column" in read)) return [read];
-    broken.push({ path: `${path}[${i}]`, rule: mistakeText(read), id: FieldRule.CONDITION });
-    return [];
+    if ("column" in read) {
+      broken.push({ path: `${path}[${i}]`, rule: mistakeText(read), id: FieldRule.CONDITION });
+      return [];
+    }
+    if (read.expression !== undefined) countExpression(count, read.expression, path);
+    return [read];
   });
   if (broken.length > 0) throw invalidFields(broken);
-  // All are asked of one thing in one go.
-  if (matchers.reduce((sum, { instructions }) => sum + instructions, 0) > instructionsMax)
-    throw invalidField(path, "the expressions are too complex together", FieldRule.SIZE);
   return matchers;
+}
+
+/** Reads matchers that are stored: what would be refused today is compared within the bounds of today. @throws code 3 for what are none */
+export function storedMatchers(texts: readonly string[], path: string): LabelMatcher[] {
+  return texts.map((text, i) => {
+    const read = readMatcher(text, true);
+    if (!("column" in read)) return read;
+    throw invalidField(`${path}[${i}]`, mistakeText(read), FieldRule.CONDITION);
+  });
+}
+
+/** Says why the expressions of matchers would be refused today; empty: they would not. */
+export function matchersTrouble(matchers: readonly LabelMatcher[]): string {
+  const refused = matchers.find(({ expression }) => expression?.refusal !== undefined);
+  return refused === undefined ? "" : `${matcherText(refused)}: ${refusedText(refused.expression as Expression)}`;
 }
 
 /** Writes a matcher so that `readMatcher` reads the same one. */
@@ -160,6 +186,17 @@ export function matcherText({ name, operator, value }: MatcherParts): string {
 const inQuotes = (text: string) => `"${text.replaceAll(/[\\"\n]/g, (c) => (c === "\n" ? "\\n" : `\\${c}`))}"`;
 
 /** Compares labels with matchers, all of which must hold. @param labelOf returns a label's value, the empty text where there is none */
-export function allMatch(matchers: readonly LabelMatcher[], labelOf: (name: string) => string): boolean {
-  return matchers.every((matcher) => matcher.matches(labelOf(matcher.name)));
+export function allMatch(
+  matchers: readonly LabelMatcher[],
+  labelOf: (name: string) => string,
+  pace: Pace,
+): Later<Answer> {
+  return answerOf(matchers, (matcher) => matcher.matches(labelOf(matcher.name), pace), false);
+}
+
+/** Counts the characters of a text as people see them, not UTF-16's units. */
+export function codePoints(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
 }

@@ -2,7 +2,9 @@ import type { Fragment } from "postgres";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { sqlJoin } from "../db/sql-join.ts";
+import { unpaced } from "../event-loop.ts";
 import { compareCodePoints } from "./code-point-order.ts";
+import { compareExpression, stepsMax, tooManySteps } from "./expression.ts";
 import type { Comparison, Literal } from "./field.ts";
 import { fold, foldSql } from "./fold.ts";
 import { numericText } from "./numeric-text.ts";
@@ -92,9 +94,9 @@ export const operationRules: { readonly [O in Comparison["operation"]]: Rule<Val
   },
   [Operation.OP_REGEX]: {
     takes: text,
-    sql: (db, { text }, pattern: Pattern) =>
-      text === undefined ? db`false` : db`(${text}) collate "C" ~ ${pattern.postgres}::text`,
-    holds: (element, pattern: Pattern) => isText(element) && pattern.matches(element),
+    sql: (db, { text }, pattern: Pattern) => (text === undefined ? db`false` : expressionSql(db, text, pattern)),
+    holds: (element, { expression }: Pattern) =>
+      isText(element) && compareExpression(expression, element, unpaced) === true,
   },
   [Operation.OP_TEXT]: {
     takes: text,
@@ -102,6 +104,21 @@ export const operationRules: { readonly [O in Comparison["operation"]]: Rule<Val
     holds: (element, words) => isText(element) && holdsAll(fold(element), words),
   },
 };
+
+/**
+ * An expression over a text, in no more steps than in memory; a longer text ends the statement of a request with `tooManySteps`. It is
+ * computed of the text, so that it is no constant, which would be evaluated beforehand.
+ */
+function expressionSql(db: Db, text: Fragment, { postgres, expression, beyond }: Pattern): Fragment {
+  const matches = db`(${text}) collate "C" ~ ${postgres}::text`;
+  const charactersMax = Math.floor(stepsMax / (expression.size?.weight ?? stepsMax));
+  const otherwise =
+    beyond === "refuse"
+      ? db`(${tooManySteps} || left(${text}, 0))::boolean`
+      : db`(${text}) is ${beyond === "match" ? db`not null` : db`null`}`;
+  return db`case when octet_length(${text}) <= ${charactersMax}::int4 or length(${text}) <= ${charactersMax}::int4
+    then ${matches} else ${otherwise} end`;
+}
 
 /** The operations that are the exact opposite of others. */
 export const opposites = {

@@ -1,39 +1,40 @@
-import { RE2JS } from "re2js";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
 import { type CharacterSet, storable } from "./character-set.ts";
-import { type Expression, type Mistake, parseExpression } from "./regex-syntax.ts";
+import { type Expression, readExpression } from "./expression.ts";
+import { type Mistake, parseExpression, type Expression as Syntax } from "./regex-syntax.ts";
 
 /** A regular expression of the allowed syntax, for both engines. */
 export interface Pattern {
   /** As PostgreSQL's `~` reads it under `collate "C"`, with the same meaning. */
   readonly postgres: string;
-  /** Whether it matches anywhere in a text, in time that is linear in the text. */
-  matches(text: string): boolean;
+  /** As re2js reads it; it matches anywhere in a text. */
+  readonly expression: Expression;
+  readonly beyond: Beyond;
 }
+
+/**
+ * What a comparison comes to in PostgreSQL that would take too many steps: a request is refused; of what is stored, which is accepted even if it
+ * would not be today, the row matches or not.
+ */
+export type Beyond = "refuse" | "match" | "differ";
 
 const charactersMax = 10_000;
 
 /** Reads a regular expression. @throws code 3 with the position of what is outside of the allowed syntax. */
-export function parsePattern(text: string, path: string): Pattern {
-  const expression = text.length > charactersMax ? undefined : read(text, path);
-  if (expression === undefined || isTooComplex(expression))
+export function parsePattern(text: string, path: string, beyond: Beyond = "refuse"): Pattern {
+  const syntax = text.length > charactersMax ? undefined : read(text, path);
+  const expression = syntax && !isTooComplex(syntax) ? readExpression(written(syntax, re2), false) : undefined;
+  if (syntax === undefined || expression === undefined || (beyond === "refuse" && expression.refusal !== undefined))
     throw invalidField(
       path,
       "is too complex: it has too many characters, or too many that may be left out, counting repetitions",
       FieldRule.REGULAR_EXPRESSION,
     );
-  let compiled: RE2JS | undefined;
-  return {
-    postgres: written(expression, postgres),
-    matches(subject) {
-      compiled ??= RE2JS.compile(written(expression, re2));
-      return compiled.test(subject);
-    },
-  };
+  return { postgres: written(syntax, postgres), expression, beyond };
 }
 
-function read(text: string, path: string): Expression {
+function read(text: string, path: string): Syntax {
   try {
     return parseExpression(text);
   } catch (error) {
@@ -82,7 +83,7 @@ const postgres: Dialect = {
 };
 
 /** Only forms that both engines read alike; sets are spelled out, so that they depend on no locale and no flag. */
-function written(expression: Expression, dialect: Dialect): string {
+function written(expression: Syntax, dialect: Dialect): string {
   switch (expression.kind) {
     case "set":
       return writtenSet(storable(expression.set), dialect);
@@ -99,7 +100,7 @@ function written(expression: Expression, dialect: Dialect): string {
   }
 }
 
-function grouped(part: Expression, dialect: Dialect): string {
+function grouped(part: Syntax, dialect: Dialect): string {
   return part.kind === "sequence" ? `(?:${written(part, dialect)})` : written(part, dialect);
 }
 
@@ -133,7 +134,7 @@ const productMax = 10_000;
  * Whether PostgreSQL might need long for an expression, or give it up. The bounds
  * are measured: design/entities.
  */
-export function isTooComplex(expression: Expression): boolean {
+export function isTooComplex(expression: Syntax): boolean {
   const { characters, gaps, assertions } = sizeOf(expression);
   return (
     characters > most.characters ||
@@ -143,7 +144,7 @@ export function isTooComplex(expression: Expression): boolean {
   );
 }
 
-function sizeOf(expression: Expression): Size {
+function sizeOf(expression: Syntax): Size {
   switch (expression.kind) {
     case "set":
       return { characters: 1, gaps: 0, assertions: 0 };

@@ -1,15 +1,14 @@
-import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
+import { type Clause, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Pace } from "../event-loop.ts";
 import { checkClause } from "./check.ts";
 import { type Asked, askedOf, type Checked } from "./checked.ts";
 import { checkNames, withNumbers } from "./enumeration.ts";
+import { type Answer, answerOf, compareExpression, type Later, negated } from "./expression.ts";
 import type { FieldValue, Literal, Values } from "./field.ts";
 import { holds } from "./operations.ts";
 
-export type Predicate<Row> = (row: Row) => boolean;
-
-/** Decides whether a clause matches a row: at once for a small clause, in slices for a large one. */
-export type RowPredicate<Row> = (row: Row, pace: Pace) => boolean | Promise<boolean>;
+/** Decides whether a clause matches a row: at once, but for what its expressions wait for. */
+export type Predicate<Row> = (row: Row, pace: Pace) => Later<Answer>;
 
 /**
  * A function that reports whether a clause matches a row, as `toSql` would.
@@ -22,17 +21,15 @@ export function toPredicate<Row>(clause: Clause, path: string, values: Values<Ro
 /** The same of a clause that has been checked. */
 export function predicateOf<Row>(clause: Checked, values: Values<Row>): Predicate<Row> {
   switch (clause.kind) {
-    case "and": {
-      const all = clause.parts.map((part) => predicateOf(part, values));
-      return (row) => all.every((matches) => matches(row));
-    }
+    case "and":
     case "or": {
-      const any = clause.parts.map((part) => predicateOf(part, values));
-      return (row) => any.some((matches) => matches(row));
+      const parts = clause.parts.map((part) => predicateOf(part, values));
+      const decisive = clause.kind === "or";
+      return (row, pace) => answerOf(parts, (matches) => matches(row, pace), decisive);
     }
     case "not": {
       const matches = predicateOf(clause.part, values);
-      return (row) => !matches(row);
+      return (row, pace) => negated(matches(row, pace));
     }
     case "field":
       return answer(clause, values);
@@ -45,28 +42,25 @@ export function predicateOf<Row>(clause: Checked, values: Values<Row>): Predicat
   }
 }
 
-/** Clauses of no more parts are evaluated in one go: an expression takes up to 20 ms over a text of 64 KiB. */
+/** Clauses of more parts are cut into slices: a part compares up to 64 KiB. */
 const partsMax = 4;
 
 /** Makes the predicate of a clause that may be large. */
-export function pacedPredicateOf<Row>(clause: Checked, values: Values<Row>): RowPredicate<Row> {
+export function pacedPredicateOf<Row>(clause: Checked, values: Values<Row>): Predicate<Row> {
   if (askedOf(clause).length <= partsMax) return predicateOf(clause, values);
   switch (clause.kind) {
     case "and":
     case "or": {
       const parts = clause.parts.map((part) => pacedPredicateOf(part, values));
-      const decided = clause.kind === "or";
-      return async (row, pace) => {
-        for (const matches of parts) {
-          await pace();
-          if ((await matches(row, pace)) === decided) return decided;
-        }
-        return !decided;
+      const inTurn = (matches: Predicate<Row>, row: Row, pace: Pace) => {
+        const turn = pace();
+        return turn === undefined ? matches(row, pace) : turn.then(() => matches(row, pace));
       };
+      return (row, pace) => answerOf(parts, (matches) => inTurn(matches, row, pace), clause.kind === "or");
     }
     case "not": {
       const matches = pacedPredicateOf(clause.part, values);
-      return async (row, pace) => !(await matches(row, pace));
+      return (row, pace) => negated(matches(row, pace));
     }
     default:
       return predicateOf(clause, values);
@@ -80,6 +74,13 @@ function answer<Row>(asked: Asked, values: Values<Row>): Predicate<Row> {
   checkNames(asked, field.numbers);
   if (asks === "exists") return (row) => (field.get(row) ?? null) !== null;
   const condition = withNumbers(field, asks);
+  const [only] = condition;
+  if (only?.operation === Operation.OP_REGEX) {
+    const { expression } = only.value;
+    const found = (element: Literal, pace: Pace) =>
+      typeof element === "string" && compareExpression(expression, element, pace);
+    return (row, pace) => answerOf(elementsOf(field.get(row)), (element) => found(element, pace), true);
+  }
   return (row) => elementsOf(field.get(row)).some((element) => holds(element, condition));
 }
 

@@ -5,24 +5,39 @@ import { sqlJoin } from "../db/sql-join.ts";
 import { checkClause } from "./check.ts";
 import type { Asked, Checked } from "./checked.ts";
 import { checkNames, withNumbers } from "./enumeration.ts";
-import type { Columns, Condition, SqlField } from "./field.ts";
+import type { Apart, Columns, Condition, SqlField } from "./field.ts";
 import { numericTextSql } from "./numeric-text.ts";
 import { type Element, holdsSql } from "./operations.ts";
+import type { Beyond } from "./regex.ts";
 
 /** A clause, or a part of one, as SQL. */
 interface Compiled {
   /** Makes the general form, which reads the row alone; it is long, and not needed where an index answers exactly. */
   general(): Fragment;
   /** The form that indexes answer; where it holds, `rest` decides: undefined: the clause matches. */
-  indexed?: { sql(): Fragment; rest: (() => Fragment) | undefined; few: boolean; broad: boolean } | undefined;
+  indexed?: Answered | undefined;
   /** Of ids, or an `and` of them and more: the ids, all lists of which hold a row's, and the rest; undefined: nothing. */
   byId?: { ids: readonly (readonly string[])[]; rest: (() => Fragment) | undefined } | undefined;
 }
 
-/** How the rows that a clause matches are found. */
-export interface Found {
+interface Answered {
+  sql(): Fragment;
+  rest: (() => Fragment) | undefined;
+  few: boolean;
+  broad: boolean;
+  apart: Apart | undefined;
+}
+
+/** How a clause is asked of rows. */
+export interface Matching {
   /** True for the rows that the clause matches; for others it is false or null. */
   sql: Fragment;
+  /** An index that knows the tenant answers this, and `sql` is asked of what it finds. Undefined: `sql` is asked of all. */
+  apart: Fragment | undefined;
+}
+
+/** How the rows that a clause matches are found. */
+export interface Found extends Matching {
   /** An index finds the rows, few as a rule, so nothing else should be looked through for them. */
   few: boolean;
   /** `sql` is asked only of rows whose id is in each of these lists: the caller looks them up. Undefined: of all. */
@@ -33,9 +48,16 @@ export interface Found {
  * SQL that is true for the rows that a clause matches; for others it is false or null. Values and names of the request
  * are parameters, never text.
  * @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language.
+ * @param beyond of a clause that is stored: what a comparison of too many steps comes to
  */
-export function toSql(db: Db, clause: Clause, path: string, columns: Columns): Fragment {
-  return written(db, compile(db, checkClause(clause, path), columns)).sql;
+export function toSql(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Fragment {
+  const { sql, apart } = toMatching(db, clause, path, columns, beyond);
+  return apart === undefined ? sql : db`(${apart} and ${sql})`;
+}
+
+/** The same, with what an index that knows the tenant answers by itself. */
+export function toMatching(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Matching {
+  return written(db, compile(db, checkClause(clause, path, beyond), columns));
 }
 
 /** Both forms of a clause that has been checked; each is written when it is called. */
@@ -49,13 +71,14 @@ export function searchCondition(db: Db, clause: Checked, columns: Columns): Foun
   const whole = compile(db, clause, columns);
   if (whole.byId === undefined) return { ...written(db, whole), ids: undefined };
   const { ids, rest } = whole.byId;
-  return { sql: rest === undefined ? db`true` : db`(${rest()})`, few: true, ids };
+  return { sql: rest === undefined ? db`true` : db`(${rest()})`, few: true, apart: undefined, ids };
 }
 
-function written(db: Db, { general, indexed }: Compiled): { sql: Fragment; few: boolean } {
-  if (indexed === undefined) return { sql: general(), few: false };
-  const { sql, rest, few } = indexed;
-  return { sql: rest === undefined ? db`(${sql()})` : db`(${sql()} and ${rest()})`, few };
+function written(db: Db, { general, indexed }: Compiled): Matching & { few: boolean } {
+  if (indexed === undefined) return { sql: general(), few: false, apart: undefined };
+  const { sql, rest, few, apart } = indexed;
+  if (apart === "leads") return { sql: rest === undefined ? db`true` : rest(), few, apart: db`(${sql()})` };
+  return { sql: rest === undefined ? db`(${sql()})` : db`(${sql()} and ${rest()})`, few, apart: undefined };
 }
 
 function compile(db: Db, clause: Checked, columns: Columns): Compiled {
@@ -83,7 +106,7 @@ function compile(db: Db, clause: Checked, columns: Columns): Compiled {
       const sql = () => (ids.length === 0 ? db`false` : columns.withIds(db, ids));
       return {
         general: sql,
-        indexed: { sql, rest: undefined, few: true, broad: false },
+        indexed: { sql, rest: undefined, few: true, broad: false, apart: "joins" },
         byId: { ids: [ids], rest: undefined },
       };
     }
@@ -114,7 +137,9 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
       parts.map((part) => part.general),
     );
   const led = parts.some(({ indexed }) => indexed?.few && !indexed.broad);
-  const helpful = parts.filter(({ indexed }) => indexed && !(led && indexed.broad));
+  const leads = parts.some(({ indexed }) => indexed?.apart === "leads" && !indexed.broad);
+  const helps = ({ broad, few, apart }: Answered) => !(led && broad) && !(leads && apart === "joins" && !few);
+  const helpful = parts.filter(({ indexed }) => indexed && helps(indexed));
   const indexed = helpful.flatMap((part) => part.indexed ?? []);
   if (indexed.length === 0) return { general };
   const rest = parts.flatMap((part) => (helpful.includes(part) ? (part.indexed?.rest ?? []) : part.general));
@@ -129,6 +154,10 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
       rest: rest.length === 0 ? undefined : () => every(db, rest),
       few: indexed.some(({ few }) => few),
       broad: !led && indexed.some(({ broad }) => broad),
+      apart:
+        leads || indexed.every(({ apart }) => apart === "leads")
+          ? "leads"
+          : indexed.find(({ apart }) => apart)?.apart && "joins",
     },
     byId: byIdOfAll(db, parts),
   };
@@ -164,6 +193,9 @@ function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
       rest: indexed.some(({ rest }) => rest !== undefined) ? general : undefined,
       few: indexed.some(({ few }) => few),
       broad: indexed.some(({ broad }) => broad),
+      apart: indexed.every(({ apart }) => apart)
+        ? (indexed.find(({ apart }) => apart === "leads") ?? indexed[0])?.apart
+        : undefined,
     },
   };
 }
@@ -183,6 +215,7 @@ function satisfies(db: Db, field: SqlField, asked: Condition): Compiled {
       rest: index.exact ? undefined : general,
       few: index.few ?? false,
       broad: index.broad ?? false,
+      apart: index.apart,
     },
   };
 }

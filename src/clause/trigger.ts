@@ -8,13 +8,24 @@ import type {
 } from "#gen/belfry/clause/v1/trigger_clause_pb.ts";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
+import type { Pace } from "../event-loop.ts";
 import { namedField, refuseNul } from "./check.ts";
-import { type Asked, askedLabelsOf, askedOf, beyondBounds, type Checked, type Counting, not } from "./checked.ts";
+import {
+  type Asked,
+  askedLabelsOf,
+  askedOf,
+  beyondBounds,
+  type Checked,
+  type Counting,
+  newCounting,
+  not,
+} from "./checked.ts";
 import { checkNames, withNumbers } from "./enumeration.ts";
+import { type Answer, answerOf, type Later, negated } from "./expression.ts";
 import type { Comparison, Literal, Values } from "./field.ts";
 import { fold } from "./fold.ts";
 import { contains, type FoldedField, type FoldedRow, fieldOf } from "./folded-row.ts";
-import { allMatch, labelField, readMatchers } from "./label-matcher.ts";
+import { labelField, matchersTrouble, readMatchers, storedMatchers } from "./label-matcher.ts";
 import { numericText } from "./numeric-text.ts";
 import { holds, operationRules } from "./operations.ts";
 import {
@@ -33,7 +44,7 @@ const jsonNames: Partial<Record<string, string>> = { allOf: "and", anyOf: "or", 
 export interface CompiledTrigger {
   /** The clause, its texts in lower case. */
   clause: Checked;
-  matches(row: FoldedRow): boolean;
+  matches(row: FoldedRow, pace: Pace): Later<Answer>;
   /** The fields that its comparisons name. */
   fields: ReadonlySet<string>;
   /**
@@ -47,6 +58,8 @@ export interface CompiledTrigger {
   contains: readonly Needle[];
   /** How many texts it compares an event with that no index keeps from it: none where it needs an equality. */
   comparisons: number;
+  /** Why its expressions would be refused today; empty: they would not. */
+  trouble: string;
 }
 
 /**
@@ -59,21 +72,22 @@ export function checkTrigger(
   values: Pick<Values<never>, "field">,
 ): void {
   const folded = withFoldedNames(values as Values<never>);
-  for (const asked of askedOf(readTrigger(clause, path))) {
+  for (const asked of askedOf(readTrigger(clause, path, newCounting()))) {
     checkNames(asked, values.field(asked.field)?.numbers, folded.field(asked.field)?.numbers);
   }
 }
 
 /**
  * A trigger's clause as a predicate, and what an index finds it by. It holds no connection; text is compared by each code
- * point in lower case. @throws as `checkTrigger`
+ * point in lower case. Expressions that would be refused today are compared within the bounds of today.
+ * @throws as `checkTrigger` for all else
  */
 export function compileTrigger<Row>(
   clause: TriggerClause | undefined,
   path: string,
   values: Values<Row>,
 ): CompiledTrigger {
-  const checked = readTrigger(clause, path);
+  const checked = readTrigger(clause, path, undefined);
   const folded = withFoldedNames(values);
   const needs = needsOf(checked, folded);
   const contains = askedOf(checked).flatMap(({ field, asks }): Needle[] => {
@@ -91,43 +105,50 @@ export function compileTrigger<Row>(
     needles: needlesOf(checked),
     contains,
     comparisons: needs === undefined ? textComparisons(checked) : 0,
+    trouble: matchersTrouble(askedLabelsOf(checked).map(({ matcher }) => matcher)),
   };
 }
 
-/** The path of the first part of a trigger's clause that keeps a row from matching; undefined: it matches. @throws as `checkTrigger` */
-export function falsePart<Row>(
+/**
+ * Returns the path of the first part of a trigger's clause that keeps a row from matching; undefined: none does. What is undecided matches.
+ * @throws as `compileTrigger`
+ */
+export async function falsePart<Row>(
   clause: TriggerClause | undefined,
   path: string,
-  values: Values<Row>,
-  row: FoldedRow,
-): string | undefined {
-  if (clause === undefined || compileTrigger(clause, path, values).matches(row)) return undefined;
+  { values, row, pace }: { values: Values<Row>; row: FoldedRow; pace: Pace },
+): Promise<string | undefined> {
+  if (clause === undefined) return undefined;
+  if ((await compileTrigger(clause, path, values).matches(row, pace)) !== false) return undefined;
   const { kind } = clause;
   const place = `${path}.${jsonNames[kind.case ?? ""] ?? kind.case}`;
-  if (kind.case === "matchers") return `${place}.matchers[${falseMatcher(kind.value.matchers, row)}]`;
+  if (kind.case === "matchers") return `${place}.matchers[${await falseMatcher(kind.value.matchers, row, pace)}]`;
   if (kind.case !== "allOf") return place;
   for (const [i, inner] of kind.value.clauses.entries()) {
-    const at = falsePart(inner, `${place}.clauses[${i}]`, values, row);
+    const at = await falsePart(inner, `${place}.clauses[${i}]`, { values, row, pace });
     if (at !== undefined) return at;
   }
   return place;
 }
 
 /** Returns the place of the first matcher that is false; of a closed occurrence, which matches none, the first. */
-export function falseMatcher(texts: readonly string[], row: FoldedRow): number {
-  const matchers = readMatchers(texts, "matchers");
-  return Math.max(
-    0,
-    matchers.findIndex((matcher) => !allMatch([matcher], row.label)),
-  );
+export async function falseMatcher(texts: readonly string[], row: FoldedRow, pace: Pace): Promise<number> {
+  for (const [i, matcher] of storedMatchers(texts, "matchers").entries())
+    if ((await matcher.matches(row.label(matcher.name), pace)) === false) return i;
+  return 0;
 }
 
-function readTrigger(clause: TriggerClause | undefined, path: string): Checked {
+/** @param counting undefined: it is stored, and was counted then */
+function readTrigger(clause: TriggerClause | undefined, path: string, counting: Counting | undefined): Checked {
   if (clause === undefined) throw invalidField(path, "must hold at least one comparison", FieldRule.REQUIRED);
-  return read(clause, path, 1, { nodes: 0 });
+  return read(clause, path, 1, { ...(counting ?? newCounting()), stored: counting === undefined });
 }
 
-function read({ kind }: TriggerClause, path: string, depth: number, counting: Counting): Checked {
+interface Reading extends Counting {
+  readonly stored: boolean;
+}
+
+function read({ kind }: TriggerClause, path: string, depth: number, counting: Reading): Checked {
   const rule = beyondBounds(counting, depth);
   if (rule !== undefined) throw invalidField(path, rule, FieldRule.CONDITION);
   const place = `${path}.${jsonNames[kind.case ?? ""] ?? kind.case}`;
@@ -165,9 +186,10 @@ function read({ kind }: TriggerClause, path: string, depth: number, counting: Co
     case "matchers": {
       const { matchers } = kind.value;
       if (matchers.length === 0) throw invalidField(`${place}.matchers`, "must not be empty");
-      const parts = readMatchers(matchers, `${place}.matchers`).map(
-        (matcher, i): Checked => ({ kind: "label", matcher, path: `${place}.matchers[${i}]` }),
-      );
+      const found = counting.stored
+        ? storedMatchers(matchers, `${place}.matchers`)
+        : readMatchers(matchers, `${place}.matchers`, counting.expressions);
+      const parts = found.map((matcher, i): Checked => ({ kind: "label", matcher, path: `${place}.matchers[${i}]` }));
       return { kind: "and", parts };
     }
   }
@@ -220,28 +242,26 @@ function foldedText(text: string, path: string): string {
   return fold(text.toWellFormed());
 }
 
-type Matches = (row: FoldedRow) => boolean;
+type Matches = (row: FoldedRow, pace: Pace) => Later<Answer>;
 
 /** A trigger's clause, whose texts are in lower case, as a function of rows. */
 export function triggerPredicate(clause: Checked, names: FoldedNames): Matches {
   switch (clause.kind) {
-    case "and": {
-      const all = clause.parts.map((part) => triggerPredicate(part, names));
-      return (row) => all.every((matches) => matches(row));
-    }
+    case "and":
     case "or": {
-      const any = clause.parts.map((part) => triggerPredicate(part, names));
-      return (row) => any.some((matches) => matches(row));
+      const parts = clause.parts.map((part) => triggerPredicate(part, names));
+      const decisive = clause.kind === "or";
+      return (row, pace) => answerOf(parts, (matches) => matches(row, pace), decisive);
     }
     case "not": {
       const matches = triggerPredicate(clause.part, names);
-      return (row) => !matches(row);
+      return (row, pace) => negated(matches(row, pace));
     }
     case "field":
       return comparing(clause, names);
     case "label": {
       const { matcher } = clause;
-      return (row) => matcher.matches(row.label(matcher.name));
+      return (row, pace) => matcher.matches(row.label(matcher.name), pace);
     }
     case "ids":
       throw new RangeError("triggers name no ids");

@@ -33,6 +33,7 @@ import { sealSecrets } from "./secrets.ts";
 const kept: Kept = {
   things: "credentials",
   table: "credentials",
+  key: "id",
   columns: ["name", "description", "tags", "allowed_api_clients", "allowed_hosts", "bound_hosts"],
 };
 
@@ -50,7 +51,7 @@ export function credentialService(
       return await transaction(db, async (tx) => {
         const sealed = await sealSecrets(tx, tenantId, { kind: "credential", id }, checked, keyring);
         const row = await insertCredential(tx, tenantId, id, info, sealed);
-        await checkQuota(tx, tenantId, kept, bounds);
+        await checkQuota(tx, tenantId, kept, id, bounds);
         await audited(tx, context, id);
         return create(CreateCredentialResponseSchema, { info: toCredential(row) });
       });
@@ -76,11 +77,11 @@ export function credentialService(
         }
         const owner = { kind: "credential", id };
         const sealed = keeps ? undefined : await sealSecrets(tx, tenantId, owner, checked, keyring);
-        const before = await heldBytes(tx, tenantId, kept);
+        const before = await heldBytes(tx, tenantId, kept, id);
         await updateCredential(tx, tenantId, id, info, sealed);
         await bindHosts(tx, tenantId, id, hostsInUse);
         const row = await readCredential(tx, tenantId, id);
-        await checkQuota(tx, tenantId, kept, bounds, before);
+        await checkQuota(tx, tenantId, kept, id, bounds, before);
         await audited(tx, context, id);
         return create(ReplaceCredentialResponseSchema, { info: toCredential(row) });
       });

@@ -3,15 +3,17 @@ import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Config } from "../config/settings.ts";
 import { failedPrecondition } from "../errors.ts";
 import type { Db } from "./connect.ts";
+import { addToTotal, type Total } from "./running-total.ts";
 import { sqlJoin } from "./sql-join.ts";
 import { storedBytes } from "./stored-bytes.ts";
 
 /** How much a tenant may have of each kind of thing that it sets up. */
 export type QuotaBounds = Pick<Config, "resourcesMax" | "resourceBytesMax">;
 
-/** The rows that belong to a kind of thing, and their columns that are large or many. */
+/** The rows that belong to a kind of thing, their columns that are large or many, and the one that names the thing. */
 interface Rows {
   table: string;
+  key: string;
   columns: readonly string[];
 }
 
@@ -31,22 +33,28 @@ const bytesOf = (db: Db, columns: readonly string[]) =>
     columns.map((name) => db`${db(name)}`),
   );
 
-async function held(tx: Db, tenantId: string, { table, columns, only, with: others = [] }: Kept) {
-  const conditions: Fragment[] = [tx`tenant_id = ${tenantId}`];
-  if (only !== undefined) conditions.push(tx`${tx(only.column)} = ${only.value}`);
-  const sums = others.map(
+/** The rows of a kind of a tenant, those of one thing where it is named. */
+function rowsOf(db: Db, tenantId: string, { table, key }: Rows, only: Kept["only"], name?: string): Fragment {
+  const conditions: Fragment[] = [db`tenant_id = ${tenantId}`];
+  if (only !== undefined) conditions.push(db`${db(only.column)} = ${only.value}`);
+  if (name !== undefined) conditions.push(db`${db(key)} = ${name}`);
+  return db`${db(table)} where ${sqlJoin(db, conditions, "and")}`;
+}
+
+async function held(tx: Db, tenantId: string, kept: Kept, name?: string): Promise<Total> {
+  const others = (kept.with ?? []).map(
     (rows) =>
-      tx` + (select coalesce(sum(${bytesOf(tx, rows.columns)}), 0) from ${tx(rows.table)} where tenant_id = ${tenantId})`,
+      tx` + (select coalesce(sum(${bytesOf(tx, rows.columns)}), 0) from ${rowsOf(tx, tenantId, rows, undefined, name)})`,
   );
-  const [row] = await tx<[{ count: number; bytes: number }]>`
-    select count(*)::float8 as count, (coalesce(sum(${bytesOf(tx, columns)}), 0) ${sums.length === 0 ? tx`` : sums})::float8 as bytes
-    from ${tx(table)} where ${sqlJoin(tx, conditions, "and")}`;
+  const [row] = await tx<[Total]>`
+    select count(*)::float8 as count, (coalesce(sum(${bytesOf(tx, kept.columns)}), 0) ${others.length === 0 ? tx`` : others})::float8 as size
+    from ${rowsOf(tx, tenantId, kept, kept.only, name)}`;
   return row;
 }
 
-/** Bytes that a tenant's things of a kind hold, with what is not yet committed. */
-export async function heldBytes(tx: Db, tenantId: string, kept: Kept): Promise<number> {
-  return (await held(tx, tenantId, kept)).bytes;
+/** Bytes that a thing holds, with what is not yet committed. */
+export async function heldBytes(tx: Db, tenantId: string, kept: Kept, name: string): Promise<number> {
+  return (await held(tx, tenantId, kept, name)).size;
 }
 
 /** Code 9: one more than a tenant may have. */
@@ -64,22 +72,30 @@ export const tooLarge = (things: string, bytes: number, { resourceBytesMax }: Qu
   );
 
 /**
- * Checks what a tenant has of a kind after a row was made, in the caller's transaction; after a change with the bytes of before
- * it, since one that does not grow is always taken. Calls at the same time do not see each other: each may pass a bound by its own.
+ * Checks what a tenant has of a kind after a thing was made, in the caller's transaction; after a change with the thing's bytes of before
+ * it, since one that does not grow is always taken. Late in the transaction: others that make things of the kind wait for its end.
  * @throws code 9 when there is more than the settings allow
  */
 export async function checkQuota(
   tx: Db,
   tenantId: string,
   kept: Kept,
+  name: string,
   bounds: QuotaBounds,
   before?: number,
 ): Promise<void> {
   const { things } = kept;
-  const { resourcesMax, resourceBytesMax } = bounds;
-  const { count, bytes } = await held(tx, tenantId, kept);
-  if (before === undefined && count > resourcesMax) throw tooMany(things, bounds);
-  if (bytes > resourceBytesMax && bytes > (before ?? 0)) {
-    throw tooLarge(things, bytes, bounds);
-  }
+  const made = before === undefined;
+  const growth = (await heldBytes(tx, tenantId, kept, name)) - (before ?? 0);
+  if (!made && growth === 0) return;
+  const crowded = ({ count }: Total) => made && count > bounds.resourcesMax;
+  const fits = (total: Total) => !crowded(total) && (growth <= 0 || total.size <= bounds.resourceBytesMax);
+  const total = await addToTotal(tx, tenantId, {
+    what: things,
+    growth: { count: made ? 1 : 0, size: growth },
+    fits,
+    sum: () => held(tx, tenantId, kept),
+  });
+  if (fits(total)) return;
+  throw crowded(total) ? tooMany(things, bounds) : tooLarge(things, total.size, bounds);
 }

@@ -2,6 +2,7 @@
  * Everything by which plans depend on nothing: settings of connections, settings of one transaction, and the statement that gives plans up.
  * It leaves as a whole once an ANALYZE by the leader is measured to do the same for reads (design/statements).
  */
+import type { Fragment } from "postgres";
 import type { Db } from "./connect.ts";
 import { inDistributed } from "./transaction.ts";
 
@@ -43,6 +44,14 @@ export const discardPlans = "discard plans";
 export function planWithoutValues(tx: Db): void {
   if (inDistributed(tx)) return;
   tx`set local plan_cache_mode = force_generic_plan`.catch(() => undefined); // the transaction fails with it
+}
+
+/**
+ * Says whose rows a table's are, so that no index which begins with the tenant is offered: for conditions that another index answers for
+ * the tenant alone. Where tables lie distributed the plain form leads to the node, and PostgreSQL chooses there (design/citus).
+ */
+export function tenantApart(db: Db, tenantId: string): Fragment {
+  return inDistributed(db) ? db`tenant_id = ${tenantId}` : db`(tenant_id = ${tenantId}) is true`;
 }
 
 /** Plans the following statements of this transaction without sorts: what an index has in order is read in its order. */

@@ -60,9 +60,9 @@ export function afterCommit(tx: Db, fn: () => void): void {
   then.push(fn);
 }
 
-/** Reports whether the tables that this transaction is about lie distributed over nodes; false outside of `transaction`. */
-export function inDistributed(tx: Db): boolean {
-  return running.get(tx)?.distributed ?? false;
+/** Reports whether the tables lie distributed over nodes; false in a transaction that `transaction` has not begun. */
+export function inDistributed(db: Db): boolean {
+  return canBegin(db) ? db.distributed : (running.get(db)?.distributed ?? false);
 }
 
 /** An error that makes `transaction` run again, from its beginning. */

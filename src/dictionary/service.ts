@@ -17,6 +17,7 @@ function dictionary<E extends Entry>(db: Db, bounds: QuotaBounds, kind: EntryKin
   const kept: Kept = {
     things: `${kind.title} entries`,
     table: "dictionary_entries",
+    key: "name",
     columns: ["name", "entry"],
     only: { column: "kind", value: kind.key },
   };
@@ -42,15 +43,16 @@ function dictionary<E extends Entry>(db: Db, bounds: QuotaBounds, kind: EntryKin
     create: (entry: E | undefined, context: HandlerContext) =>
       written(context, (entry as E).name, async (tx) => {
         const made = await createEntry(tx, ...within(context), entry as E);
-        await checkQuota(tx, principalOf(context).tenantId, kept, bounds);
+        await checkQuota(tx, principalOf(context).tenantId, kept, (entry as E).name, bounds);
         return made;
       }),
     update: (entry: E | undefined, mask: FieldMask | undefined, context: HandlerContext) =>
       written(context, (entry as E).name, async (tx) => {
         const { tenantId } = principalOf(context);
-        const before = await heldBytes(tx, tenantId, kept);
+        const { name } = entry as E;
+        const before = await heldBytes(tx, tenantId, kept, name);
         const changed = await updateEntry(tx, ...within(context), entry as E, mask);
-        await checkQuota(tx, tenantId, kept, bounds, before);
+        await checkQuota(tx, tenantId, kept, name, bounds, before);
         return changed;
       }),
     delete: (name: string, context: HandlerContext) =>

@@ -1,9 +1,10 @@
-import type { Fragment } from "postgres";
+import type { Matching } from "../clause/to-sql.ts";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { transaction } from "../db/transaction.ts";
 import { ID_BYTES } from "./identity.ts";
+import { livingEntities } from "./matching.ts";
 
 /** A write of however many entities: when it happens, what cuts it short, and what belongs to it. */
 export interface BatchedWrite {
@@ -37,9 +38,9 @@ async function withLongTimeout<T>(tx: Db, find: (tx: Db) => Promise<T>): Promise
 export async function inPortions<T>(
   db: Db,
   { few, signal, audit }: BatchedWrite,
-  matching: Fragment,
+  matching: Matching,
   find: (tx: Db) => Promise<Buffer[]>,
-  write: (tx: Db, matching: Fragment) => Promise<{ answer: T; count: number }>,
+  write: (tx: Db, matching: Matching) => Promise<{ answer: T; count: number }>,
 ): Promise<T[]> {
   const found = few ? undefined : await transaction(db, (tx) => withLongTimeout(tx, find));
   if (found === undefined || found.length <= 1) {
@@ -56,13 +57,19 @@ export async function inPortions<T>(
     signal.throwIfAborted();
     const some = await transaction(db, async (tx) => {
       if (i === 0) await audit(tx, total);
-      const { answer } = await write(tx, tx`id = any(${byteaArray(splitIds(ids))}::bytea[])` as Fragment);
+      const { answer } = await write(tx, withIds(tx, splitIds(ids)));
       return answer;
     });
     answers.push(some);
   }
   return answers;
 }
+
+/** The rows of these ids. */
+export const withIds = (db: Db, ids: readonly Buffer[]): Matching => ({
+  sql: db`id = any(${byteaArray(ids)}::bytea[])`,
+  apart: undefined,
+});
 
 /** Ids that were put one after the other. */
 export function splitIds(bytes: Buffer): Buffer[] {
@@ -78,17 +85,17 @@ export function splitIds(bytes: Buffer): Buffer[] {
 export async function matchingIds(
   db: Db,
   tenantId: string,
-  matching: Fragment,
+  matching: Matching,
   portion: number,
   signal?: AbortSignal,
 ): Promise<Buffer[]> {
+  const { from, sql } = livingEntities(db, tenantId, matching);
   // Put together in SQL: a row for each of a million ids would hold the process up.
   const query = db<{ ids: Buffer }[]>`
     select string_agg(id, ''::bytea order by id) as ids
     from (
       select id, (row_number() over (order by id) - 1) / ${portion}::int4 as portion
-      from entities
-      where tenant_id = ${tenantId} and deleted_ms is null and ${matching}
+      from ${from} where ${sql}
     ) as matching
     group by portion order by portion`;
   return (await cancelOn(query, signal)).map(({ ids }) => ids);

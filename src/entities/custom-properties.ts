@@ -1,5 +1,6 @@
 import type { Fragment } from "postgres";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
+import type { Matching } from "../clause/to-sql.ts";
 import { byteaArray, jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
@@ -8,6 +9,7 @@ import { invalidField } from "../errors.ts";
 import { type BatchedWrite, inPortions, matchingIds, portionMax, splitIds } from "./batched-writes.ts";
 import { noteKeys } from "./field-keys.ts";
 import { idText } from "./identity.ts";
+import { livingEntities, livingWhere } from "./matching.ts";
 import { type EntityRow, entityColumns } from "./messages.ts";
 import { storedRow } from "./stored-row.ts";
 import { customTermsBytesMax } from "./terms.ts";
@@ -49,23 +51,23 @@ function crowdedError(id: Buffer): Error {
 export async function setCustomProperties(
   db: Db,
   tenantId: string,
-  matching: Fragment,
+  matching: Matching,
   properties: CustomProperties,
   writing: BatchedWrite,
 ): Promise<string[]> {
   const added = JSON.stringify(properties);
   const after = (tx: Db) => tx`(custom_properties || ${added}::text::jsonb)` as Fragment;
   if (!writing.few) {
+    const { from, sql } = livingEntities(db, tenantId, matching);
     const [row] = await db<{ id: Buffer }[]>`
-      select id from entities
-      where tenant_id = ${tenantId} and deleted_ms is null and ${matching} and ${isCrowded(db, after(db))} limit 1`;
+      select id from ${from} where ${sql} and ${isCrowded(db, after(db))} limit 1`;
     if (row !== undefined) throw crowdedError(row.id);
   }
   const find = (tx: Db) => matchingIds(tx, tenantId, matching, portionMax, writing.signal);
   const found = await inPortions(db, writing, matching, find, async (tx, some) => {
     // Keys come before entities in the order of locks (src/events/lock.ts).
-    const [any] = await tx`
-      select 1 from entities where tenant_id = ${tenantId} and deleted_ms is null and ${some} limit 1`;
+    const { from, sql } = livingEntities(tx, tenantId, some);
+    const [any] = await tx`select 1 from ${from} where ${sql} limit 1`;
     if (any === undefined) return { answer: [], count: 0 };
     await noteKeys(tx, tenantId, { customProperty: Object.keys(properties) }, writing.fieldsMax);
     const [row] = await cancelOn(
@@ -73,7 +75,7 @@ export async function setCustomProperties(
         with picked as materialized (
           select tenant_id, id, custom_properties as before, ${after(tx)} as after
           from entities
-          where tenant_id = ${tenantId} and deleted_ms is null and ${some}
+          where ${livingWhere(tx, tenantId, some)}
           order by id for no key update
         )
         select (select id from picked where ${isCrowded(tx, tx`after` as Fragment)} limit 1) as crowded,
@@ -95,18 +97,20 @@ export async function setCustomProperties(
 export async function deleteCustomProperties(
   db: Db,
   tenantId: string,
-  matching: Fragment,
+  matching: Matching,
   keys: readonly string[] | undefined,
   writing: BatchedWrite,
 ): Promise<void> {
   const names = textArray(keys ?? []);
-  const having = (tx: Db, some: Fragment) =>
-    tx`${some} and ${keys === undefined ? tx`custom_properties <> '{}'` : tx`custom_properties ?| ${names}::text[]`}` as Fragment;
+  const having = (tx: Db, { sql, apart }: Matching): Matching => ({
+    sql: tx`${sql} and ${keys === undefined ? tx`custom_properties <> '{}'` : tx`custom_properties ?| ${names}::text[]`}`,
+    apart,
+  });
   const find = (tx: Db) => matchingIds(tx, tenantId, having(tx, matching), portionMax, writing.signal);
   await inPortions(db, writing, matching, find, async (tx, some) => {
     const query = tx<{ id: Buffer }[]>`
       select id from entities
-      where tenant_id = ${tenantId} and deleted_ms is null and ${having(tx, some)}
+      where ${livingWhere(tx, tenantId, having(tx, some))}
       order by id for no key update`;
     const changed = (await cancelOn(query, writing.signal)).map(({ id }) => id);
     const after = keys === undefined ? tx`'{}'::jsonb` : tx`custom_properties - ${names}::text[]`;

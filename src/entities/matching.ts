@@ -1,9 +1,10 @@
 import type { Fragment } from "postgres";
 import type { Checked } from "../clause/checked.ts";
 import type { Columns } from "../clause/field.ts";
-import { searchCondition } from "../clause/to-sql.ts";
+import { type Matching, searchCondition } from "../clause/to-sql.ts";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { tenantApart } from "../db/plans.ts";
 import { parseIds } from "./identity.ts";
 
 /** Where the living entities are that a clause matches: the rows of `from` for which `sql` holds. */
@@ -16,12 +17,25 @@ export interface MatchingEntities {
 
 /** The living entities of a tenant that a clause matches. */
 export function matchingEntities(db: Db, tenantId: string, clause: Checked, columns: Columns): MatchingEntities {
-  const { sql, few, ids } = searchCondition(db, clause, columns);
-  return {
-    from: ids === undefined ? db`entities` : entitiesOf(db, tenantId, parseIds(ids.reduce(inBoth))),
-    sql: db`tenant_id = ${tenantId} and deleted_ms is null and ${sql}`,
-    few,
-  };
+  const { few, ids, ...matching } = searchCondition(db, clause, columns);
+  const living = livingEntities(db, tenantId, matching);
+  return ids === undefined
+    ? { ...living, few }
+    : { ...living, from: entitiesOf(db, tenantId, parseIds(ids.reduce(inBoth))), few };
+}
+
+/** Where the living entities are that a clause matches. What an index answers apart stands by itself, so that no other index is taken for it. */
+export function livingEntities(db: Db, tenantId: string, matching: Matching): Omit<MatchingEntities, "few"> {
+  const { sql, apart } = matching;
+  if (apart === undefined) return { from: db`entities`, sql: livingWhere(db, tenantId, matching) };
+  const found = livingWhere(db, tenantId, { sql: db`true`, apart });
+  return { from: db`(select * from entities where ${found} offset 0) as entities`, sql };
+}
+
+/** True for the living entities of a tenant that a clause matches: for statements that lock them, which need the table itself. */
+export function livingWhere(db: Db, tenantId: string, { sql, apart }: Matching): Fragment {
+  if (apart === undefined) return db`tenant_id = ${tenantId} and deleted_ms is null and ${sql}`;
+  return db`${tenantApart(db, tenantId)} and deleted_ms is null and ${apart} and ${sql}`;
 }
 
 function inBoth(some: readonly string[], others: readonly string[]): string[] {

@@ -60,7 +60,8 @@ async function readFewBeyond(
         select entities.id as entity_id ${values} from ${from} where ${sql} and ${place(db, keys, page)}
       ), page as (select * from matching order by ${order} limit ${page.limit + 1})
       select ${pageColumns(db)}, ${keyTexts(db, found)} as key_texts
-      from page join entities on tenant_id = ${tenantId} and entities.id = page.entity_id
+      from page cross join lateral (
+        select * from entities where tenant_id = ${tenantId} and id = page.entity_id limit 1) as entities
       order by ${order}`,
     signal,
   );
@@ -93,7 +94,8 @@ async function readFew(
       page as (select * from matching order by ${order} limit ${page.limit + 1})
       select ${pageColumns(db)}, ${keyTexts(db, found)} as key_texts, total
       from (select count(*) as total from matching) as counted left join page on true
-        left join entities on tenant_id = ${tenantId} and entities.id = page.entity_id
+        left join lateral (
+          select * from entities where tenant_id = ${tenantId} and id = page.entity_id limit 1) as entities on true
       order by ${order}`,
     signal,
   );

@@ -92,12 +92,13 @@ async function readGroups(
   const list = names.length === 0 ? db`` : sqlJoin(db, names, ",");
   const and = names.length === 0 ? db`` : db`${list},`;
   // Before PostgreSQL has statistics of a tenant, a join would compare each occurrence with each event: rows that the values need are looked up.
+  // The empty object makes PostgreSQL unpack metadata once: by themselves they are unpacked up to four times for each label.
   const found =
     names.length === 0
       ? db`select ${columns} from ${from} where ${where} limit ${groupedMax + 1}`
       : db`
         select ${columns}, ${sqlJoin(db, named, ",")}
-        from (select ${columns}, o.type, o.metadata from ${from} where ${where} limit ${groupedMax + 1}) as o
+        from (select ${columns}, o.type, o.metadata || '{}'::jsonb as metadata from ${from} where ${where} limit ${groupedMax + 1}) as o
           ${lookedUp(db, tenantId)}`;
   const statement = db<GroupRow[]>`
     with found as materialized (${found}), ranked as (

@@ -133,11 +133,14 @@ export function annotationsOf(
 /** Returns what maps have in common. */
 export function common(maps: readonly Readonly<Record<string, string>>[]): Record<string, string> {
   const [first = {}, ...others] = maps;
-  return Object.fromEntries(
-    Object.entries(first).filter(([name, value]) =>
-      others.every((map) => Object.hasOwn(map, name) && map[name] === value),
-    ),
-  );
+  const shared = new Map(Object.entries(first));
+  for (const map of others) keepShared(shared, map);
+  return Object.fromEntries(shared);
+}
+
+/** Leaves of what maps have in common what a further one has, too. */
+export function keepShared(shared: Map<string, string>, map: Readonly<Record<string, string>>): void {
+  for (const [name, value] of shared) if (!Object.hasOwn(map, name) || map[name] !== value) shared.delete(name);
 }
 
 /**

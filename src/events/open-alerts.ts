@@ -1,3 +1,4 @@
+import { decided } from "../clause/expression.ts";
 import { allMatch, type LabelMatcher } from "../clause/label-matcher.ts";
 import type { Db } from "../db/connect.ts";
 import { readDimensions } from "../entities/read.ts";
@@ -24,17 +25,19 @@ const pageAlerts = 500;
 export interface AskedLabels {
   /** All of them hold. */
   matchers: readonly LabelMatcher[];
-  pace?: Pace;
+  /** Their place in the request, for errors. */
+  path: string;
+  pace: Pace;
 }
 
 /**
  * Reads the open occurrences that matchers match, in pages. What closes meanwhile may be missing, and so may what opens.
- * @throws code 8 when there are more than an answer may hold
+ * @throws code 8 when there are more than an answer may hold; code 3 where a matcher is undecided
  */
 export async function* openAlerts(
   db: Db,
   tenantId: string,
-  { matchers, pace }: AskedLabels,
+  { matchers, path, pace }: AskedLabels,
 ): AsyncGenerator<OpenAlert[]> {
   const keys = await openKeys(db, tenantId, matchers);
   keys.sort((a, b) => Buffer.compare(a.eventId, b.eventId));
@@ -42,9 +45,10 @@ export async function* openAlerts(
     const page = await readAlerts(db, tenantId, keys.slice(from, from + pageAlerts));
     const matching: OpenAlert[] = [];
     for (const alert of page) {
-      const turn = pace?.();
+      const turn = pace();
       if (turn !== undefined) await turn;
-      if (allMatch(matchers, (name) => labelOf(alert.labels, name))) matching.push(alert);
+      const answer = await allMatch(matchers, (name) => labelOf(alert.labels, name), pace);
+      if (decided(answer, path)) matching.push(alert);
     }
     if (matching.length > 0) yield matching;
   }

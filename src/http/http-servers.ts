@@ -1,7 +1,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import http2, { type Http2ServerResponse, type Http2Session, type ServerHttp2Session } from "node:http2";
+import http2, {
+  type Http2ServerResponse,
+  type Http2Session,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
 import type { Server, Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { sliceQueue } from "../event-loop.ts";
+import { networkOf } from "../limiter.ts";
 import { errorBody } from "../protocols/error-body.ts";
 import type { Request } from "../wire/body-reader.ts";
 import type { Response } from "../wire/send-response.ts";
@@ -14,6 +21,10 @@ const pipelinedMax = 100;
 const idleMs = 300_000; // of a connection; then it is asked to go
 const controlFramesMax = 10_000;
 const controlFramesMs = 10_000;
+const streamsMax = 250;
+// Opening and resetting a stream costs 33 µs in Node alone.
+const resetsMax = 1000;
+const resetsMs = 60_000;
 const streamWindowBytes = 256 * 1024;
 const connectionWindowBytes = 1024 * 1024;
 
@@ -35,7 +46,7 @@ export const http1Options = {
 /** Options of a server that speaks HTTP/2. */
 export const http2Options: http2.ServerOptions = {
   settings: {
-    maxConcurrentStreams: 250,
+    maxConcurrentStreams: streamsMax,
     initialWindowSize: streamWindowBytes,
     maxHeaderListSize: headBytesMax,
     enablePush: false,
@@ -44,8 +55,8 @@ export const http2Options: http2.ServerOptions = {
   maxHeaderListPairs: 128,
   // Data that was under way when a stream was reset counts as invalid frames; a client may not die of its refused calls.
   maxSessionInvalidFrames: 100_000,
-  // Streams that a client opens and resets: a thousand at once, then 33 a second; beyond that the connection ends.
-  streamResetBurst: 1000,
+  // Streams that a client resets on one connection: as many at once as it may have, then 33 a second; beyond that the connection ends.
+  streamResetBurst: streamsMax,
   streamResetRate: 33,
 };
 
@@ -55,8 +66,19 @@ interface Line {
   waiting: (() => void)[];
 }
 
+interface ServeOptions {
+  /** How long a connection over HTTP/1.1 may take nothing of what was written, ms. */
+  stallMs: number;
+  /** Whether an address is that of one client; behind a proxy it is that of all. */
+  ownAddresses: boolean;
+}
+
 /** Bounds the connections of a server of either HTTP version, or of both, and takes their requests. */
-export function serveRequests(server: Server, onRequest: RequestHandler, stallMs: number): void {
+export function serveRequests(server: Server, onRequest: RequestHandler, options: ServeOptions): void {
+  const { stallMs, ownAddresses } = options;
+  const arrivals = sliceQueue();
+  const mayReset = resetCounts();
+  const networks = new WeakMap<Http2Session, string>();
   // Of connections whose last request has not been answered whole.
   const lines = new WeakMap<Socket, Line>();
   // Requests of one connection of HTTP/1.1 are begun one after the other: after a disconnect no further one begins.
@@ -84,8 +106,14 @@ export function serveRequests(server: Server, onRequest: RequestHandler, stallMs
   }
   function take(request: Request, response: Response, sendContinue: (() => void) | undefined) {
     if ("stream" in request) {
-      // Else the client has gone already.
-      if (request.stream.session?.destroyed === false) onRequest(request, response, sendContinue);
+      const { session } = request.stream;
+      const network = session && networks.get(session);
+      // Else the client has gone already, or has reset it.
+      if (session === undefined || network === undefined) return;
+      // In a turn after the one that read it: what is reset by then is not begun.
+      arrivals.add([network, session], () => {
+        if (!request.stream.closed && !session.destroyed) onRequest(request, response, sendContinue);
+      });
       return;
     }
     inOrder(request, response as ServerResponse, () => {
@@ -119,6 +147,9 @@ export function serveRequests(server: Server, onRequest: RequestHandler, stallMs
     session.setLocalWindowSize(connectionWindowBytes);
     session.setTimeout(idleMs, () => session.close());
     boundControlFrames(session);
+    const network = networkOf(session.socket.remoteAddress ?? "");
+    networks.set(session, network);
+    if (ownAddresses) boundResets(session, () => mayReset(network));
   });
   server.on("sessionError", () => {}); // the session is closed; its calls see their streams end
   server.emit("listening"); // starts its own watch over slow heads and idle connections
@@ -138,6 +169,33 @@ function boundControlFrames(session: ServerHttp2Session) {
     sinceMs = nowMs;
   };
   session.on("ping", count).on("remoteSettings", count);
+}
+
+/** Ends a session that resets a request when its network has reset too many, over whatever connections. */
+function boundResets(session: ServerHttp2Session, mayReset: () => boolean) {
+  session.on("stream", (stream: ServerHttp2Stream) => {
+    stream.once("close", () => {
+      // Streams also close with their connection, and those that this side resets have begun to be answered.
+      if (session.destroyed || stream.headersSent || mayReset()) return;
+      session.destroy(new Error("a flood of resets"), http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    });
+  });
+}
+
+/** Counts resets of unanswered requests by network, minute by minute; false beyond the bound. */
+function resetCounts(): (network: string) => boolean {
+  const counts = new Map<string, number>();
+  let sinceMs = performance.now();
+  return (network) => {
+    const nowMs = performance.now();
+    if (nowMs - sinceMs >= resetsMs) {
+      counts.clear();
+      sinceMs = nowMs;
+    }
+    const count = (counts.get(network) ?? 0) + 1;
+    counts.set(network, count);
+    return count <= resetsMax;
+  };
 }
 
 const answers: Record<string, [status: string, code: number, message: string]> = {

@@ -65,7 +65,8 @@ export function httpListener({ tls: identity, connectionsMax, stallMs, ...option
     options.onRequest(request, response, sendContinue);
   };
   const { takerOf, servers } = identity === undefined ? plainServers() : secureServer(identity);
-  for (const each of servers) serveRequests(each, onRequest, stallMs);
+  const serving = { stallMs, ownAddresses: identity !== undefined };
+  for (const each of servers) serveRequests(each, onRequest, serving);
 
   const server = byFirstBytes(takerOf);
   server.on("connection", (socket: Socket) => {
@@ -92,7 +93,8 @@ export function httpListener({ tls: identity, connectionsMax, stallMs, ...option
       close();
       const end = performance.now() + ms;
       await sleep(Math.min(ms, settleMs)); // what lies unread in a connection is a request that came in time
-      await turn(); // also where the process had no processor for that long: what came meanwhile is read before this goes on
+      await turn(); // also where the process had no processor for that long: what came meanwhile is read before this goes on,
+      await turn(); // and begun
       for (const socket of fresh.values()) if (identity !== undefined || socket.bytesRead === 0) socket.destroy();
       for (; ; await sleep(20)) {
         // A connection that was taken last becomes a session only when it is read; a second close has no effect.

@@ -115,7 +115,7 @@ export function callOf(
     overGrpc,
     nowMs,
     signal: time.signal,
-    pace: paced(() => time.check(), tenantId),
+    pace: paced(() => time.check(), tenantId, { holdsNothing: true }),
     reserve: (bytes) => bodies.reserve(record, bytes),
     sender: { lanes, tenantId, nowMs, abandoned: () => record.over },
     log,

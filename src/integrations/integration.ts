@@ -42,6 +42,8 @@ export interface Operation {
    * Over gRPC messages are always unpacked.
    */
   readonly body?: "unpacked" | "as sent";
+  /** Parameters of its query that are compiled: the tests with hostile input send them their worst. */
+  readonly languages?: Readonly<Record<string, "MATCHER" | "EXPRESSION">>;
   /**
    * Reads the body, does what it asks, and writes the answer; over gRPC the answer's body is the message. What it throws
    * becomes `refuse`'s answer: a ConnectError by intent, all else as an internal error with its cause in the log.

@@ -19,6 +19,7 @@ interface Options extends Omit<Serving, "counts" | "startTime"> {
   standing: IntegrationParts["standing"];
   silences: IntegrationParts["silences"];
   keepsIdentity: IntegrationParts["keepsIdentity"];
+  facts: IntegrationParts["facts"];
 }
 
 /** The protocols of other tools: their routes, and what came over them. */
@@ -30,6 +31,7 @@ export function startIntegrations({
   standing,
   silences,
   keepsIdentity,
+  facts,
   stopping,
   ...serving
 }: Options): {
@@ -44,6 +46,7 @@ export function startIntegrations({
     events,
     points,
     keepsIdentity,
+    facts,
     lane: events.lane,
     alertsMax: config.receiverItemsMax,
     open: openAlerts,

@@ -1,16 +1,16 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Fragment } from "postgres";
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type {
   MaintenanceEntitySchema,
   MaintenanceTargetsSchema,
 } from "#gen/belfry/maintenance/v1/maintenance_run_pb.ts";
-import { toSql } from "../clause/to-sql.ts";
-import { byteaArray } from "../db/batch.ts";
+import { type Matching, toMatching } from "../clause/to-sql.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
+import { withIds } from "../entities/batched-writes.ts";
 import { childIds } from "../entities/children.ts";
 import { idText } from "../entities/identity.ts";
+import { livingEntities } from "../entities/matching.ts";
 import { isDecommissionedSql } from "../entities/production-state.ts";
 import { withoutWindow } from "./members.ts";
 
@@ -37,18 +37,20 @@ export async function targetsOf(
   { id, clause, force, doNotPropagateToChildren }: Target,
   signal: AbortSignal,
 ): Promise<MessageInitShape<typeof MaintenanceTargetsSchema>> {
-  const matching = toSql(tx, clause, "specification.query.clause", withoutWindow(tenant.id, id, tenant.name));
+  const matching = toMatching(tx, clause, "specification.query.clause", withoutWindow(tenant.id, id, tenant.name));
   // Materialized: the order is that of what matches, and no reason to walk all entities by their ids.
-  const taken = (which: Fragment) =>
-    cancelOn(
+  const taken = (which: Matching) => {
+    const { from, sql } = livingEntities(tx, tenant.id, which);
+    return cancelOn(
       tx<{ id: Buffer; name: string }[]>`
         with matching as materialized (
-          select id, name from entities
-          where tenant_id = ${tenant.id} and deleted_ms is null and (${force} or not ${isDecommissionedSql(tx)}) and ${which}
+          select id, name from ${from}
+          where ${sql} and (${force} or not ${isDecommissionedSql(tx)})
         )
         select id, name from matching order by id limit ${countedMax + 1}`,
       signal,
     );
+  };
   const found = new Map<string, EntityInit>();
   const front = await taken(matching);
   for (const each of front) found.set(idText(each.id), { id: idText(each.id), name: each.name });
@@ -56,7 +58,7 @@ export async function targetsOf(
     const parents = front.splice(0, portion).map((each) => each.id);
     const ids = (await childIds(tx, tenant.id, parents)).filter((child) => !found.has(idText(child)));
     if (ids.length === 0) continue;
-    const children = await taken(tx`id = any(${byteaArray(ids)}::bytea[])`);
+    const children = await taken(withIds(tx, ids));
     for (const each of children) found.set(idText(each.id), { id: idText(each.id), name: each.name, child: true });
     front.push(...children);
   }
@@ -72,11 +74,12 @@ export async function coversNothing(
   { id, clause, force }: Omit<Target, "doNotPropagateToChildren">,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const matching = toSql(db, clause, "query.clause", withoutWindow(tenant.id, id, tenant.name));
+  const matching = toMatching(db, clause, "query.clause", withoutWindow(tenant.id, id, tenant.name));
+  const { from, sql } = livingEntities(db, tenant.id, matching);
   const found = await cancelOn(
     db`
-      select 1 from entities
-      where tenant_id = ${tenant.id} and deleted_ms is null and (${force} or not ${isDecommissionedSql(db)}) and ${matching}
+      select 1 from ${from}
+      where ${sql} and (${force} or not ${isDecommissionedSql(db)})
       limit 1`,
     signal,
   );

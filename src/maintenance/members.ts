@@ -1,6 +1,6 @@
 import type { Fragment } from "postgres";
 import type { Columns } from "../clause/field.ts";
-import { toSql } from "../clause/to-sql.ts";
+import { toMatching } from "../clause/to-sql.ts";
 import { bigintArray, byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { home } from "../db/home-row.ts";
@@ -84,7 +84,7 @@ async function advanceMembers(
 /** Finds the entities of a run by the window's clause, and leaves them to be taken in. */
 async function findTargets(tx: Db, tenantId: string, window: WindowRow): Promise<void> {
   const columns = withoutWindow(tenantId, window.id, await tenantNameOf(tx, tenantId));
-  const matching = toSql(tx, storedClause(window), "clause", columns);
+  const matching = toMatching(tx, storedClause(window), "clause", columns, "differ");
   await addTargets(tx, tenantId, window.id, 0n, await matchingIds(tx, tenantId, matching, portion));
 }
 

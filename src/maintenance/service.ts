@@ -39,7 +39,7 @@ export interface Maintenance {
   hooks: WindowHooks;
 }
 
-const kept: Kept = { things: "maintenance windows", table: "maintenance_windows", columns: ["name"] };
+const kept: Kept = { things: "maintenance windows", table: "maintenance_windows", key: "id", columns: ["name"] };
 
 /** Maintenance windows. */
 export function maintenanceWindowService(
@@ -70,7 +70,7 @@ export function maintenanceWindowService(
     async createMaintenanceWindow({ specification = create(MaintenanceWindowSchema) }, context) {
       const { id } = await write(context, byId, async (tx, writing) => {
         const written = await createWindow(tx, specification, writing);
-        await checkQuota(tx, writing.tenant.id, kept, bounds);
+        await checkQuota(tx, writing.tenant.id, kept, written.id, bounds);
         return written;
       });
       return create(CreateMaintenanceWindowResponseSchema, { id });

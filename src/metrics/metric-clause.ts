@@ -5,6 +5,7 @@ import { askedOf, type Checked } from "../clause/checked.ts";
 import type { FieldValue, Values } from "../clause/field.ts";
 import { predicateOf } from "../clause/to-predicate.ts";
 import { invalidField, unsupported } from "../errors.ts";
+import { unpaced } from "../event-loop.ts";
 import type { Labels } from "./labels.ts";
 import type { SeriesFacts } from "./messages.ts";
 
@@ -91,7 +92,9 @@ export function metricPredicate(clause: Clause, path: string): MetricPredicate {
     idsOf: ({ id }) => [id()],
   };
   const checked = checkClause(clause, path);
-  const matches = predicateOf(checked, values);
+  const predicate = predicateOf(checked, values);
+  // No expression is among the operations: the answer is there at once.
+  const matches = (facts: SeriesFacts) => predicate(facts, unpaced) === true;
   return { matches, asksEntry, metric: equalTo(checked, "name"), label: namedLabel(checked) };
 }
 
@@ -111,5 +114,5 @@ export function labelsPredicate(clause: Clause, path: string): (labels: Labels |
     idsOf: () => [],
   };
   const matches = predicateOf(checked, values);
-  return (labels) => matches({ labels });
+  return (labels) => matches({ labels }, unpaced) === true;
 }

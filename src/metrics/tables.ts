@@ -62,6 +62,22 @@ export const seriesCounts = pgTable(
   (table) => [primaryKey({ columns: [table.tenantId] })],
 );
 
+/** What remote write 1.0 says of metrics, in requests of their own that any process may get; whoever makes a series asks here. */
+export const metricFacts = pgTable(
+  "metric_facts",
+  {
+    tenantId: tenantId(),
+    /** The metric, or the family of its name. */
+    metric: text("metric").notNull(),
+    units: text("units").notNull(),
+    description: text("description").notNull(),
+    instrument: text("instrument").notNull(),
+    /** When it was said, to a quarter of an hour. */
+    saidMs: bigintMs("said_ms").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tenantId, table.metric] })],
+);
+
 /** Points as they came, a few rows a commit, until they are merged into chunks (docs/formats/head-block.md). */
 export const metricHeads = pgTable(
   "metric_heads",

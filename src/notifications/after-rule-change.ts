@@ -29,7 +29,7 @@ export async function announceRuleChange(
   part: RulePart,
   look?: "changed" | "enabled",
 ): Promise<void> {
-  if (part.kind !== "destination") await onRulesChange(tx, tenantId);
+  if (part.kind !== "destination") await onRulesChange(tx, tenantId, part);
   if (look !== undefined) await lookAtStanding(tx, tenantId, part, look);
   await raiseRulesVersion(tx, tenantId, part);
 }

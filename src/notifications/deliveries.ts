@@ -65,7 +65,7 @@ function filtersOf(
   members: MemberTimes | undefined,
   { startMs, endMs }: Times,
 ): Fragment | undefined {
-  const { rule, destination, trigger, eventId, entityId, metricName, summary } = request;
+  const { rule, destination, trigger, eventId, entityId, metricName, summary, groupKey } = request;
   const conditions = [db`tenant_id = ${tenantId}`];
   if (rule !== "") conditions.push(db`rule_name = ${rule}`);
   if (destination !== "") conditions.push(db`destination_name = ${destination}`);
@@ -87,6 +87,7 @@ function filtersOf(
     const within = db`subject >= ${subjectOf(event, first)} and subject <= ${subjectOf(event, last)}`;
     conditions.push(db`(${own} or ${hasMember(db, tenantId, within)})`);
   }
+  if (groupKey !== "") conditions.push(db`subject = ${Buffer.from(groupKey, "base64url")} and told ? 'group'`);
   if (summary !== "") {
     if (members === undefined) return undefined;
     // By the primary keys.
@@ -142,6 +143,7 @@ async function listDeliveries(
     request.metricName,
     status,
     ...(request.summary === "" ? [] : [request.summary]),
+    ...(request.groupKey === "" ? [] : [`group ${request.groupKey}`]),
     ...(startMs === undefined && endMs === undefined ? [] : [`${startMs}-${endMs}`]),
   ]);
   const page = countedPage(ListDeliveriesRequestSchema.typeName, tenantId, request, query);
@@ -344,6 +346,7 @@ async function listMembers(db: Db, tenantId: string, request: ListDeliveryMember
     where tenant_id = ${tenantId} and message_id = ${group.message} and place > ${after}::int4
     order by place limit ${page.rowsMax}`;
   const total = await page.total(async () => group.firing + group.resolved);
+  const headlines = await readHeadlines(db, tenantId, group.message);
   const { items, nextPageToken } = page.cut(rows, ({ place }) => [String(place)], total);
   const members = items.map((row) => ({
     eventId: row.eventId === null ? "" : idText(row.eventId),
@@ -351,8 +354,18 @@ async function listMembers(db: Db, tenantId: string, request: ListDeliveryMember
     subject: subjectId(row),
     entityId: idText(row.entityId),
     resolved: row.resolved,
+    headline: headlines.get(subjectId(row)) ?? "",
   }));
   return create(ListDeliveryMembersResponseSchema, { members, nextPageToken, totalCount: total });
+}
+
+/** Reads what a group's message says of its members, by their subjects, of as many as it keeps. */
+async function readHeadlines(db: Db, tenantId: string, message: string): Promise<ReadonlyMap<string, string>> {
+  const rows = await db<{ subject: string; headline: string }[]>`
+    select alert ->> 'subjectId' as subject, alert ->> 'headline' as headline
+    from group_messages m cross join lateral json_array_elements(m.told -> 'alerts') as alert
+    where m.tenant_id = ${tenantId} and m.id = ${message}`;
+  return new Map(rows.map(({ subject, headline }) => [subject, headline]));
 }
 
 interface MemberRow {

@@ -59,7 +59,9 @@ export interface GroupSnapshot {
   readonly beyond: boolean;
   readonly firing: number;
   readonly resolved: number;
-  /** The worst of its firing members, or of all where none fires. */
+  /** How many more fire that were sent to the same destinations, and that something holds back; absent: none. */
+  readonly silenced?: number;
+  /** The worst of its firing members, of the silenced ones where none is listed as firing, or of all where none fires. */
   readonly severity: number;
   readonly acknowledged: boolean;
   /** The first of its members, as many as are kept. */

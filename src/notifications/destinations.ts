@@ -113,6 +113,7 @@ function shown(row: Parameters<typeof toDestination>[0], { generated }: Parted, 
 const kept: Kept = {
   things: "destinations",
   table: "destinations",
+  key: "name",
   columns: ["name", "description", "tags", "type", "secrets"],
 };
 
@@ -139,8 +140,8 @@ export function destinationService(
           .onConflictDoNothing({ target: [destinations.tenantId, destinations.name] })
           .returning({ name: destinations.name });
         if (made.length === 0) throw alreadyExists("destination", name);
-        await checkQuota(tx, tenantId, kept, bounds);
         await noteCredential(tx, tenantId, name, type, products);
+        await checkQuota(tx, tenantId, kept, name, bounds);
         return create(CreateDestinationResponseSchema, {
           destination: await readChanged(tx, context, name, parted, products),
         });
@@ -178,15 +179,15 @@ export function destinationService(
         const before = fromJson(DestinationTypeSchema, stored.type as JsonValue);
         checkSecretAddresses(parted, before, typePath);
         const secrets = { ...keptSecrets, ...(await sealSecrets(tx, tenantId, ownerOf(name), parted.fresh, keyring)) };
-        const heldBefore = await heldBytes(tx, tenantId, kept);
+        const heldBefore = await heldBytes(tx, tenantId, kept, name);
         await bindCredential(tx, tenantId, before, products);
         await orm(tx)
           .update(destinations)
           .set({ secrets, ...valuesOf(destination, parted) })
           .where(own);
-        await checkQuota(tx, tenantId, kept, bounds, heldBefore);
         if (placeOf(before) !== placeOf(parted.masked)) await forgetThreads(tx, tenantId, name);
         await noteCredential(tx, tenantId, name, type, products);
+        await checkQuota(tx, tenantId, kept, name, bounds, heldBefore);
         return create(ReplaceDestinationResponseSchema, {
           destination: await readChanged(tx, context, name, parted, products),
         });

@@ -23,9 +23,11 @@ import {
   type Case,
   heldDestinations,
   isTold,
+  joinsGroup,
   newestOfEach,
   type RuleRow,
   readAbout,
+  readAboutLabels,
   readMemberships,
   readOwn,
   readRules,
@@ -64,17 +66,18 @@ export function explanations(
     context: HandlerContext,
   ) {
     const { tenantId, tenantName } = principalOf(context);
-    const pace = paced(() => context.signal.throwIfAborted(), tenantId);
+    const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
     const { events: values } = fieldsOf(tenantId, tenantName);
     const triggerSteps = new Map<string, ExplanationStep>();
     const byRule = Map.groupBy(deliveries, ({ ruleName }) => ruleName);
     const entityId = about.row?.entity_id ?? [...about.noted.values()][0]?.subject.entityId;
     const muting = entityId !== undefined && rules.some(({ muteDuringMaintenance }) => muteDuringMaintenance);
-    const [windows, silences, destinations] = await Promise.all([
+    const [windows, labels, destinations] = await Promise.all([
       muting ? openWindows(db, tenantId, entityId) : [],
-      silencesOver(db, tenantId, about, rules, nowMs(), pace),
+      readAboutLabels(db, tenantId, about, rules),
       heldDestinations(db, tenantId, deliveries, nowMs()),
     ]);
+    const silences = await silencesOver(db, tenantId, labels, nowMs(), pace);
     const explained: Explained[] = [];
     for (const rule of rules) {
       const match = about.noted.get(rule.id);
@@ -90,12 +93,13 @@ export function explanations(
         await pace();
         // An occurrence looks the same to all rules; what else is asked about is held against the rule's own match.
         const seen = about.row && trigger.name !== "" ? triggerSteps.get(trigger.name) : undefined;
-        const made = seen ?? triggerStep(trigger, known, values);
+        const made = seen ?? (await triggerStep(trigger, known, values, pace));
         triggerSteps.set(trigger.name, made);
         triggers.push(made);
       }
       const matches = triggers.some(({ result }) => result === "passed");
       const silence = matches || match?.standing ? silences(known) : undefined;
+      const joins = joinsGroup(known, labels);
       const steps = [
         ruleStep(rule),
         ...chainSteps(known),
@@ -104,12 +108,12 @@ export function explanations(
         ...windowSteps(known, rule.muteDuringMaintenance ? windows : []),
         ...silenceSteps(silence, known),
         ...(match?.grouped
-          ? groupSteps(known, silence !== undefined, nowMs())
+          ? groupSteps(known, joins, silence !== undefined, nowMs())
           : [...delaySteps(known, nowMs()), ...repeatSteps(known, nowMs())]),
         ...destinationSteps(known, destinations),
         ...deliverySteps(known),
       ];
-      explained.push({ known, outcome: outcomeOf(known, matches, silence !== undefined), steps });
+      explained.push({ known, outcome: outcomeOf(known, matches, joins, silence !== undefined), steps });
     }
     return explained;
   }
@@ -263,11 +267,10 @@ function windowSteps({ match }: Case, windows: Awaited<ReturnType<OpenWindows>>)
 
 function silenceSteps(silence: StoredSilence | undefined, { match, deliveries }: Case): ExplanationStep[] {
   if (silence === undefined) return [];
-  const { id: silenceId, createdBy, clientName, comment, endsMs } = silence;
-  const author = createdBy === "" ? clientName : createdBy;
+  const { id: silenceId, createdBy, clientName: author, comment, endsMs } = silence;
   const untilMs = endsMs === null ? undefined : Number(endsMs);
   const waits = deliveries.some(({ status, occasion }) => status === "PENDING" && occasion !== "clear");
-  const more = { silenceId, author, comment, untilMs };
+  const more = { silenceId, author, createdBy, comment, untilMs };
   if (!waits) return [step("silence", "stopped", "a silence holds it", more)];
   if (match?.grouped)
     return [
@@ -288,7 +291,12 @@ function delaySteps({ match, rule }: Case, nowMs: number): ExplanationStep[] {
 }
 
 /** Says in which message it was, and which flush it waits for; what is silenced waits for none. */
-function groupSteps({ match, memberships, deliveries }: Case, silenced: boolean, nowMs: number): ExplanationStep[] {
+function groupSteps(
+  { match, memberships, deliveries }: Case,
+  joins: boolean,
+  silenced: boolean,
+  nowMs: number,
+): ExplanationStep[] {
   const steps: ExplanationStep[] = [];
   const newest = deliveries.find(({ group }) => group !== null);
   if (newest?.group) {
@@ -299,6 +307,7 @@ function groupSteps({ match, memberships, deliveries }: Case, silenced: boolean,
       }),
     );
   }
+  if (joins) steps.push(step("group", "waiting", "it is about to join the group of its labels"));
   for (const { sentTo, joinsMs, dueMs } of match?.standing ? memberships : []) {
     if (sentTo.length > 0) continue;
     if (joinsMs > nowMs)
@@ -339,20 +348,20 @@ function deliverySteps({ deliveries }: Case): ExplanationStep[] {
   });
 }
 
-function outcomeOf(known: Case, matches: boolean, silenced: boolean): Outcome {
+function outcomeOf(known: Case, matches: boolean, joins: boolean, silenced: boolean): Outcome {
   const { rule, match, chain, memberships, deliveries, unseenMs, aside } = known;
   if (!rule.enabled || rule.destinationNames.length === 0) return Outcome.RULE_DISABLED;
   if (unseenMs !== undefined || aside !== undefined) return Outcome.WAITING;
   const own = deliveries.filter(({ createdMs }) => createdMs >= (match?.matchedMs ?? 0));
   const some = (...statuses: DeliveryRow["status"][]) => own.some(({ status }) => statuses.includes(status));
   if (match?.standing && match.muted) return Outcome.MUTED;
+  // Whatever was sent of an earlier group: the one that it is in by its labels has not reported it.
+  const waits = match?.standing && match.grouped && (joins || memberships.some(({ sentTo }) => sentTo.length === 0));
+  if (waits) return silenced ? Outcome.SILENCED : Outcome.WAITING;
   if (some("HELD") || (silenced && match?.standing && !some("SENT", "SUMMARISED"))) return Outcome.SILENCED;
   if (some("PENDING")) return Outcome.WAITING;
   if (some("SENT", "SUMMARISED")) return Outcome.NOTIFIED;
   if (some("CANCELLED", "FAILED")) return Outcome.CANCELLED;
-  // A match becomes a member a moment after it was decided.
-  const isAbout = match?.grouped && memberships.length === 0;
-  if (match?.standing && (isAbout || memberships.some(({ sentTo }) => sentTo.length === 0))) return Outcome.WAITING;
   if (!matches && !match?.standing) return Outcome.NOT_MATCHED;
   return match?.standing || chain.includes(rule.name) ? Outcome.SUPPRESSED : Outcome.WAITING;
 }

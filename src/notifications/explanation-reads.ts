@@ -5,16 +5,18 @@ import type { Db } from "../db/connect.ts";
 import type { Pace } from "../event-loop.ts";
 import { changedBehindMs } from "../events/consumers/cursors.ts";
 import { asideOf } from "../events/consumers/set-aside.ts";
+import type { LabelView } from "../events/labels.ts";
 import { parseOccurrenceId } from "../events/occurrence-id.ts";
 import { findOccurrences, keyText as occurrenceText } from "../events/occurrences.ts";
 import { rulesName } from "./deciding/deciding.ts";
+import { type Grouping, groupLabels } from "./deciding/grouping.ts";
 import { keyText, nilRule, readMatches, type StoredMatch } from "./deciding/match-store.ts";
 import { type MatchRow, matchRow } from "./deciding/matcher/rows.ts";
 import { holdsOf } from "./deciding/mute.ts";
 import { labelsKey, readLabels } from "./deciding/subject-labels.ts";
 import { type DeliveryRow, hasMember, readDeliveries } from "./delivery-rows.ts";
 import { ownTriggers, type StoredTrigger } from "./explanation-steps.ts";
-import { occurrenceSubject } from "./matched-subject.ts";
+import { groupSubject, occurrenceSubject } from "./matched-subject.ts";
 import { activeSilences, type StoredSilence, toLoaded } from "./silences/silences.ts";
 import { silencesInForce } from "./silences/silences-in-force.ts";
 
@@ -29,6 +31,7 @@ export interface RuleRow {
   delaySec: number;
   muteDuringMaintenance: boolean;
   matchers: string[];
+  grouping: Grouping | null;
   destinationNames: string[];
   triggerNames: string[];
   triggers: StoredTrigger[];
@@ -52,6 +55,7 @@ export interface About {
 /** A group of a rule that something is a member of. */
 interface Membership {
   readonly ruleId: string;
+  readonly groupKey: Buffer;
   /** The destinations that were sent a message in which it fires. */
   readonly sentTo: readonly string[];
   readonly joinsMs: number;
@@ -92,7 +96,7 @@ export async function readMemberships(db: Db, tenantId: string, { noted }: About
   if (first === undefined) return new Map<string, Membership[]>();
   const { eventId, key } = first.subject;
   const rows = await db<Membership[]>`
-    select m.rule_id as "ruleId", m.sent_to as "sentTo", m.joins_ms::float8 as "joinsMs", g.due_ms::float8 as "dueMs"
+    select m.rule_id as "ruleId", m.group_key as "groupKey", m.sent_to as "sentTo", m.joins_ms::float8 as "joinsMs", g.due_ms::float8 as "dueMs"
     from group_members m
       left join alert_groups g
         on g.tenant_id = ${tenantId} and g.rule_id = m.rule_id and g.group_key = m.group_key
@@ -140,7 +144,7 @@ export async function readRules(db: Db, tenantId: string, which: Fragment): Prom
   const rows = await db<Omit<RuleRow, "triggers">[]>`
     select id, name, enabled, repeat, repeat_interval_sec::float8 as "repeatIntervalSec",
       repeat_while as "repeatWhile", delay_sec as "delaySec",
-      mute_during_maintenance as "muteDuringMaintenance", matchers,
+      mute_during_maintenance as "muteDuringMaintenance", matchers, grouping,
       array(select d.destination_name from rule_destinations d
         where d.tenant_id = ${tenantId} and d.rule_name = rules.name order by d.place) as "destinationNames",
       array(select u.trigger_name from rule_triggers u
@@ -181,6 +185,30 @@ export async function heldDestinations(db: Db, tenantId: string, deliveries: rea
 
 type HeldBy = (known: Case) => StoredSilence | undefined;
 
+/** Reads the labels of what is asked about; undefined: it is not known, or deleted. */
+export async function readAboutLabels(
+  db: Db,
+  tenantId: string,
+  { row, noted }: About,
+  rules: readonly RuleRow[],
+): Promise<LabelView | undefined> {
+  const match = rules.flatMap(({ id }) => noted.get(id) ?? [])[0];
+  const subject =
+    match?.subject ?? (row && occurrenceSubject({ id: row.event_id, entityId: row.entity_id }, row.number));
+  if (subject === undefined) return undefined;
+  const labelled = { subject, triggerName: match?.triggerNames[0] ?? "", isSeries: match?.value !== undefined };
+  return (await readLabels(db, tenantId, [labelled])).get(labelsKey(labelled));
+}
+
+/** Tells whether something stands that its group has not taken in yet: it has just begun, or its labels have changed. */
+export function joinsGroup({ rule, match, memberships }: Case, labels: LabelView | undefined): boolean {
+  if (!match?.standing || !match.grouped) return false;
+  if (rule.grouping === null || labels === undefined) return memberships.length === 0;
+  const key = groupSubject(rule.id, groupLabels(rule.grouping, labels));
+  const beyond = groupSubject(rule.id, undefined);
+  return !memberships.some(({ groupKey }) => groupKey.equals(key) || groupKey.equals(beyond));
+}
+
 /**
  * Reads the silences that hold notifications about it now. Of a rule that matches, the answer returns the one that ends last of those
  * that hold it back from all of its destinations or some.
@@ -188,19 +216,12 @@ type HeldBy = (known: Case) => StoredSilence | undefined;
 export async function silencesOver(
   db: Db,
   tenantId: string,
-  { row, noted }: About,
-  rules: readonly RuleRow[],
+  view: LabelView | undefined,
   nowMs: number,
   pace: Pace,
 ): Promise<HeldBy> {
-  const match = rules.flatMap(({ id }) => noted.get(id) ?? [])[0];
-  const subject =
-    match?.subject ?? (row && occurrenceSubject({ id: row.event_id, entityId: row.entity_id }, row.number));
-  const active = subject === undefined ? [] : await activeSilences(db, tenantId, nowMs);
-  if (subject === undefined || active.length === 0) return () => undefined;
-  const labelled = { subject, triggerName: match?.triggerNames[0] ?? "", isSeries: match?.value !== undefined };
-  const view = (await readLabels(db, tenantId, [labelled])).get(labelsKey(labelled));
-  if (view === undefined) return () => undefined;
+  const active = view === undefined ? [] : await activeSilences(db, tenantId, nowMs);
+  if (view === undefined || active.length === 0) return () => undefined;
   const found = await silencesInForce(new Map(active.map((each) => [each.id, toLoaded(each)]))).matching(
     view,
     nowMs,

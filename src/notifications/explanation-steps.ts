@@ -3,13 +3,14 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";
 import { type ExplanationStep, ExplanationStepSchema } from "#gen/belfry/notifications/v1/explanation_pb.ts";
 import type { Db } from "../db/connect.ts";
+import type { Pace } from "../event-loop.ts";
 import type { StoredMatch } from "./deciding/match-store.ts";
 import { type Fields, type MatchRow, readCounts, readEntitiesOf } from "./deciding/matcher/rows.ts";
 import { mismatchOf, seesOccurrences, storedTriggerType } from "./sources.ts";
 
 /** What steps come to, but for deliveries. */
 export type Result = "passed" | "stopped" | "waiting";
-type More = Partial<Pick<ExplanationStep, "path" | "window" | "silenceId" | "author" | "comment">> & {
+type More = Partial<Pick<ExplanationStep, "path" | "window" | "silenceId" | "author" | "createdBy" | "comment">> & {
   timeMs?: number | undefined;
   untilMs?: number | undefined;
 };
@@ -50,11 +51,12 @@ export interface Sighted {
 }
 
 /** Whether a trigger matches, and if not the part of its clause that is false. */
-export function triggerStep(
+export async function triggerStep(
   { name, type }: StoredTrigger,
   { row, match }: Sighted,
   values: Fields["events"],
-): ExplanationStep {
+  pace: Pace,
+): Promise<ExplanationStep> {
   const says = (result: Result, what: string, more?: More) =>
     step(
       "trigger",
@@ -66,7 +68,7 @@ export function triggerStep(
   if (seesOccurrences(source) !== (row !== undefined)) return says("stopped", "looks at something else");
   if (row !== undefined) {
     try {
-      const why = mismatchOf(source, row, values);
+      const why = await mismatchOf(source, row, values, pace);
       if (why === undefined) return says("passed", "matches");
       const { what, path } = why;
       const place = name === "" ? path?.replace("type.event.query.", "") : path;

@@ -2,7 +2,7 @@ import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { annotationsOf, common, fingerprintOf, isAlert } from "../events/labels.ts";
 import type { AlertSnapshot, GroupSnapshot } from "./delivery-snapshot.ts";
 import { type Notification, standInEntity } from "./notification.ts";
-import { groupText, headline, labelsOf, linesCharsMax, memberLines } from "./rendering/variables.ts";
+import { groupText, hasMembers, headline, labelsOf, linesMax, memberLines } from "./rendering/variables.ts";
 
 type Base = Omit<Notification, "subjectId" | "event" | "entity" | "metric" | "group">;
 
@@ -10,7 +10,7 @@ const summaryCharsMax = 128;
 
 /** Returns the notification of a group. The event and entity of its only member are its own. */
 export function aboutGroup(base: Base, group: NonNullable<Notification["group"]>): Notification {
-  const only = group.firing + group.resolved === 1 ? group.alerts[0] : undefined;
+  const only = hasMembers({ group }) ? undefined : group.alerts[0];
   const shared = { ...base, subjectId: group.key, group };
   if (only === undefined) {
     const { name } = base.rule;
@@ -36,7 +36,7 @@ function standInEvent(
     name: rule.name,
     type: "group",
     summary: [...groupText(group)].slice(0, summaryCharsMax).join(""),
-    body: memberLines(group, linesCharsMax).join("\n"),
+    body: memberLines(group, linesMax).join("\n"),
     severity: severity as Severity,
     status: clear ? Status.CLOSED : Status.OPEN,
     acknowledged,

@@ -18,8 +18,16 @@ import { teamChat } from "./kinds/team-chat.ts";
 import { webhook } from "./kinds/webhook.ts";
 import type { Notification } from "./notification.ts";
 import { templateVariables } from "./rendering/alerts.ts";
-import { brokenTemplate, render, TemplateError } from "./rendering/template.ts";
-import { type Described, hasMembers } from "./rendering/variables.ts";
+import {
+  checkedTemplate,
+  newSteps,
+  parseTemplate,
+  render,
+  type Steps,
+  TemplateError,
+  tooManySteps,
+} from "./rendering/template.ts";
+import { type Described, hasMembers, linesMax } from "./rendering/variables.ts";
 import { refusedHost } from "./stored-credential.ts";
 
 type MessageOf<K extends KindName> = Extract<DestinationType["type"], { case: K }>["value"];
@@ -47,11 +55,18 @@ export async function checkDestination(type: DestinationType, tenantId: string):
   const { name, kind, message } = kindOf(type);
   const pace = paced(undefined, tenantId);
   const broken = kind.check(message);
+  let [areTemplates, all] = [true, 0];
   for (const [path, { text }] of Object.entries(kind.templates(message, ""))) {
-    const rule = brokenTemplate(text);
-    if (rule !== undefined) broken.push({ path, rule });
     await pace();
+    const { broken: why, steps } = checkedTemplate(text);
+    // The message is the rule's.
+    if (path !== "message") all += steps;
+    const rule = why ?? (path === "message" ? undefined : tooManySteps(all));
+    if (rule === undefined) continue;
+    broken.push({ path, rule });
+    areTemplates = false;
   }
+  if (areTemplates && kind.tryOut !== undefined) broken.push(...(await kind.tryOut(message, pace)));
   return broken.map(({ path, rule }) => ({ path: fieldPath(name, path), rule }));
 }
 
@@ -69,6 +84,9 @@ export function paceOf(kind: KindName): RateLimit | undefined {
 /** Whether a destination keeps one record for all rules. */
 export const isJoint = (type: DestinationType): boolean => kindOf(type).kind.joint === true;
 
+/** Whether a destination is sent nothing that only says that some of what fired has ended. */
+export const takesNoEnds = (type: DestinationType): boolean => kindOf(type).kind.takesNoEnds === true;
+
 /** Where a destination's threads are, as a text to compare. */
 export function placeOf(type: DestinationType): string {
   const { name, kind, message } = kindOf(type);
@@ -82,26 +100,43 @@ function messageOf(notification: Notification): string {
   return message === "" && hasMembers(notification) ? groupMessage : message;
 }
 
-/** Renders one template after the other, so that no destination holds up others by their number. @throws TemplateError */
+/** Renders one template after the other, in slices; returns why one cannot be. */
 async function renderTexts(
   type: DestinationType,
   notification: Notification,
   publicUrl: string,
   pace: Turns,
-): Promise<Record<string, string>> {
+): Promise<Record<string, string> | TemplateError> {
   const { name, kind, message, desc } = kindOf(type);
   const texts: Record<string, string> = {};
   const ruleMessage = messageOf(notification);
+  const steps = newSteps();
   for (const [path, template] of Object.entries(kind.templates(message, ruleMessage))) {
     await pace();
-    const { text, markup, charsMax } = template;
-    const variables = templateVariables(notification, { name, desc, message }, markup, publicUrl);
-    texts[path] = render(text, variables, markup, charsMax);
+    const { text, markup, charsMax, fitting = Infinity } = template;
+    const own = path === "message" ? newSteps() : steps;
+    const written = (max: number, left: Steps) =>
+      render(
+        parseTemplate(text, left),
+        templateVariables(notification, { name, desc, message }, markup, publicUrl, max),
+        markup,
+        { steps: left, pace, charsMax },
+      );
+    try {
+      const whole = await written(linesMax, own);
+      texts[path] = whole;
+      if (whole.length <= fitting || !hasMembers(notification)) continue;
+      const { length } = await written(0, newSteps());
+      texts[path] = await written(Math.max(0, Math.min(linesMax, fitting - length)), newSteps());
+    } catch (error) {
+      if (error instanceof TemplateError) return error;
+      throw error;
+    }
   }
   return texts;
 }
 
-/** What a destination would get, as people read it. Nothing is sent, and no secret is in it. */
+/** What a destination would get, as people read it, or why it would get nothing. Nothing is sent, and no secret is in it. */
 export async function compose(
   type: DestinationType,
   notification: Notification,
@@ -110,6 +145,7 @@ export async function compose(
 ): Promise<Composed> {
   const { kind, message } = kindOf(type);
   const texts = await renderTexts(type, notification, world.publicUrl, pace);
+  if (texts instanceof TemplateError) return { subject: "", body: `Nothing would be sent: ${texts.message}` };
   const receiver = notification.rule.destinationNames[0] ?? "";
   return kind.compose({ destination: message, notification, texts, receiver }, world);
 }
@@ -148,13 +184,8 @@ export async function send(
   const secrets = new Set([...secretsOf(desc, message), ...credentialSecrets]);
   const signIn = { destinationKey, refreshToken, hide: (secret: string) => void secrets.add(secret) };
   const { notification } = given;
-  let texts: Record<string, string>;
-  try {
-    texts = await renderTexts(type, notification, world.publicUrl, paced(undefined, notification.tenant.id));
-  } catch (error) {
-    if (error instanceof TemplateError) return notSent(name, "bad_request", error.message, given.state);
-    throw error;
-  }
+  const texts = await renderTexts(type, notification, world.publicUrl, paced(undefined, notification.tenant.id));
+  if (texts instanceof TemplateError) return notSent(name, "bad_request", texts.message, given.state);
   const receiver = destinationKey.slice(destinationKey.indexOf("/") + 1);
   const outcome = await kind.send({ ...given, destination: message, texts, receiver }, { ...world, signIn });
   const state = secrets.size === 0 ? outcome.state : withoutSecrets(outcome.state, secrets);

@@ -17,7 +17,7 @@ import type { Db } from "../db/connect.ts";
 import { unknownNames } from "../db/held-names.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { invalidField, invalidFields, notFound } from "../errors.ts";
-import { paced } from "../event-loop.ts";
+import { type Pace, paced } from "../event-loop.ts";
 import { parseOccurrenceId } from "../events/occurrence-id.ts";
 import { findOccurrences, keyText } from "../events/occurrences.ts";
 import { principalOf } from "../rpc/context.ts";
@@ -40,7 +40,7 @@ import {
 import { previewSubject } from "./preview-subject.ts";
 import { templateVariables } from "./rendering/alerts.ts";
 import { plainText } from "./rendering/markup.ts";
-import { brokenTemplate, namedValues, render, renderedCharsMax, type Variables } from "./rendering/template.ts";
+import { brokenTemplate, namedValues, newSteps, parseTemplate, render, type Variables } from "./rendering/template.ts";
 import { sampleSubject } from "./sample-notifications.ts";
 import { storedTriggerType } from "./sources.ts";
 
@@ -80,7 +80,7 @@ export function messagePreviews(
       };
       const notification = request.grouped ? sampleGroup(one, sampleMembers) : one;
       return create(PreviewMessageResponseSchema, {
-        ...said(notification, destinations, world.publicUrl),
+        ...(await said(notification, destinations, world.publicUrl, pace)),
         previews: await previewsOf([...destinations, ...unsaved], notification, world, pace, () =>
           invalidField(
             "destinationNames",
@@ -105,11 +105,18 @@ async function webhookOf(body: string, tenantId: string): Promise<PreviewedDesti
 }
 
 /** The message as text, what of it is empty, and all that it may name. */
-function said(notification: Notification, destinations: readonly PreviewedDestination[], publicUrl: string) {
+async function said(
+  notification: Notification,
+  destinations: readonly PreviewedDestination[],
+  publicUrl: string,
+  pace: Pace,
+) {
   const variables = variablesFor(notification, destinations, publicUrl);
   const empty = new Set<string>();
   const note = (name: string) => void (empty.size < emptyNamesMax && empty.add(name));
-  const text = render(notification.rule.message || defaultMessage, variables, plainText, renderedCharsMax, note);
+  const steps = newSteps();
+  const template = parseTemplate(notification.rule.message || defaultMessage, steps);
+  const text = await render(template, variables, plainText, { steps, pace, empty: note });
   // An event has no metric; the names of one are listed for triggers that have.
   const all = variablesFor({ metric: { name: "", labels: {} }, ...notification }, destinations, publicUrl);
   const shown = namedValues(all).map(({ name, value }) => ({

@@ -3,11 +3,12 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { type TimeRange, TimeRangeSchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { type Event, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { PreviewTriggerResponseSchema, type TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
+import { decided } from "../clause/expression.ts";
 import { foldedRow } from "../clause/folded-row.ts";
 import type { Db } from "../db/connect.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { unsupported } from "../errors.ts";
-import { paced } from "../event-loop.ts";
+import { type Pace, paced } from "../event-loop.ts";
 import { CLOSED } from "../events/lifecycle.ts";
 import { seenOccurrences } from "../events/matching.ts";
 import { selection, toEvent } from "../events/messages.ts";
@@ -37,7 +38,7 @@ export function triggerPreviews(
       if (trigger === undefined) throw unsupported("triggers of the source event alone have a preview");
       const range = timeRange ?? create(TimeRangeSchema, { start: BigInt(Math.floor(nowMs()) - dayMs) });
       checkRange(range);
-      const pace = paced(() => context.signal.throwIfAborted(), tenantId);
+      const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
       const keys = await seenOccurrences(
         db,
         tenantId,
@@ -52,7 +53,7 @@ export function triggerPreviews(
         const rows = await rowsOf(db, tenantId, keys.slice(from, Math.min(from + portion, lookedAtMax)), trigger);
         for (const row of rows) {
           await pace();
-          if (!matches(trigger, row, fields.events)) continue;
+          if (!(await matches(trigger, row, fields.events, pace))) continue;
           count += 1;
           // Portions come from the latest to the oldest, to the five minutes.
           if (latest.length < shownMax + portion) latest.push(row);
@@ -85,11 +86,11 @@ async function rowsOf(db: Db, tenantId: string, keys: readonly OccurrenceKey[], 
 }
 
 /** As it is now or, of one that is closed, as it was when it was open. */
-function matches(trigger: EventTrigger, row: MatchRow, values: Fields["events"]): boolean {
-  if (row.status !== CLOSED) return trigger.matches(foldedRow(row, { values }));
-  const open = { ...row, status: Status.OPEN, end_ms: null };
-  if (trigger.matches(foldedRow(open, { values }))) return true;
-  return trigger.namesStatus && trigger.matches(foldedRow(row, { values }));
+async function matches(trigger: EventTrigger, row: MatchRow, values: Fields["events"], pace: Pace): Promise<boolean> {
+  const found = async (seen: MatchRow) => decided(await trigger.matches(foldedRow(seen, { values }), pace), "type");
+  if (row.status !== CLOSED) return await found(row);
+  if (await found({ ...row, status: Status.OPEN, end_ms: null })) return true;
+  return trigger.namesStatus && (await found(row));
 }
 
 /** The latest of them as the API shows events, as many as fit into an answer. */

@@ -99,7 +99,7 @@ export async function triggerSteps(
   const steps: ExplanationStep[] = [];
   for (const trigger of triggers) {
     await pace();
-    steps.push(triggerStep(trigger, { row, match: undefined }, values));
+    steps.push(await triggerStep(trigger, { row, match: undefined }, values, pace));
   }
   return steps;
 }
@@ -109,7 +109,7 @@ export function rulePreviews(db: Db, world: SendEnvironment): Pick<ServiceImpl<t
   return {
     async previewRule(request, context) {
       const { tenantId, tenantName } = principalOf(context);
-      const pace = paced(() => context.signal.throwIfAborted(), tenantId);
+      const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
       const { rule, triggers } = await ruleOf(db, tenantId, request.name);
       const row = await previewRow(db, tenantId, request.subject, triggers);
       const steps = await triggerSteps(triggers, row, fieldsOf(tenantId, tenantName).events, pace);

@@ -118,8 +118,8 @@ const groupingOf = ({ by, waitSec = waitDefault, intervalSec = intervalDefault }
   intervalSec: Number(intervalSec),
 });
 
-/** What may make a rule compare events with more texts. */
-const growths = ["enabled", "triggerNames", "destinationNames", "matchers"] as const;
+/** What may change with how many texts a rule compares events. */
+const comparing = ["enabled", "triggerNames", "destinationNames", "matchers"] as const;
 
 /** What may end matches, or have them notified again. */
 const ruling = [
@@ -192,10 +192,11 @@ function checkRepetition({ repeat, repeatInterval, repeatWhile }: Rule): void {
 const kept: Kept = {
   things: "rules",
   table: "rules",
+  key: "name",
   columns: ["name", "description", "message", "tags", "matchers"],
   with: [
-    { table: "rule_triggers", columns: ["rule_name", "trigger_name"] },
-    { table: "rule_destinations", columns: ["rule_name", "destination_name"] },
+    { table: "rule_triggers", key: "rule_name", columns: ["rule_name", "trigger_name"] },
+    { table: "rule_destinations", key: "rule_name", columns: ["rule_name", "destination_name"] },
   ],
 };
 
@@ -215,8 +216,8 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
           .returning({ name: rules.name });
         if (made.length === 0) throw alreadyExists("rule", name);
         const set = () => setMembers(tx, tenantId, { ...rule, name });
-        const members = rule.enabled ? await withinComparisons(tx, tenantId, set) : await set();
-        await checkQuota(tx, tenantId, kept, bounds);
+        const members = rule.enabled ? await withinComparisons(tx, tenantId, { rule: name }, set) : await set();
+        await checkQuota(tx, tenantId, kept, name, bounds);
         await afterRuleChange(tx, context, "rule", name);
         return create(CreateRuleResponseSchema, {
           rule: toRule({ name, ...values, ...members, recentNotificationCount: 0n }),
@@ -228,12 +229,13 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
       const { tenantId } = principalOf(context);
       const [row] = await orm(db).select(columnsOf(tenantId)).from(rules).where(named(tenantId, name));
       if (row === undefined) throw notFound("rule", name);
-      return create(GetRuleResponseSchema, { rule: toRule(row) });
+      return create(GetRuleResponseSchema, { rule: toRule(row, tenantId) });
     },
 
     async listRules(request, context) {
-      const { items, ...page } = await listRules(db, principalOf(context).tenantId, request);
-      return create(ListRulesResponseSchema, { ...page, rules: items.map(toRule) });
+      const { tenantId } = principalOf(context);
+      const { items, ...page } = await listRules(db, tenantId, request);
+      return create(ListRulesResponseSchema, { ...page, rules: items.map((row) => toRule(row, tenantId)) });
     },
 
     async updateRule({ rule: sent = create(RuleSchema), updateMask }, context) {
@@ -250,14 +252,14 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
         checkRepetition(rule);
         checkGrouping(rule);
         const values = valuesOf(rule);
-        const heldBefore = await heldBytes(tx, tenantId, kept);
+        const heldBefore = await heldBytes(tx, tenantId, kept, name);
         const write = async () => {
           await orm(tx).update(rules).set(values).where(own);
           return await setMembers(tx, tenantId, rule, members);
         };
-        const growing = rule.enabled && growths.some((member) => members.has(member));
-        const used = growing ? await withinComparisons(tx, tenantId, write) : await write();
-        await checkQuota(tx, tenantId, kept, bounds, heldBefore);
+        const compares = (row.enabled || rule.enabled) && comparing.some((member) => members.has(member));
+        const used = compares ? await withinComparisons(tx, tenantId, { rule: name }, write) : await write();
+        await checkQuota(tx, tenantId, kept, name, bounds, heldBefore);
         await releaseEnds(tx, tenantId, leftBy(row, { ...rule, ...used }));
         await afterRuleChange(tx, context, "rule", name, lookAfter(toRule(row), members));
         return create(UpdateRuleResponseSchema, { rule: toRule({ ...row, ...values, ...used }) });
@@ -272,7 +274,8 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
         const columns = { ...columnsOf(tenantId), id: rules.id };
         const [row] = await orm(tx).select(columns).from(rules).where(own).for("update");
         if (row === undefined) throw notFound("rule", name);
-        await orm(tx).delete(rules).where(own);
+        const remove = async () => void (await orm(tx).delete(rules).where(own));
+        await (row.enabled ? withinComparisons(tx, tenantId, { rule: row.name }, remove) : remove());
         await forgetRule(tx, tenantId, row.id);
         await forgetGroups(tx, tenantId, row.id);
         await releaseEnds(tx, tenantId, leftBy(row));

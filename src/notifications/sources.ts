@@ -2,8 +2,10 @@ import { create, fromJson, type JsonValue, type Message } from "@bufbuild/protob
 import { ConnectError } from "@connectrpc/connect";
 import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Db } from "../db/connect.ts";
+import type { Pace } from "../event-loop.ts";
 import type { LookAtStanding } from "./deciding/look.ts";
 import type { Fields, MatchRow } from "./deciding/matcher/rows.ts";
+import type { RulePart } from "./rules-version.ts";
 import { event } from "./sources/event.ts";
 import { metricThreshold } from "./sources/metric-threshold.ts";
 import type {
@@ -90,9 +92,14 @@ export function dataOf(type: TriggerType): readonly string[] {
 export const seesOccurrences = (type: TriggerType): boolean => sourceOf(type)?.source.mismatch !== undefined;
 
 /** Why a trigger of occurrences does not match one; undefined: it does. @throws where its clause cannot be read */
-export function mismatchOf(type: TriggerType, row: MatchRow, values: Fields["events"]): Mismatch | undefined {
+export async function mismatchOf(
+  type: TriggerType,
+  row: MatchRow,
+  values: Fields["events"],
+  pace: Pace,
+): Promise<Mismatch | undefined> {
   const found = sourceOf(type);
-  return found?.source.mismatch?.(found.message, row, values);
+  return await found?.source.mismatch?.(found.message, row, values, pace);
 }
 
 /** How rules see what stands of each source but events. */
@@ -103,8 +110,8 @@ export const lookAtStanding: LookAtStanding = async (...of) => {
 };
 
 /** In the transaction that changes rules or triggers. */
-export async function onRulesChange(tx: Db, tenantId: string): Promise<void> {
-  for (const source of all) await source.onRulesChange?.(tx, tenantId);
+export async function onRulesChange(tx: Db, tenantId: string, part: RulePart): Promise<void> {
+  for (const source of all) await source.onRulesChange?.(tx, tenantId, part);
 }
 
 /** In the transaction that changes what a trigger looks at. */

@@ -65,7 +65,12 @@ function valuesOf({ description, tags, type = create(TriggerTypeSchema) }: Trigg
   };
 }
 
-const kept: Kept = { things: "triggers", table: "triggers", columns: ["name", "description", "tags", "type"] };
+const kept: Kept = {
+  things: "triggers",
+  table: "triggers",
+  key: "name",
+  columns: ["name", "description", "tags", "type"],
+};
 
 /** The conditions that rules wait for. */
 export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<typeof TriggerService>> {
@@ -76,11 +81,12 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
     if (row === undefined) throw notFound("trigger", sent.name);
     const before = checkEtag("trigger", sent.name, sent, TriggerSchema, toTrigger(row));
     const trigger = withChanges(before, sent, members);
-    const heldBefore = await heldBytes(tx, tenantId, kept);
+    const name = normalizedName(sent.name);
+    const heldBefore = await heldBytes(tx, tenantId, kept, name);
     await orm(tx).update(triggers).set(valuesOf(trigger)).where(own);
-    await checkQuota(tx, tenantId, kept, bounds, heldBefore);
+    await checkQuota(tx, tenantId, kept, name, bounds, heldBefore);
     if (before.type !== undefined && trigger.type !== undefined)
-      await onTriggerChange(tx, tenantId, normalizedName(sent.name), { before: before.type, after: trigger.type });
+      await onTriggerChange(tx, tenantId, name, { before: before.type, after: trigger.type });
     return toTrigger({ ...row, ...(await storedState(tx, tenantId, sent.name)) });
   }
 
@@ -96,10 +102,9 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
           .onConflictDoNothing({ target: [triggers.tenantId, triggers.name] })
           .returning({ name: triggers.name });
         if (made.length === 0) throw alreadyExists("trigger", name);
-        await checkQuota(tx, tenantId, kept, bounds);
+        await checkQuota(tx, tenantId, kept, name, bounds);
         await afterRuleChange(tx, context, "trigger", name);
-        const stored = await storedState(tx, tenantId, name);
-        const row = { name, ...stored, ruleNames: [], recentNotificationCount: 0n };
+        const row = { name, ...(await storedState(tx, tenantId, name)), ruleNames: [], recentNotificationCount: 0n };
         return create(CreateTriggerResponseSchema, { trigger: toTrigger(row) });
       });
     },
@@ -108,7 +113,8 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
       const { tenantId } = principalOf(context);
       const [row] = await orm(db).select(columnsOf(tenantId)).from(triggers).where(named(tenantId, name));
       if (row === undefined) throw notFound("trigger", name);
-      return create(GetTriggerResponseSchema, { trigger: toTrigger(row, await triggerTroubles(db, tenantId)) });
+      const troubles = await triggerTroubles(db, tenantId);
+      return create(GetTriggerResponseSchema, { trigger: toTrigger(row, troubles, tenantId) });
     },
 
     async listTriggers(request, context) {
@@ -117,7 +123,10 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
         listTriggers(db, tenantId, request),
         triggerTroubles(db, tenantId),
       ]);
-      return create(ListTriggersResponseSchema, { ...page, triggers: items.map((row) => toTrigger(row, troubles)) });
+      return create(ListTriggersResponseSchema, {
+        ...page,
+        triggers: items.map((row) => toTrigger(row, troubles, tenantId)),
+      });
     },
 
     async updateTrigger({ trigger: sent = create(TriggerSchema), updateMask }, context) {
@@ -127,7 +136,9 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
       if (members.has("type")) checkTriggerType(sent.type, "trigger.type");
       return await transaction(db, async (tx) => {
         const update = () => updateRow(tx, tenantId, sent, members);
-        const trigger = members.has("type") ? await withinComparisons(tx, tenantId, update) : await update();
+        const trigger = members.has("type")
+          ? await withinComparisons(tx, tenantId, { trigger: normalizedName(name) }, update)
+          : await update();
         await afterRuleChange(tx, context, "trigger", name, members.has("type") ? "changed" : undefined);
         return create(UpdateTriggerResponseSchema, { trigger });
       });

@@ -1,10 +1,11 @@
 import { isIP } from "node:net";
 import type { DestinationType } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { matchersTrouble, storedMatchers } from "../clause/label-matcher.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { addressesOf, fixedOrigin } from "./secret-addresses.ts";
 
-/** Says why a rule can notify nobody; empty when it can. */
+/** Says why a rule can notify nobody, or what its matchers cannot be compared with; empty when nothing is wrong. */
 export function ruleTrouble({
   triggerNames,
   matchers,
@@ -13,7 +14,8 @@ export function ruleTrouble({
   const conditions = triggerNames.length + matchers.length;
   if (conditions === 0 && destinationNames.length === 0) return "it has no trigger and no destination";
   if (conditions === 0) return "it has no trigger: nothing matches";
-  return destinationNames.length === 0 ? "it has no destination: nobody is notified" : "";
+  if (destinationNames.length === 0) return "it has no destination: nobody is notified";
+  return matchersTrouble(storedMatchers(matchers, "matchers"));
 }
 
 /** Decides whether an address of a destination may be dialled, and whether e-mails are sent. */

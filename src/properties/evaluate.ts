@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { RowPredicate } from "../clause/to-predicate.ts";
+import type { Predicate } from "../clause/to-predicate.ts";
 import type { Db } from "../db/connect.ts";
 import { type CustomProperties, customPropertiesMax, type LockedEntity } from "../entities/custom-properties.ts";
 import { isOverfull } from "../entities/terms.ts";
@@ -34,7 +34,7 @@ const keyOf = (id: Buffer) => id.toString("latin1");
 export function transactionPace(tx: Db, tenantId: string): Pace {
   const pace = paced(undefined, tenantId);
   let askedMs = performance.now();
-  return () => {
+  const alive = () => {
     const wait = pace();
     if (wait === undefined || performance.now() - askedMs < aliveMs) return wait;
     return wait.then(async () => {
@@ -42,6 +42,8 @@ export function transactionPace(tx: Db, tenantId: string): Pace {
       askedMs = performance.now();
     });
   };
+  const { share } = pace;
+  return share === undefined ? alive : Object.assign(alive, { share: { ...share, turn: alive } });
 }
 
 /**
@@ -82,7 +84,7 @@ export async function evaluate(
 
 /** An updater that is ready to be applied. */
 export interface ReadyUpdater<Row> {
-  matches: RowPredicate<Row>;
+  matches: Predicate<Row>;
   properties: CustomProperties;
 }
 
@@ -104,7 +106,8 @@ export async function applyUpdaters<Row extends { custom_properties: CustomPrope
     if (holdsAll(row.custom_properties, properties)) continue;
     // Most answer at once, and a tenant has thousands: only those that do not are waited for.
     const matched = matches(row, pace);
-    if (!(typeof matched === "boolean" ? matched : await matched)) continue;
+    // One that is undecided leaves the entity alone.
+    if ((matched instanceof Promise ? await matched : matched) !== true) continue;
     const next = { ...row.custom_properties, ...properties };
     if (Object.keys(next).length <= propertiesMax && !isOverfull("c", next)) row = { ...row, custom_properties: next };
   }

@@ -32,7 +32,7 @@ async function read(tx: Db, tenantId: string, pace: Pace): Promise<Omit<Held, "v
   const updaters: ReadyUpdater<LockedEntity>[] = [];
   for (const { entityInput, properties } of rows) {
     await pace();
-    const clause = checkClause(toQuery(entityInput).clause as Clause, "clause");
+    const clause = checkClause(toQuery(entityInput).clause as Clause, "clause", "differ");
     updaters.push({ matches: pacedPredicateOf(clause, resolver), properties: properties as CustomProperties });
   }
   return { updaters, weight: rows.reduce((sum, { length }) => sum + ownWeight + length, 0) };

@@ -17,7 +17,7 @@ import {
   UpdaterAction,
 } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import type { Principal } from "../auth/principal.ts";
-import { toSql } from "../clause/to-sql.ts";
+import { toMatching } from "../clause/to-sql.ts";
 import type { QuotaBounds } from "../db/admission-quota.ts";
 import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
@@ -35,8 +35,8 @@ import { brokenProperties } from "./values.ts";
 /** SQL that holds for the entities that a request selects. */
 function selected(db: Db, { tenantId, tenantName }: Principal, { selection }: EntitySelection) {
   const resolver = entityResolver(tenantId, { tenantName });
-  if (selection.case === "withIds") return resolver.withIds(db, selection.value.ids);
-  return toSql(db, selection.value?.clause as Clause, "input.query.clause", resolver);
+  if (selection.case === "withIds") return { sql: resolver.withIds(db, selection.value.ids), apart: undefined };
+  return toMatching(db, selection.value?.clause as Clause, "input.query.clause", resolver);
 }
 
 const counted = (count: number, names: readonly string[]) =>

@@ -1,7 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { and, eq } from "drizzle-orm";
 import type { Clause } from "#gen/belfry/clause/v1/clause_pb.ts";
-import { toSql } from "../clause/to-sql.ts";
+import { toMatching } from "../clause/to-sql.ts";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
@@ -72,8 +72,8 @@ function listedIn(jobs: readonly Job[]): Buffer[] {
 async function listParts(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<void> {
   const parts = jobs.map(({ payload }) => (payload as { part: number }).part);
   if (parts.length === 0) return;
-  const within = tx`substr(id, 1, 1) = any(${byteaArray(parts.map((part) => Buffer.of(part)))}::bytea[])`;
-  const portions = await matchingIds(tx, tenantId, within, portion);
+  const sql = tx`substr(id, 1, 1) = any(${byteaArray(parts.map((part) => Buffer.of(part)))}::bytea[])`;
+  const portions = await matchingIds(tx, tenantId, { sql, apart: undefined }, portion);
   const listed = portions.flatMap((ids) => jobsOf(ids));
   await enqueue(tx, { tenantId, kind: changedKind }, listed, nowMs);
 }
@@ -143,7 +143,7 @@ export function updaterKinds(fieldsMax = Infinity): JobKind[] {
         .from(propertyUpdaters)
         .where(and(eq(propertyUpdaters.tenantId, tenantId), eq(propertyUpdaters.id, id), propertyUpdaters.enabled));
       if (row === undefined) continue;
-      const matching = toSql(tx, clauseOf(row.entityInput), "clause", resolver);
+      const matching = toMatching(tx, clauseOf(row.entityInput), "clause", resolver, "differ");
       const portions = await matchingIds(tx, tenantId, matching, portion);
       await enqueue(
         tx,

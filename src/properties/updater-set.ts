@@ -44,13 +44,15 @@ export async function lockSet(tx: Db, tenantId: string, enables: boolean): Promi
     select from property_updater_sets where tenant_id = ${tenantId} ${enables ? tx`for update` : tx`for no key update`}`;
 }
 
-/** Ends a change of updaters: from its commit on every replica reads them again. */
-export async function changeSet(tx: Db, tenantId: string): Promise<void> {
+/**
+ * Ends a change of updaters: from its commit on every replica reads them again.
+ * @param enabled whether one is enabled now, where that is known without a look at all of them
+ */
+export async function changeSet(tx: Db, tenantId: string, enabled?: "one is enabled" | "as before"): Promise<void> {
+  const found = tx`exists (select from property_updaters u where u.tenant_id = ${tenantId} and u.enabled)`;
+  const known = enabled === "as before" ? tx`enabled` : tx`true`;
   await tx`
-    update property_updater_sets
-    set version = version + 1, enabled = exists (
-      select from property_updaters u where u.tenant_id = ${tenantId} and u.enabled
-    )
+    update property_updater_sets set version = version + 1, enabled = ${enabled === undefined ? found : known}
     where tenant_id = ${tenantId}`;
 }
 

@@ -12,6 +12,7 @@ import { type QuotaBounds, tooLarge, tooMany } from "../db/admission-quota.ts";
 import { jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
+import { addToTotal, type Total } from "../db/running-total.ts";
 import { alreadyExists, notFound } from "../errors.ts";
 import { paced } from "../event-loop.ts";
 import type { Broken } from "../rpc/constraint-rules.ts";
@@ -86,14 +87,24 @@ interface Sent {
   bytes: number;
 }
 
-/** The updaters that a tenant has: the bytes of each, all of them, and the ids by the names. */
-interface Held {
-  byId: Map<string, { name: string; bytes: number }>;
+/** An updater as it is counted. */
+interface StoredUpdater {
+  id: string;
+  name: string;
   bytes: number;
-  owners: Map<string, string>;
 }
 
-/** Locks the set, and answers what of each is to be stored, or why it cannot be taken, and what the tenant has. */
+/** What a tenant has: of the updaters that a request touches each, by id and by name; at most how many all are, and their bytes. */
+interface Held {
+  byId: Map<string, { name: string; bytes: number }>;
+  owners: Map<string, string>;
+  count: number;
+  bytes: number;
+  /** Whether one found no room. */
+  full: boolean;
+}
+
+/** Locks the set, and answers what of each is to be stored, or why it cannot be taken, and which of those that they touch there are. */
 async function checkInLock(tx: Db, tenantId: string, updaters: readonly CustomPropertyUpdater[]) {
   const pace = paced(undefined, tenantId);
   const refusals: string[] = [];
@@ -107,16 +118,39 @@ async function checkInLock(tx: Db, tenantId: string, updaters: readonly CustomPr
   for (const part of portionsOf(values)) sizes.push(...(await bytesOf(tx, part)));
   const anyEnabled = updaters.some(({ enabled }) => enabled);
   await lockSet(tx, tenantId, anyEnabled);
-  const rows = await heldUpdaters(tx, tenantId);
-  const held: Held = {
-    byId: new Map(rows.map(({ id, ...row }) => [id, row])),
-    bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0),
-    owners: new Map(rows.map(({ id, name }) => [name, id])),
-  };
+  const touched = await touchedUpdaters(tx, tenantId, updaters);
   const sent = values.map((each, i): Sent | string =>
     each === undefined ? (refusals[i] as string) : { values: each, bytes: sizes[i] as number },
   );
-  return { sent, held };
+  return { sent, touched };
+}
+
+/**
+ * Answers what of a request is taken, in its order. Where one finds no room by the total that is kept, all are judged again by what the rows
+ * hold: `judge` may be called several times, each with a `Held` to change.
+ */
+async function withinRoom<T>(
+  tx: Db,
+  tenantId: string,
+  touched: readonly StoredUpdater[],
+  judge: (held: Held) => T,
+): Promise<T> {
+  function judged({ count, size }: Total) {
+    const byId = new Map(touched.map(({ id, ...row }) => [id, row]));
+    const owners = new Map(touched.map(({ id, name }) => [name, id]));
+    const held: Held = { byId, owners, count, bytes: size, full: false };
+    return { answer: judge(held), held };
+  }
+  const adding = { what: "updaters", sum: () => sumUpdaters(tx, tenantId) };
+  const total = await addToTotal(tx, tenantId, {
+    ...adding,
+    growth: { count: 0, size: 0 },
+    fits: (kept) => !judged(kept).held.full,
+  });
+  const { answer, held } = judged(total);
+  const growth = { count: held.count - total.count, size: held.bytes - total.size };
+  if (growth.count !== 0 || growth.size !== 0) await addToTotal(tx, tenantId, { ...adding, growth, fits: () => true });
+  return answer;
 }
 
 /** Counts an updater among those that the tenant has, in place of the one before, unless there is no room: then answers why. */
@@ -124,14 +158,16 @@ function take(held: Held, id: string, { values: { name }, bytes }: Sent, bounds:
   const before = held.byId.get(id);
   const owner = held.owners.get(name);
   if (owner !== undefined && owner !== id) return alreadyExists(kind, name).rawMessage;
-  if (before === undefined && held.byId.size >= bounds.resourcesMax) return tooMany("updaters", bounds).rawMessage;
   const growth = bytes - (before?.bytes ?? 0);
-  if (growth > 0 && held.bytes + growth > bounds.resourceBytesMax) {
-    return tooLarge("updaters", held.bytes + growth, bounds).rawMessage;
+  const crowded = before === undefined && held.count >= bounds.resourcesMax;
+  if (crowded || (growth > 0 && held.bytes + growth > bounds.resourceBytesMax)) {
+    held.full = true;
+    return (crowded ? tooMany("updaters", bounds) : tooLarge("updaters", held.bytes + growth, bounds)).rawMessage;
   }
   if (before !== undefined) held.owners.delete(before.name);
   held.owners.set(name, id);
   held.byId.set(id, { name, bytes });
+  held.count += before === undefined ? 1 : 0;
   held.bytes += growth;
   return "";
 }
@@ -144,15 +180,18 @@ export async function createUpdaters(
   nowMs: number,
   bounds: QuotaBounds,
 ): Promise<ItemResult[]> {
-  const { sent, held } = await checkInLock(tx, tenantId, updaters);
-  const made: Values[] = [];
-  const results = sent.map((each): ItemResult => {
-    if (typeof each === "string") return { id: "", error: each };
-    const id = randomUUIDv7();
-    const error = take(held, id, each, bounds);
-    if (error !== "") return { id: "", error };
-    made.push({ id, ...each.values });
-    return good(id);
+  const { sent, touched } = await checkInLock(tx, tenantId, updaters);
+  const { results, made } = await withinRoom(tx, tenantId, touched, (held) => {
+    const made: Values[] = [];
+    const results = sent.map((each): ItemResult => {
+      if (typeof each === "string") return { id: "", error: each };
+      const id = randomUUIDv7();
+      const error = take(held, id, each, bounds);
+      if (error !== "") return { id: "", error };
+      made.push({ id, ...each.values });
+      return good(id);
+    });
+    return { results, made };
   });
   if (made.length === 0) return results;
   const times = { createdMs: BigInt(nowMs), updatedMs: BigInt(nowMs) };
@@ -161,8 +200,10 @@ export async function createUpdaters(
       .insert(propertyUpdaters)
       .values(part.map((each) => ({ tenantId, ...each, ...times })));
   }
-  await changeSet(tx, tenantId);
-  await startUpdaters(tx, tenantId, enabledOf(made), nowMs);
+  const enabled = enabledOf(made);
+  const asked = updaters.some((each) => each.enabled);
+  await changeSet(tx, tenantId, enabled.length > 0 ? "one is enabled" : asked ? undefined : "as before");
+  await startUpdaters(tx, tenantId, enabled, nowMs);
   return results;
 }
 
@@ -178,21 +219,22 @@ export async function replaceUpdaters(
   nowMs: number,
   bounds: QuotaBounds,
 ): Promise<ItemResult[]> {
-  const { sent, held } = await checkInLock(tx, tenantId, updaters);
-  const changed = new Map<string, Values>();
-  const order: Values[] = [];
-  const results = sent.map((each, i): ItemResult => {
-    const { id } = updaters[i] as CustomPropertyUpdater;
-    if (id === "") return { id, error: `updaters[${i}].id: is required` };
-    if (typeof each === "string") return { id, error: each };
-    if (!held.byId.has(id)) return unknown(id);
-    const error = take(held, id, each, bounds);
-    if (error !== "") return { id, error };
-    const values = { id, ...each.values };
-    changed.set(id, values);
-    order.push(values);
-    return good(id);
+  const { sent, touched } = await checkInLock(tx, tenantId, updaters);
+  const { results, order } = await withinRoom(tx, tenantId, touched, (held) => {
+    const order: Values[] = [];
+    const results = sent.map((each, i): ItemResult => {
+      const { id } = updaters[i] as CustomPropertyUpdater;
+      if (id === "") return { id, error: `updaters[${i}].id: is required` };
+      if (typeof each === "string") return { id, error: each };
+      if (!held.byId.has(id)) return unknown(id);
+      const error = take(held, id, each, bounds);
+      if (error !== "") return { id, error };
+      order.push({ id, ...each.values });
+      return good(id);
+    });
+    return { results, order };
   });
+  const changed = new Map(order.map((values) => [values.id, values]));
   if (order.length === 0) return results;
   // One after the other: within one statement a name could be taken before its last owner has given it up.
   for (const part of portionsOf(order)) {
@@ -264,7 +306,25 @@ export async function bytesOf(db: Db, updaters: readonly (Counted | undefined)[]
   return rows.map(({ bytes }) => bytes);
 }
 
-/** A tenant's updaters, each with its name and the bytes that it holds. */
-export function heldUpdaters(db: Db, tenantId: string): Promise<{ id: string; name: string; bytes: number }[]> {
-  return db`select id, name, ${bytesSql(db)} as bytes from property_updaters where tenant_id = ${tenantId}`;
+/** Of a tenant's updaters those that have an id or a name of these. */
+function touchedUpdaters(
+  db: Db,
+  tenantId: string,
+  updaters: readonly CustomPropertyUpdater[],
+): Promise<StoredUpdater[]> {
+  const columns = db`id, name, ${bytesSql(db)} as bytes`;
+  return db`
+    select found.* from unnest(${textArray(updaters.map(({ name }) => name))}::text[]) as asked (name) cross join lateral (
+      select ${columns} from property_updaters where tenant_id = ${tenantId} and name = asked.name limit 1) as found
+    union
+    select found.* from unnest(${textArray(updaters.map(({ id }) => id))}::text[]) as asked (id) cross join lateral (
+      select ${columns} from property_updaters where tenant_id = ${tenantId} and id = asked.id limit 1) as found`;
+}
+
+/** How many updaters a tenant has, and their bytes. */
+export async function sumUpdaters(db: Db, tenantId: string): Promise<Total> {
+  const [row] = await db<[Total]>`
+    select count(*)::float8 as count, coalesce(sum(${bytesSql(db)}), 0)::float8 as size
+    from property_updaters where tenant_id = ${tenantId}`;
+  return row;
 }

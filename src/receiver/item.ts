@@ -92,17 +92,14 @@ function refusal(rules: ItemRules<DescMessage>, item: Item, path: string, nowMs:
   const metadata = own.item.metadataFields;
   const metadataPath = `${path}.metadataFields`;
   // What is too large is not looked through.
-  if (!broken.some((each) => each.path === metadataPath)) {
-    if (metadata !== undefined) broken.push(...brokenJson(metadata, metadataPath));
-    broken.push(...(rules.more?.(item, path) ?? []));
-  }
+  const tooLarge = broken.some((each) => each.path === metadataPath);
+  const brokenMetadata = metadata === undefined || tooLarge ? [] : brokenJson(metadata, metadataPath);
+  if (!tooLarge) broken.push(...brokenMetadata, ...(rules.more?.(item, path) ?? []));
+  // Every protocol must be able to answer it, and JSON has no form for numbers that are not finite.
+  if (metadata !== undefined && (tooLarge || brokenMetadata.length > 0))
+    own.item.metadataFields = JSON.parse(JSON.stringify(metadata));
   broken.push(...brokenTime(own.item.timestamp, rules.bounds, nowMs, path));
   return broken.length === 0 ? undefined : rulesText(broken);
-}
-
-/** Makes an item one that every protocol can answer: JSON has no form for numbers that are not finite. */
-function showable(item: Item): void {
-  if (item.metadataFields !== undefined) item.metadataFields = JSON.parse(JSON.stringify(item.metadataFields));
 }
 
 /** Parts the items of a batch that can be taken from those that cannot. `pathOf` gives an item's path by its place. */
@@ -119,10 +116,7 @@ export async function sift<S extends DescMessage>(
     if (wait !== undefined) await wait;
     const error = refusal(rules as ItemRules<DescMessage>, item, pathOf(index), nowMs);
     if (error === undefined) good.push({ item, index });
-    else {
-      showable(inner(rules as ItemRules<DescMessage>, item).item);
-      failed.push({ error, item, index });
-    }
+    else failed.push({ error, item, index });
   }
   return { good, failed };
 }

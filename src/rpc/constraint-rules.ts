@@ -29,7 +29,7 @@ export function brokenRules(schema: DescMessage, message: Message): Broken[] {
 }
 
 function brokenHere(schema: DescMessage, message: Message, path: string): Broken[] {
-  const result = validator.validate(schema, message);
+  const result = validated(schema, message);
   if (result.kind === "valid") return [];
   if (result.kind === "error") throw result.error;
   return result.violations.map((violation) => ({
@@ -37,6 +37,17 @@ function brokenHere(schema: DescMessage, message: Message, path: string): Broken
     rule: ruleText(violation, schema),
     id: `FIELD_RULE_${violation.ruleId.replaceAll(".", "_").toUpperCase()}`,
   }));
+}
+
+/** Validates without stacks: the library throws what it finds, a stack takes 5 µs, and a batch may break rules 50,000 times. */
+function validated(schema: DescMessage, message: Message) {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return validator.validate(schema, message);
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
 }
 
 /** What the patterns of the proto files ask, in words. */

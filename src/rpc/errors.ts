@@ -1,6 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { tooManySteps, undecided } from "../clause/expression.ts";
 import { causes, isConnectionLost } from "../db/driver/connection-errors.ts";
 import { moreMistakes, type Violation } from "../error-reasons.ts";
 import { invalidFields, unavailable } from "../errors.ts";
@@ -123,6 +124,8 @@ export function toAnswer(
     const rule = "holds more values, or longer ones, than one statement takes: send fewer";
     return { answer: invalidFields([{ path: "", rule }]), unexpected: false };
   }
+  if (state === "22P02" && causes(error).some((each) => (each as Error).message.includes(tooManySteps)))
+    return { answer: undecided(""), unexpected: false };
   // What PostgreSQL gives up of the expressions that are let through; none is known.
   if (state === "2201B")
     return { answer: invalidFields([{ path: "", rule: "a regular expression is too complex" }]), unexpected: false };

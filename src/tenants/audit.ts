@@ -35,7 +35,7 @@ export interface TimedAuditRow extends AuditRow {
 const methodOf = (rpc: string) => rpc.slice(rpc.lastIndexOf("/") + 1);
 
 /**
- * Writes the audit row of a write that succeeds, in the write's own transaction: call it once in every handler of a
+ * Writes the audit row of a write that succeeds, in the write's own transaction: call it in every handler of a
  * writing RPC. `name` is the name or id of what was written, several joined by commas; the type comes from the RPC's name.
  */
 export async function audited(tx: Db, context: HandlerContext, name: string): Promise<void> {

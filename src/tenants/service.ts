@@ -42,7 +42,7 @@ const clientTypes: Readonly<Record<number, ClientType>> = {
   [ApiClientType.USER]: "USER",
 };
 
-const kept: Kept = { things: "API clients", table: "api_clients", columns: ["name"] };
+const kept: Kept = { things: "API clients", table: "api_clients", key: "id", columns: ["name"] };
 
 export function apiClientService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<typeof ApiClientService>> {
   return {
@@ -53,7 +53,7 @@ export function apiClientService(db: Db, bounds: QuotaBounds): Partial<ServiceIm
       return await transaction(db, async (tx) => {
         const { tenantId } = principalOf(context);
         const made = await createClient(tx, tenantId, { name, type, role });
-        await checkQuota(tx, tenantId, kept, bounds);
+        await checkQuota(tx, tenantId, kept, made.id, bounds);
         await audited(tx, context, made.id);
         return create(CreateApiClientResponseSchema, { apiClient: toApiClient({ ...made, name, type, role }) });
       });

@@ -62,15 +62,18 @@ export const ruleChanges = pgTable(
 );
 
 /**
- * One row a tenant and a kind of what data make: how many there are, written by the transactions that make and remove them
- * (src/tenants/usage-counters.ts).
+ * One row a tenant and a kind: how many there are of what data make, written by the transactions that make and remove them
+ * (src/tenants/usage-counters.ts), and at most how many of what the tenant sets up (src/db/running-total.ts).
  */
 export const tenantCounts = pgTable(
   "tenant_counts",
   {
     tenantId: tenantId(),
-    what: text("what").notNull().$type<"entities" | "events" | "fields" | "left-out-fields">(),
+    what: text("what").notNull(),
     count: bigint("count", { mode: "bigint" }).notNull(),
+    /** Of what the tenant sets up: its size together, and when all of it was summed up. */
+    size: bigint("size", { mode: "bigint" }),
+    countedMs: bigintMs("counted_ms"),
   },
   (table) => [primaryKey({ columns: [table.tenantId, table.what] })],
 );

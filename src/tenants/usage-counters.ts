@@ -3,7 +3,7 @@ import type { Db } from "../db/connect.ts";
 import { again } from "../db/transaction.ts";
 
 /** What of a tenant's is counted: rows that data make and that have a bound. */
-export type Counted = "entities" | "events" | "fields" | "comparisons";
+export type Counted = "entities" | "events" | "fields";
 
 /** How many a tenant has, as far as transactions are committed. Takes no lock. */
 export async function readCount(db: Db, tenantId: string, what: Counted): Promise<number> {
@@ -31,13 +31,6 @@ export async function addToCount(
     on conflict (tenant_id, what) do update set count = tenant_counts.count + excluded.count
     returning count`;
   if (made > 0 && Number(row.count) > countMax) throw again(`others have made ${what} since`);
-}
-
-/** Lets others that hold the same of the tenant wait until the transaction ends. */
-export async function holdCount(tx: Db, tenantId: string, what: Counted): Promise<void> {
-  await tx`
-    insert into tenant_counts (tenant_id, what, count) values (${tenantId}, ${what}, 0)
-    on conflict (tenant_id, what) do update set count = excluded.count`;
 }
 
 const leftOut = "left-out-fields";

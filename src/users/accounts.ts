@@ -28,7 +28,7 @@ import {
 import { toUserAccount } from "./messages.ts";
 import { checkPassword, type HashPassword } from "./password.ts";
 
-const kept: Kept = { things: "user accounts", table: "user_accounts", columns: ["email"] };
+const kept: Kept = { things: "user accounts", table: "user_accounts", key: "id", columns: ["email"] };
 
 /** The accounts of people. */
 export function userAccountService(
@@ -46,7 +46,7 @@ export function userAccountService(
       const passwordHash = await hash(holderOf(context), password, context.signal, wanted);
       return await transaction(db, async (tx) => {
         const made = await insertAccount(tx, tenantId, { ...user, passwordHash }, "user.groups");
-        await checkQuota(tx, tenantId, kept, bounds);
+        await checkQuota(tx, tenantId, kept, made.id, bounds);
         await audited(tx, context, made.id);
         return create(CreateUserAccountResponseSchema, { user: toUserAccount(made) });
       });

@@ -31,7 +31,7 @@ const named = (tenantId: string, name: string) => and(eq(userGroups.tenantId, te
 
 const { tenantId: _tenant, ...columns } = getTableColumns(userGroups);
 
-const kept: Kept = { things: "user groups", table: "user_groups", columns: ["name"] };
+const kept: Kept = { things: "user groups", table: "user_groups", key: "name", columns: ["name"] };
 
 /** The groups that accounts are in. */
 export function userGroupService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<typeof UserGroupService>> {
@@ -47,7 +47,7 @@ export function userGroupService(db: Db, bounds: QuotaBounds): Partial<ServiceIm
           .onConflictDoNothing({ target: [userGroups.tenantId, userGroups.name] })
           .returning({ name: userGroups.name });
         if (made.length === 0) throw alreadyExists("user group", name);
-        await checkQuota(tx, tenantId, kept, bounds);
+        await checkQuota(tx, tenantId, kept, name, bounds);
         await audited(tx, context, name);
       });
       return create(CreateUserGroupResponseSchema);

@@ -5,6 +5,7 @@ import type { Field, FieldValue, Resolver } from "../../src/clause/field.ts";
 import { toPredicate } from "../../src/clause/to-predicate.ts";
 import { toSql } from "../../src/clause/to-sql.ts";
 import type { Db } from "../../src/db/connect.ts";
+import { unpaced } from "../../src/event-loop.ts";
 
 /** A row with a field of every type that a resolver may name. */
 export interface Row {
@@ -105,6 +106,6 @@ export function matchedInMemory(clauses: readonly Clause[], rows: readonly Row[]
   const read = resolver();
   return clauses.map((clause) => {
     const matches = toPredicate(clause, "clause", read);
-    return rows.filter(matches).map(({ id }) => id);
+    return rows.filter((row) => matches(row, unpaced)).map(({ id }) => id);
   });
 }

@@ -4,9 +4,8 @@ import { compareCodePoints } from "../../src/clause/code-point-order.ts";
 import type { FieldValue } from "../../src/clause/field.ts";
 import { sortPieces } from "../../src/clause/sort.ts";
 import { orderBy } from "../../src/db/paging/keyset.ts";
-import { cases } from "../support/cases.ts";
+import { cases, seed } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
-import { seed } from "../support/seed.ts";
 import { jsonValues } from "./generated.ts";
 
 const { sql } = await testDatabase();

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { containsText, textAutomaton } from "../../src/clause/text-automaton.ts";
-import { cases } from "../support/cases.ts";
-import { factor, seed } from "../support/seed.ts";
+import { cases, seed } from "../support/cases.ts";
 
 // Few letters, so that needles overlap and hold each other; units beyond Latin-1, and halves of pairs.
 const text = (maxLength: number) =>
@@ -19,7 +18,7 @@ describe(`for generated texts (seed ${seed})`, () => {
           expect([...automaton.search(each)].sort()).toEqual(wanted.filter((needle) => each.includes(needle)).sort());
         }
       }),
-      { numRuns: cases(300 * factor), seed },
+      { numRuns: cases(300), seed },
     );
   });
 
@@ -37,7 +36,7 @@ describe(`for generated texts (seed ${seed})`, () => {
           expect([...automaton.search(each)].sort()).toEqual(held.filter((needle) => each.includes(needle)).sort());
         },
       ),
-      { numRuns: cases(300 * factor), seed },
+      { numRuns: cases(300), seed },
     );
   });
 
@@ -48,7 +47,7 @@ describe(`for generated texts (seed ${seed})`, () => {
     const many = fc.array(long, { minLength: 8, maxLength: 12 }).map((parts) => parts.join("c"));
     fc.assert(
       fc.property(many, long, (each, needle) => containsText(each, needle) === each.includes(needle)),
-      { numRuns: cases(500 * factor), seed },
+      { numRuns: cases(500), seed },
     );
   });
 });

@@ -109,10 +109,10 @@ describe("an error of the server", () => {
 
   onPage("that stands alone begins with a capital letter", async (page) => {
     const tenant = await testTenant(sql);
-    await page.logIn(tenant, "#/silences?id=xyz");
+    await page.logIn(tenant, "#/silences/new?occurrence=xyz");
     const alert = page.getByRole("alert");
     await alert.waitFor();
-    expect(alert.allTextContents().join()).toMatch(/^No silence found/);
+    expect(alert.allTextContents().join()).toMatch(/^No occurrence found/);
   });
 });
 

@@ -7,10 +7,7 @@ import { connect, destinationOf, type Pool, type PoolOptions } from "../../src/d
 import { type Embedded, startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { clusterDir, poolOptions } from "../support/database.ts";
-import { ownClock } from "../support/stretch.ts";
 
-/** How soon a call is refused while PostgreSQL is away, and how soon it is served again, ms. */
-const [atOnceMs, backMs] = [100, 2000];
 const quiet = { info() {}, warn() {}, error() {} };
 const dataDir = clusterDir();
 let embedded: Embedded = await startEmbedded({ dataDir, log: quiet, durable: false });
@@ -31,62 +28,57 @@ function open(address = url, options: Partial<PoolOptions> = {}): Pool {
   return pool;
 }
 
-/** The code of a call through the gate (0: it succeeded), and how long it took. */
-async function timed(pool: Pool, call: () => Promise<unknown>) {
-  const clock = ownClock();
-  const code = await pool.gate.run(call, {}).then(
+/** The code of a call through the gate (0: it succeeded), and whether it began: one that is refused at once does not. */
+async function outcome(pool: Pool, call: () => Promise<unknown>) {
+  let began = false;
+  const noted = () => {
+    began = true;
+    return call();
+  };
+  const code = await pool.gate.run(noted, {}).then(
     () => 0,
     (error) => ConnectError.from(error).code,
   );
-  return { code, tookMs: clock() };
+  return { code, began };
 }
+
+const refusedAtOnce = { code: Code.Unavailable, began: false };
 
 const read = (pool: Pool) => () => pool.sql`select 1`.then(() => undefined);
 
-/** Ms until a call succeeds. */
-async function untilServed(pool: Pool, clock = ownClock()): Promise<number> {
-  while ((await timed(pool, read(pool))).code !== 0) await sleep(10);
-  return clock();
+async function untilServed(pool: Pool): Promise<void> {
+  while ((await outcome(pool, read(pool))).code !== 0) await sleep(10);
 }
 
-test("PostgreSQL stopped: the next calls are answered 14 within 100 ms each, also 50 at once; started: served within 2 s", async () => {
+test("PostgreSQL stopped: the next calls are answered 14, also 50 at once, and do not begin; started: served by itself", async () => {
   const pool = open();
   await untilServed(pool);
   await embedded.stop("fast");
-  const answers = await Promise.all(Array.from({ length: 50 }, () => timed(pool, read(pool))));
-  answers.push(
-    await timed(pool, read(pool)),
-    await timed(pool, () => transaction(pool.sql, async (tx) => await tx`select 1`)),
-  );
-  for (const { code, tookMs } of answers) {
-    expect(code).toBe(Code.Unavailable);
-    expect(tookMs).toBeLessThan(atOnceMs);
-  }
+  const answers = await Promise.all(Array.from({ length: 50 }, () => outcome(pool, read(pool))));
+  for (const { code } of answers) expect(code).toBe(Code.Unavailable);
+  expect(await outcome(pool, read(pool))).toEqual(refusedAtOnce);
+  expect(await outcome(pool, () => transaction(pool.sql, async (tx) => await tx`select 1`))).toEqual(refusedAtOnce);
   expect(pool.gate.open).toBe(false);
   expect(() => pool.gate.check()).toThrow(ConnectError);
   await restart();
-  expect(await untilServed(pool)).toBeLessThan(backMs);
+  await untilServed(pool);
 });
 
-test("a pool that never had a connection refuses as fast, and serves as soon", async () => {
+test("a pool that never had a connection refuses as well, and serves by itself", async () => {
   await embedded.stop("fast");
   const pool = open();
-  const answers = await Promise.all(Array.from({ length: 50 }, () => timed(pool, read(pool))));
-  for (const { code, tookMs } of answers) {
-    expect(code).toBe(Code.Unavailable);
-    expect(tookMs).toBeLessThan(atOnceMs);
-  }
+  const answers = await Promise.all(Array.from({ length: 50 }, () => outcome(pool, read(pool))));
+  for (const { code } of answers) expect(code).toBe(Code.Unavailable);
   await restart();
-  expect(await untilServed(pool)).toBeLessThan(backMs);
+  await untilServed(pool);
 });
 
-test("kill -9 of PostgreSQL under load: every call ends at once, none is lost that was acknowledged, service comes back", async () => {
+test("kill -9 of PostgreSQL under load: every call ends, none is lost that was acknowledged, service comes back", async () => {
   const pool = open();
   await pool.sql`create table if not exists ledger (id bigint primary key, n int not null)`;
   const acknowledged = new Set<bigint>();
   let next = 0n;
   let running = true;
-  let slowestMs = 0;
   const codes = new Map<number, number>();
 
   async function client(i: number) {
@@ -101,8 +93,7 @@ test("kill -9 of PostgreSQL under load: every call ends at once, none is lost th
           await Promise.all([tx`update ledger set n = 2 where id = ${id}`, tx`select pg_sleep(0.002)`]);
           if (i % 4 === 3) await sleep(1);
         });
-      const { code, tookMs } = await timed(pool, i % 2 === 0 ? single : several);
-      slowestMs = Math.max(slowestMs, tookMs);
+      const { code } = await outcome(pool, i % 2 === 0 ? single : several);
       codes.set(code, (codes.get(code) ?? 0) + 1);
       if (code === 0) acknowledged.add(id);
       else await sleep(2);
@@ -111,10 +102,9 @@ test("kill -9 of PostgreSQL under load: every call ends at once, none is lost th
   const clients = Array.from({ length: 24 }, (_, i) => client(i));
   for (let round = 0; round < 5; round++) {
     await sleep(150);
-    const killed = ownClock();
     process.kill(embedded.pid as number, round % 2 === 0 ? "SIGKILL" : "SIGQUIT");
     await sleep(100);
-    expect(await untilServed(pool, killed)).toBeLessThan(backMs);
+    await untilServed(pool);
   }
   running = false;
   await Promise.all(clients);
@@ -123,14 +113,13 @@ test("kill -9 of PostgreSQL under load: every call ends at once, none is lost th
   expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([]);
   expect(acknowledged.size).toBeGreaterThan(100);
   expect([...codes.keys()].filter((code) => code !== 0 && code !== Code.Unavailable)).toEqual([]);
-  expect(slowestMs).toBeLessThan(backMs);
 });
 
 test("a connection that the server ends takes its own call along, and no other", async () => {
   const pool = open();
   await untilServed(pool);
-  const victim = timed(pool, () => pool.sql`select pg_sleep(5) as victim`.then(() => undefined));
-  const neighbour = timed(pool, () => pool.sql`select pg_sleep(0.3)`.then(() => undefined));
+  const victim = outcome(pool, () => pool.sql`select pg_sleep(5) as victim`.then(() => undefined));
+  const neighbour = outcome(pool, () => pool.sql`select pg_sleep(0.3)`.then(() => undefined));
   await sleep(100);
   await pool.sql`select pg_terminate_backend(pid) from pg_stat_activity where query like '%as victim' and pid <> pg_backend_pid()`;
   expect((await victim).code).toBe(Code.Unavailable);
@@ -174,7 +163,7 @@ test("a process that is busy itself while it connects does not take the database
   while (performance.now() < busyUntil);
   await sleep(50);
   expect(pool.gate.open).toBe(true);
-  expect((await timed(pool, read(pool))).code).toBe(0);
+  expect((await outcome(pool, read(pool))).code).toBe(0);
 });
 
 test("a server that falls silent is taken for away, and calls in work are answered", async () => {
@@ -182,26 +171,25 @@ test("a server that falls silent is taken for away, and calls in work are answer
   const pool = open(address);
   await untilServed(pool);
   state.silent = true;
-  const waiting = await Promise.all(Array.from({ length: 40 }, () => timed(pool, read(pool))));
-  for (const { code, tookMs } of waiting) {
-    expect(code).toBe(Code.Unavailable);
-    expect(tookMs).toBeLessThan(8000);
-  }
-  const next = await timed(pool, read(pool));
-  expect(next.tookMs).toBeLessThan(atOnceMs);
+  const waiting = await Promise.all(Array.from({ length: 40 }, () => outcome(pool, read(pool))));
+  for (const { code } of waiting) expect(code).toBe(Code.Unavailable);
+  expect(await outcome(pool, read(pool))).toEqual(refusedAtOnce);
   state.silent = false;
-  expect(await untilServed(pool)).toBeLessThan(2 * backMs);
+  await untilServed(pool);
 });
 
 test("calls in work are bounded: one more is answered 8 at once, and a place that is left is given again", async () => {
   const pool = open(url, { waitingCallsMax: 3 });
   await untilServed(pool);
-  const three = Array.from({ length: 3 }, () =>
-    timed(pool, () => pool.sql`select pg_sleep(0.2)`.then(() => undefined)),
-  );
-  const fourth = await timed(pool, read(pool));
-  expect(fourth.code).toBe(Code.ResourceExhausted);
-  expect(fourth.tookMs).toBeLessThan(atOnceMs);
-  expect((await Promise.all(three)).map(({ code }) => code)).toEqual([0, 0, 0]);
-  expect((await timed(pool, read(pool))).code).toBe(0);
+  const other = open();
+  const three = await transaction(other.sql, async (tx) => {
+    await tx`select pg_advisory_xact_lock(7)`;
+    const held = Array.from({ length: 3 }, () =>
+      outcome(pool, () => pool.sql`select pg_advisory_xact_lock_shared(7)`.then(() => undefined)),
+    );
+    expect(await outcome(pool, read(pool))).toEqual({ code: Code.ResourceExhausted, began: false });
+    return { held };
+  });
+  expect((await Promise.all(three.held)).map(({ code }) => code)).toEqual([0, 0, 0]);
+  expect((await outcome(pool, read(pool))).code).toBe(0);
 });

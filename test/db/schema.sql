@@ -425,6 +425,7 @@ create table group_members (
   subject bytea not null,
   joins_ms bigint not null,
   sent_to text[] collate "C" not null,
+  again_at text[] collate "C" not null default '{}'::text[],
   constraint group_members_tenant_id_rule_id_group_key_member_pk PRIMARY KEY (tenant_id, rule_id, group_key, member)
 );
 CREATE INDEX group_members_by_member ON public.group_members USING btree (tenant_id, rule_id, member);
@@ -558,6 +559,16 @@ create table metric_chunks (
   points integer not null,
   chunk bytea not null,
   constraint metric_chunks_tenant_id_series_first_ms_pk PRIMARY KEY (tenant_id, series, first_ms)
+);
+
+create table metric_facts (
+  tenant_id uuid not null,
+  metric text collate "C" not null,
+  units text collate "C" not null,
+  description text collate "C" not null,
+  instrument text collate "C" not null,
+  said_ms bigint not null,
+  constraint metric_facts_tenant_id_metric_pk PRIMARY KEY (tenant_id, metric)
 );
 
 create table metric_heads (
@@ -806,6 +817,8 @@ create table tenant_counts (
   tenant_id uuid not null,
   what text collate "C" not null,
   count bigint not null,
+  size bigint,
+  counted_ms bigint,
   constraint tenant_counts_tenant_id_what_pk PRIMARY KEY (tenant_id, what)
 );
 

@@ -6,6 +6,7 @@ import { EventQuerySchema, EventQueryService } from "#gen/belfry/events/v1/query
 import { readMatchers } from "../../src/clause/label-matcher.ts";
 import { toPredicate } from "../../src/clause/to-predicate.ts";
 import type { EventRow } from "../../src/events/fields.ts";
+import { paced } from "../../src/event-loop.ts";
 import { identityColumns } from "../../src/events/fields.ts";
 import { type MatchingOccurrences, matchingOccurrences, readQuery } from "../../src/events/matching.ts";
 import { occurrenceIdText } from "../../src/events/occurrence-id.ts";
@@ -13,9 +14,8 @@ import { openAlerts } from "../../src/events/open-alerts.ts";
 import { eventResolver } from "../../src/events/resolver.ts";
 import { eventAndEntity, occurrenceColumns } from "../../src/events/rows.ts";
 import { clauseOf } from "../clause/rows.ts";
-import { cases } from "../support/cases.ts";
+import { cases, seed } from "../support/cases.ts";
 import { transport } from "../support/clients.ts";
-import { seed } from "../support/seed.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 
@@ -151,7 +151,7 @@ test("an equality of a label finds the alerts that all of them are compared with
   const all: { id: string; labels: Readonly<Record<string, string>> }[] = [];
   const read = async (matchers: readonly string[]) => {
     const list: typeof all = [];
-    for await (const page of openAlerts(db, tenant.id, { matchers: readMatchers(matchers, "filter") }))
+    for await (const page of openAlerts(db, tenant.id, { matchers: readMatchers(matchers, "filter"), path: "filter", pace: paced() }))
       for (const { event, occurrence, labels } of page)
         list.push({ id: occurrenceIdText(event.id, occurrence.number), labels });
     return list;

@@ -9,6 +9,7 @@ import { entityCache } from "../../src/entities/entity-cache.ts";
 import { storingChanges } from "../../src/events/changes.ts";
 import { groupEvents } from "../../src/events/group.ts";
 import { labelOf, labelSql } from "../../src/events/labels.ts";
+import { paced } from "../../src/event-loop.ts";
 import { openAlerts } from "../../src/events/open-alerts.ts";
 import { lookedUp } from "../../src/events/rows.ts";
 import { ingestEvents } from "../entities/stored.ts";
@@ -248,7 +249,7 @@ test("what a label is in the database is what the label view says, of alerts and
     ...Object.keys(metadata),
   ];
   let seen = 0;
-  for await (const page of openAlerts(db, tenant.id, { matchers: [] })) {
+  for await (const page of openAlerts(db, tenant.id, { matchers: [], path: "", pace: paced() })) {
     for (const { event, occurrence, labels } of page) {
       for (const name of names) {
         const [row] = await db<{ value: string | null }[]>`

@@ -120,7 +120,7 @@ export async function playEverything(play: Play): Promise<number> {
     say((error as Error).message);
     setTimeout(() => process.exit(1), 60_000).unref();
     await writeFacts(facts, db, database.dataDir, (error as Error).message);
-    throw new Error(`FAULTS_SEED=${seed}: something is wrong, see above and ${facts}`, { cause: error });
+    throw new Error(`SEED=${seed}: something is wrong, see above and ${facts}`, { cause: error });
   }
 }
 

@@ -13,10 +13,10 @@ import { batch, json_bytes_max, text_bytes_max, tree, values_max } from "#gen/be
 import { type FieldRules, field as fieldRules } from "#gen/buf/validate/validate_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { messageBoundsOf } from "../../src/wire/message-limits.ts";
-import { factor } from "../support/seed.ts";
+import { nightly } from "../support/cases.ts";
 
-/** `npm run fuzz` tries all; the tests every fourth, and of the worst letters every sixteenth in each text. */
-const [lettersEvery, othersEvery] = factor > 1 ? [1, 1] : [16, 4];
+/** A nightly run tries all; the gate every fourth, and of the worst letters every sixteenth in each text. */
+const [lettersEvery, othersEvery] = nightly ? [1, 1] : [16, 4];
 
 /** A request one of whose fields is at its bound. */
 export interface Full {

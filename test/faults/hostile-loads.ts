@@ -65,7 +65,7 @@ export function watchedBatch(watches: number, count = 200, bodyBytes = 2000): Ho
           const request = { path: "/v1/data-receiver/events", headers: { ...headers, ...json } };
           const answer = await send({ ...request, body: [events(count, bodyBytes, count)] });
           sent += count;
-          await readers.until(sent, 120_000);
+          await readers.until(sent, 600_000);
           return [...succeeded(answer, count), ...readers.ended];
         },
         close() {
@@ -94,7 +94,7 @@ export function resumedWatches(watches: number, batches = 2, count = 200, bodyBy
       return {
         async run() {
           const readers = await openWatches(target, headers, watches, new Array<string>(watches).fill(cursor));
-          await readers.until(batches * count, 120_000);
+          await readers.until(batches * count, 600_000);
           readers.close();
           return [
             ...readers.ended,

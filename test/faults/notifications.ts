@@ -179,7 +179,7 @@ export async function playNotificationsOf({ seed, say }: Pick<Play, "seed" | "sa
   await drained(db);
   const wrong = await checkArrivals(db, arrived, size.events, killsMs);
   wrong.push(...servers.flatMap(({ complaints }) => complaints));
-  if (wrong.length > 0) throw new Error(`FAULTS_SEED=${seed}: ${wrong.slice(0, 20).join("\n")}`);
+  if (wrong.length > 0) throw new Error(`SEED=${seed}: ${wrong.slice(0, 20).join("\n")}`);
   say(`${size.events} events, ${killsMs.length / 2} kills, ${arrived.length} arrivals`);
 }
 

@@ -130,7 +130,7 @@ export async function playPausesOf({ seed, until, say }: Play, { pauseMs, env = 
   await drained(db);
   const wrong = await checkArrivals(db, arrived, sent, pausesMs);
   wrong.push(...(await leftOver(db, 60_000)));
-  if (wrong.length > 0) throw new Error(`FAULTS_SEED=${seed}: ${wrong.slice(0, 20).join("\n")}`);
+  if (wrong.length > 0) throw new Error(`SEED=${seed}: ${wrong.slice(0, 20).join("\n")}`);
   say(`${sent} events that notify, ${arrived.length} arrivals; watches that were resumed: ${watcher.resumed}`);
   return played;
 }

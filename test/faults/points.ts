@@ -188,7 +188,7 @@ async function playRounds({ seed, until, say, servers, headers, tenantId, url, a
       const { sql, close } = connectOnce(url, "ledger");
       const wrong = await comparePoints(sql, tenantId, book);
       await close();
-      if (wrong.length > 0) throw new Error(`FAULTS_SEED=${seed}, after more merging:\n${wrong.join("\n")}`);
+      if (wrong.length > 0) throw new Error(`SEED=${seed}, after more merging:\n${wrong.join("\n")}`);
       return round - 1;
     }
     load.go();
@@ -202,7 +202,7 @@ async function playRounds({ seed, until, say, servers, headers, tenantId, url, a
       select (select count(*)::float8 from metric_heads where tenant_id = ${tenantId}) as heads,
         (select count(*)::float8 from metric_chunks where tenant_id = ${tenantId}) as chunks`;
     await close();
-    if (wrong.length > 0) throw new Error(`FAULTS_SEED=${seed}, round ${round}, ${what}:\n${wrong.join("\n")}`);
+    if (wrong.length > 0) throw new Error(`SEED=${seed}, round ${round}, ${what}:\n${wrong.join("\n")}`);
     const points = [...book.values()].reduce((sum, times) => sum + times.size, 0);
     say(`round ${round}: ${what}; ${points} points, ${state?.heads} rows in the head, ${state?.chunks} chunks`);
   }

@@ -1,3 +1,5 @@
+import { seed } from "../support/cases.ts";
+
 /** Numbers that a seed decides: the same seed, the same plan. */
 export interface Random {
   /** From 0 inclusive to 1 exclusive. */
@@ -25,7 +27,10 @@ export function random(seed: number, stream = 0): Random {
   };
 }
 
-/** The seed of this run: FAULTS_SEED, or the one given, which keeps `npm test` the same from day to day. */
-export function seedOf(fallback: number): number {
-  return process.env.FAULTS_SEED === undefined ? fallback : Number(process.env.FAULTS_SEED);
-}
+/** The seed of a scene: SEED, or the short one of the gate. */
+export const seedOf = (short: number): number => (process.env.SEED === undefined ? short : seed);
+
+/** Prints what a scene does where its seed was given. */
+export const say = (line: string): void => {
+  if (process.env.SEED !== undefined) console.log(line);
+};

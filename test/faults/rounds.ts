@@ -84,7 +84,7 @@ export async function runRounds(rounds: Rounds): Promise<number> {
       wrong = [(error as Error).stack as string, ...servers.flatMap(({ complaints }) => complaints)];
     }
     if (wrong.length > 0) {
-      throw new Error(`FAULTS_SEED=${seed}, round ${round}, ${act.name} after ${afterMs} ms:\n${wrong.join("\n")}`);
+      throw new Error(`SEED=${seed}, round ${round}, ${act.name} after ${afterMs} ms:\n${wrong.join("\n")}`);
     }
   }
 }

@@ -93,6 +93,17 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
+/** Settings of a server that refuses nothing for time, however busy the machine is. */
+export const patient = (limits: object = {}): Record<string, string> => ({
+  BELFRY_INGEST_WAIT: "10m",
+  TEST_LIMITS: JSON.stringify({
+    statementTimeoutMs: 300_000,
+    lockTimeoutMs: 300_000,
+    streamIdleMs: 600_000,
+    ...limits,
+  }),
+});
+
 /** With a file, all that it writes is kept there. */
 export async function serverProcess(env: Record<string, string>, logFile?: string): Promise<ServerProcess> {
   const [port, main] = [await freePort(), await program()];
@@ -163,7 +174,7 @@ export async function serverProcess(env: Record<string, string>, logFile?: strin
       exited.then(() => {
         throw new Error(`the server did not start: ${said}`);
       }),
-      sleep(120_000, undefined, { ref: false }).then(() => {
+      sleep(300_000, undefined, { ref: false }).then(() => {
         throw new Error(`the server does not come up: ${said}`);
       }),
     ]);

@@ -420,14 +420,13 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
       await db`delete from jobs where tenant_id = ${one.id} and kind = ${nextKind} and fence = 0`;
       await db`delete from due_work where tenant_id = ${one.id} and kind = ${nextKind}`;
       const left = [...(await leftOver(db, 30_000)), ...(await checkArrivals(db, arrived, notifications.sent, []))];
-      if (left.length > 0) throw new Error(`FAULTS_SEED=${seed}, in the end:\n${left.slice(0, 20).join("\n")}`);
+      if (left.length > 0) throw new Error(`SEED=${seed}, in the end:\n${left.slice(0, 20).join("\n")}`);
       const late = performance.now() + 30_000;
       let without = await unset(db, one.id);
       for (; without > 0 && performance.now() < late; await sleep(200)) without = await unset(db, one.id);
-      if (without > 0) throw new Error(`FAULTS_SEED=${seed}: ${without} entities lack what the updater sets`);
+      if (without > 0) throw new Error(`SEED=${seed}: ${without} entities lack what the updater sets`);
       const differing = ((await carried?.compareImport()) ?? []).filter(counts);
-      if (differing.length > 0)
-        throw new Error(`FAULTS_SEED=${seed}, in the end:\n${differing.slice(0, 20).join("\n")}`);
+      if (differing.length > 0) throw new Error(`SEED=${seed}, in the end:\n${differing.slice(0, 20).join("\n")}`);
       if (carried) say("ids, cursors and watches went on from version to version; the export was imported whole");
       await beyondReach(db, servers, old);
       say(
@@ -462,7 +461,7 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     if (waits.longestMs() > blockedMsMax) wrong.push(`a statement waited ${waits.longestMs()} ms for a migration`);
     if (wrong.length > 0) {
       const told = wrong.slice(0, 30).join("\n");
-      throw new Error(`FAULTS_SEED=${seed}, round ${round}: ${wrong.length} failures\n${told}`);
+      throw new Error(`SEED=${seed}, round ${round}: ${wrong.length} failures\n${told}`);
     }
     say(`round ${round}: ${entries.counts.acknowledged} items acknowledged`);
   }

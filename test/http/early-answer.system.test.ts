@@ -3,7 +3,6 @@ import { connect } from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { testServer } from "../support/server.ts";
-import { ownClock } from "../support/stretch.ts";
 
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 
@@ -28,11 +27,10 @@ async function send(path: string, waitMs: number) {
     });
     stream.on("end", () => resolve(body)).on("error", reject);
   });
-  const clock = ownClock();
   const sending = sleep(waitMs).then(() => stream.writableEnded || stream.end("{}"));
   try {
     const body = await ended;
-    return { status, body: JSON.parse(body), ms: clock() };
+    return { status, body: JSON.parse(body) };
   } finally {
     await sending;
     session.destroy();
@@ -49,7 +47,6 @@ describe("a client that stops sending when the head of a refusal comes still rea
     for (const waitMs of [0, 20, 20, 20, 400]) {
       const answer = await send(path, waitMs);
       expect(answer, `body after ${waitMs} ms`).toMatchObject({ status, body: { code } });
-      expect(answer.ms).toBeLessThan(1000);
     }
   });
 });

@@ -6,6 +6,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { httpVersions, openHttp2, raw } from "../support/clients.ts";
 import { closing, frame, frameType, openFrames, openSocket, post, uint32 } from "../support/frames.ts";
+import { loopTurns, turnMsMax } from "../support/loop-turns.ts";
 import { served, testPort } from "../support/port.ts";
 
 const service = served(DataReceiverService, { putEvents: ({ events }) => ({ succeeded: events.length }) });
@@ -38,23 +39,9 @@ describe("an HTTP/2 connection that floods is ended, and told to calm down", () 
     expect((await raw(port, "2", health)).status).toBe(200);
   });
 
-  test("streams that are opened and reset", async () => {
-    const { socket, told } = await openFrames(port.url);
-    const closed = closing(socket);
-    for (let i = 0; i < 3000 && !socket.destroyed; i += 100) {
-      const pair = (id: number) =>
-        Buffer.concat([post(id, path, {}), frame(frameType.reset, 0, id, uint32(constants.NGHTTP2_CANCEL))]);
-      socket.write(Buffer.concat(Array.from({ length: 100 }, (_, n) => pair(2 * (i + n) + 1))));
-      await sleep(5);
-    }
-    await closed;
-    expect(told.goaway).toBeDefined();
-    expect((await raw(port, "2", health)).status).toBe(200);
-  });
-
   test("not one that pings now and then, or opens and resets some streams", async () => {
     const connection = openHttp2(port);
-    for (let i = 0; i < 500; i++) {
+    for (let i = 0; i < 200; i++) {
       if (i % 5 === 0) await new Promise((resolve) => connection.session.ping(resolve));
       const stream = connection.session.request({ ":method": "POST", ":path": path });
       stream.on("error", () => {});
@@ -63,6 +50,56 @@ describe("an HTTP/2 connection that floods is ended, and told to calm down", () 
     expect((await connection.send(health)).status).toBe(200);
     expect(connection.goaway()).toBeUndefined();
     connection.close();
+  });
+});
+
+describe("requests that are reset in the bytes that open them", async () => {
+  const tls = await testPort([service], { database: port.database, secure: true });
+  const reset = (id: number) => frame(frameType.reset, 0, id, uint32(constants.NGHTTP2_CANCEL));
+  const resets = (count: number) =>
+    Buffer.concat(Array.from({ length: count }, (_, i) => [post(2 * i + 1, path, {}), reset(2 * i + 1)]).flat());
+  const ping = frame(frameType.ping, 0, 0, Buffer.alloc(8));
+
+  /** Sends this over so many connections; returns the GOAWAYs of those that were closed, how many requests were begun, and the longest turn. */
+  async function flood(target: typeof port, connectionCount: number, bytes: Buffer) {
+    const connections = await Promise.all(Array.from({ length: connectionCount }, () => openFrames(target.url)));
+    const other = openHttp2(target);
+    expect((await other.send(health)).status).toBe(200);
+    const linesBefore = target.lines.length;
+    const turns = loopTurns();
+    for (const { socket } of connections) socket.write(Buffer.concat([bytes, ping]));
+    await expect.poll(() => connections.every(({ socket, told }) => socket.destroyed || told.pings > 0)).toBe(true);
+    expect((await other.send(health)).status).toBe(200);
+    const { ms: turnMs } = turns.longest();
+    turns.stop();
+    const closed = connections.filter(({ socket }) => socket.destroyed).map(({ told }) => told.goaway);
+    for (const { socket } of connections) socket.destroy();
+    other.close();
+    return { closed, begun: target.lines.length - linesBefore - 1, turnMs };
+  }
+
+  const { NGHTTP2_INTERNAL_ERROR: byNode, NGHTTP2_ENHANCE_YOUR_CALM: calm } = constants;
+
+  test("250 at once on a connection are taken, and 251 are not", async () => {
+    expect(await flood(port, 1, resets(250))).toMatchObject({ closed: [], begun: 0 });
+    expect((await flood(port, 1, resets(251))).closed).toEqual([byNode]);
+  });
+
+  test("a thousand a minute from an address are taken, where it is not that of a proxy", async () => {
+    const fresh = await testPort([service], { database: port.database, secure: true });
+    expect((await flood(fresh, 4, resets(250))).closed).toEqual([]);
+    expect((await flood(fresh, 2, resets(1))).closed).toEqual([calm, calm]);
+    expect((await flood(port, 5, resets(250))).closed).toEqual([]);
+  });
+
+  test("900 on each of 20 connections: these are closed, no other, and nobody waits long", async () => {
+    const secure = await flood(tls, 20, resets(900));
+    expect(secure.closed).toHaveLength(20);
+    expect(secure.turnMs).toBeLessThan(turnMsMax);
+    const plain = await flood(port, 20, resets(900));
+    expect(plain.closed).toHaveLength(20);
+    // One at most for each end of a read between a request and its reset.
+    expect(secure.begun + plain.begun).toBeLessThan(40);
   });
 });
 

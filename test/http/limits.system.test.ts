@@ -15,28 +15,20 @@ import { served, testPort } from "../support/port.ts";
 
 const KiB = 1024;
 let read = 0;
-const port = await testPort(
-  [
-    served(DataReceiverService, {
-      putEvents: ({ events }) => ({ succeeded: events.length }),
-      async putEvent(requests) {
-        read = 0;
-        for await (const _ of requests) read += 1;
-        return { succeeded: read };
-      },
-    }),
-    served(EntityService, { searchEntities: () => ({}) }),
-  ],
-  {
-    settings: {
-      messageBytesMax: 64 * KiB,
-      receiverBytesMax: 256 * KiB,
-      streamBytesMax: 1024 * KiB,
-      streamIdleMs: 300,
-      deadlineMsMax: 500,
+const services = [
+  served(DataReceiverService, {
+    putEvents: ({ events }) => ({ succeeded: events.length }),
+    async putEvent(requests) {
+      read = 0;
+      for await (const _ of requests) read += 1;
+      return { succeeded: read };
     },
-  },
-);
+  }),
+  served(EntityService, { searchEntities: () => ({}) }),
+];
+const bounds = { messageBytesMax: 64 * KiB, receiverBytesMax: 256 * KiB, streamBytesMax: 1024 * KiB };
+const port = await testPort(services, { settings: { ...bounds, streamIdleMs: 3000 } });
+const impatient = await testPort(services, { database: port.database, settings: { ...bounds, streamIdleMs: 300 } });
 const { text: key } = await port.key();
 const events = "/belfry.receiver.v1.DataReceiverService/PutEvents";
 const stream = "/belfry.receiver.v1.DataReceiverService/PutEvent";
@@ -95,25 +87,24 @@ describe.each(httpVersions)("HTTP/%s", (version) => {
   test("a silent stream ends with code 4", async () => {
     async function* silent() {
       yield envelope(toBinary(PutEventRequestSchema, create(PutEventRequestSchema)));
-      await sleep(5000);
+      await new Promise(() => {});
     }
     const grpc = { ...headers, "content-type": "application/grpc" };
-    const answer = await raw(port, version, { path: stream, headers: grpc, body: silent() });
+    const answer = await raw(impatient, version, { path: stream, headers: grpc, body: silent() });
     expect(codeOf(answer)).toBe(4);
     expect(answer.ms).toBeGreaterThan(290);
-    expect(answer.ownMs).toBeLessThan(1500);
   });
 
   test("a stream that goes on, slowly, is no silent one", async () => {
     async function* slow() {
-      for (let i = 0; i < 6; i += 1) {
-        await sleep(150);
+      for (let i = 0; i < 8; i += 1) {
+        await sleep(500);
         yield envelope(toBinary(PutEventRequestSchema, create(PutEventRequestSchema)));
       }
     }
     const grpc = { ...headers, "content-type": "application/grpc" };
     expect(codeOf(await raw(port, version, { path: stream, headers: grpc, body: slow() }))).toBe(0);
-    expect(read).toBe(6);
+    expect(read).toBe(8);
   });
 
   test("headers beyond 16 KiB are refused", async () => {

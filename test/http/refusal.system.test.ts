@@ -5,7 +5,7 @@ import { type Client, credentials, Metadata, makeGenericClientConstructor, type 
 import { describe, expect, test } from "vitest";
 import { DataReceiverService, PutEventsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { newApiKey } from "../../src/auth/key.ts";
-import { codeOf, httpVersions, openHttp2, raw, rawHttp1, slowly, transport } from "../support/clients.ts";
+import { codeOf, httpVersions, openHttp2, raw, rawHttp1, transport, unfinished } from "../support/clients.ts";
 import { served, testPort } from "../support/port.ts";
 import { reasonDetail } from "../support/reasons.ts";
 
@@ -25,8 +25,6 @@ const unary = "/belfry.receiver.v1.DataReceiverService/PutEvents";
 const stream = "/belfry.receiver.v1.DataReceiverService/PutEvent";
 const json = "/v1/data-receiver/events";
 const MiB = 1024 * 1024;
-/** Bodies take five seconds to send. */
-const atOnceMs = 1000;
 const calls = 40;
 
 /** Every way to send a body, with the head of a message that announces 3 MiB. */
@@ -51,40 +49,34 @@ const wrongKeys: Record<string, () => Record<string, string>> = {
 
 describe.each(Object.entries(ports))("%s", (_name, port) => {
   describe.each(httpVersions)("HTTP/%s", (version) => {
-    test.each(ways)(
-      "$way: a wrong key is answered at once while 3 MiB are still being sent",
-      async ({ path, type, code }) => {
-        const calls = Object.values(wrongKeys).map((wrong) => {
-          const first = Buffer.from([0, 0, 0x30, 0, 0]);
-          const encoding: Record<string, string> = type.includes("proto") ? { "content-encoding": "gzip" } : {};
-          const headers: Record<string, string> = { "content-type": type, ...encoding, ...wrong() };
-          return raw(port, version, { path, headers, body: slowly(3 * MiB, 100, 64 * 1024, first) });
-        });
-        for (const answer of await Promise.all(calls)) {
-          expect(codeOf(answer)).toBe(code);
-          expect(answer.ownMs).toBeLessThan(atOnceMs);
-        }
-      },
-    );
+    test.each(ways)("$way: a wrong key is answered without the rest of its body", async ({ path, type, code }) => {
+      const calls = Object.values(wrongKeys).map((wrong) => {
+        const first = Buffer.from([0, 0, 0x30, 0, 0]);
+        const encoding: Record<string, string> = type.includes("proto") ? { "content-encoding": "gzip" } : {};
+        const headers: Record<string, string> = { "content-type": type, ...encoding, ...wrong() };
+        return raw(port, version, { path, headers, body: unfinished(first) });
+      });
+      for (const answer of await Promise.all(calls)) {
+        expect(codeOf(answer)).toBe(code);
+      }
+    });
 
     test("a key without the permission is refused the same way", async () => {
       const key = await port.key("USER_MANAGEMENT");
       const headers = { "content-type": "application/grpc", "service-api-key": key.text };
-      const answer = await raw(port, version, { path: unary, headers, body: slowly(3 * MiB, 100) });
+      const answer = await raw(port, version, { path: unary, headers, body: unfinished() });
       expect(codeOf(answer)).toBe(Code.PermissionDenied);
-      expect(answer.ownMs).toBeLessThan(atOnceMs);
     });
 
     test("an announced content length does not delay the answer", async () => {
       const headers = { "content-type": "application/json", "content-length": String(3 * MiB) };
-      const answer = await raw(port, version, { path: unary, headers, body: slowly(3 * MiB, 100) });
+      const answer = await raw(port, version, { path: unary, headers, body: unfinished() });
       expect(answer.status).toBe(401);
-      expect(answer.ownMs).toBeLessThan(atOnceMs);
     });
 
     test("a good key and an unknown content type: 415 in our form", async () => {
       const headers = { "content-type": "text/csv", "service-api-key": (await port.key()).text };
-      const answer = await raw(port, version, { path: unary, headers, body: slowly(3 * MiB, 100) });
+      const answer = await raw(port, version, { path: unary, headers, body: unfinished() });
       expect(answer.status).toBe(415);
       expect(JSON.parse(answer.body.toString())).toMatchObject({
         code: 3,

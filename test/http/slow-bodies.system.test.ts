@@ -8,12 +8,11 @@ const server = await testServer();
 const slow = await testTenant(server.database.sql);
 const json = { "content-type": "application/json" };
 
-/** A piece at once, then a byte each second. */
-async function* byteByByte(first: Buffer, seconds: number) {
-  yield first;
-  for (let i = 0; i < seconds; i += 1) {
-    await sleep(1000);
-    yield Buffer.from(" ");
+/** A piece at once, then a byte now and then. */
+async function* byteByByte(first: Buffer) {
+  for (let piece = first; ; piece = Buffer.from(" ")) {
+    yield piece;
+    await sleep(200);
   }
 }
 
@@ -21,12 +20,11 @@ const paths = ["/v1/data-receiver/events", "/belfry.receiver.v1.DataReceiverServ
 
 test.for(httpVersions.flatMap((version) => paths.map((path) => [version, path] as const)))(
   "a body that comes byte by byte ends with code 4, long before its deadline: HTTP/%s %s",
-  { concurrent: true, timeout: 40_000 },
+  { concurrent: true },
   async ([version, path]) => {
     const headers = { ...slow.headers, ...json };
-    const answer = await raw(server.target, version, { path, headers, body: byteByByte(Buffer.from("{"), 30) });
+    const answer = await raw(server.target, version, { path, headers, body: byteByByte(Buffer.from("{")) });
     expect(["deadline_exceeded", 4]).toContain(codeOf(answer));
     expect(answer.body.toString()).toContain("the request comes too slowly: less than 4096 bytes in 10000 ms");
-    expect(answer.ms).toBeLessThan(25_000);
   },
 );

@@ -6,6 +6,9 @@ import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 import { tool } from "./calls.ts";
 
+// biome-ignore lint/suspicious/noExplicitAny: JSON of any shape, which the test itself looks into
+type Json = any;
+
 const server = await testServer();
 
 /** A tenant of its own: calls as Prometheus does, searches as a user does. */
@@ -413,12 +416,39 @@ test.each([
   ["medium", 3],
   ["notice", 2],
   ["debug", 1],
+  ["none", 0],
+  ["None ", 0],
+  ["default", 0],
   ["P1", 3],
   ["toString", 3],
   [undefined, 3],
 ])("a label severity of %s is severity %i", (text, severity) => {
   expect(severityOf(text)).toBe(severity);
 });
+
+test.each(["/api/v2/alerts", "/v1/integrations/alertmanager-webhook"])(
+  "an alert of severity none at %s is of severity DEFAULT; an occurrence that is open keeps its severity",
+  async (path) => {
+    const { call, events } = await world();
+    const send = async (n: string) => {
+      const watchdog = { status: "firing", ...alert({ alertname: "Watchdog", severity: "none", n }) };
+      const body = path.startsWith("/api") ? [watchdog] : { version: "4", alerts: [watchdog] };
+      expect((await call("POST", path, body)).status).toBe(200);
+    };
+    const severities = async () =>
+      (await events())
+        .map(({ occurrences: [{ severity, metadataFields }] }: Json) => `${metadataFields.n} ${severity}`)
+        .sort();
+    await send("1");
+    expect(await severities()).toEqual(["1 SEVERITY_DEFAULT"]);
+    // As 0.3.0 stored it.
+    await server.database
+      .sql`update occurrences set severity = 3 where metadata ->> 'n' = '1' and metadata ->> 'alertname' = 'Watchdog'`;
+    await send("1");
+    await send("2");
+    expect(await severities()).toEqual(["1 SEVERITY_WARNING", "2 SEVERITY_DEFAULT"]);
+  },
+);
 
 test("times are RFC 3339, with any fraction and offset", () => {
   const noon = Date.UTC(2026, 10, 23, 12);

@@ -23,8 +23,8 @@ import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { type ToolAnswer, tool } from "./calls.ts";
 
-/** Requests of each kind; `npm run fuzz` has more. */
-const numRuns = cases(60 * Number(process.env.FUZZ_FACTOR ?? 1));
+/** Requests of each kind. */
+const numRuns = cases(60);
 const server = await testServer();
 const { sql } = server.database;
 const { id, headers } = await testTenant(sql);

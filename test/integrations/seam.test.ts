@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { newApiKey } from "../../src/auth/key.ts";
-import { httpVersions, raw, slowly } from "../support/clients.ts";
+import { httpVersions, raw, unfinished } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { tool } from "./calls.ts";
@@ -21,12 +21,11 @@ describe("a call over another tool's protocol", () => {
 
   test.each(httpVersions)("is refused before its body when its key is wrong, over HTTP/%s", async (version) => {
     const headers = { authorization: `Bearer ${newApiKey().text}`, "content-type": "application/json" };
-    const answer = await raw(server, version, { path, headers, body: slowly(3 * 1024 * 1024, 500) });
+    const answer = await raw(server, version, { path, headers, body: unfinished() });
     expect([answer.status, JSON.parse(String(answer.body))]).toEqual([
       401,
       { code: 401, message: "the API key is not valid (unknown, expired or revoked)" },
     ]);
-    expect(answer.ms).toBeLessThan(20_000); // its body takes 24 s
     expect(answer.headers["www-authenticate"]).toBeUndefined();
   });
 

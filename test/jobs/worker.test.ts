@@ -7,7 +7,6 @@ import { transaction } from "../../src/db/transaction.ts";
 import { enqueue, type Job, type NewJob } from "../../src/jobs/queue.ts";
 import { type JobKind, type WorkerOptions, worker } from "../../src/jobs/worker.ts";
 import { testDatabase } from "../support/database.ts";
-import { stretch } from "../support/stretch.ts";
 
 const database = await testDatabase({ poolConnectionsMax: 16 });
 const { sql, pool } = database;
@@ -69,7 +68,7 @@ const allDone = (kind: string, count: number) =>
   until(async () => (await leftOf(kind)) === 0 && (await doneOf(kind)).length >= count);
 
 async function until(holds: () => boolean | Promise<boolean>) {
-  await vi.waitUntil(holds, { timeout: 10_000, interval: 10 });
+  await vi.waitUntil(holds, { timeout: 50_000, interval: 10 });
 }
 
 describe("a job is done", () => {
@@ -86,16 +85,14 @@ describe("a job is done", () => {
     await until(async () => (await doneOf(kind)).length === 2);
   });
 
-  test("at its time, to some milliseconds", async () => {
+  test("at its time, without a look in between", async () => {
     const kind = newKind();
-    start(noting(kind));
-    const stretched = stretch();
+    const { wake } = start(noting(kind), { pollMs: 600_000 });
     const dueMs = nowMs() + 500;
     await put(randomUUID(), kind, [{ payload: 1, dueMs }]);
+    wake();
     await until(async () => (await doneOf(kind)).length === 1);
-    const lateMs = ((await doneOf(kind))[0]?.at_ms ?? 0) - dueMs;
-    expect(lateMs).toBeGreaterThanOrEqual(0);
-    expect(lateMs / stretched()).toBeLessThan(500);
+    expect((await doneOf(kind))[0]?.at_ms).toBeGreaterThanOrEqual(dueMs);
   });
 
   test("once, by whichever of several workers", async () => {

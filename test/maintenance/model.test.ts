@@ -12,7 +12,7 @@ import { type Clockwork, clockwork } from "./clockwork.ts";
 import { type ModelSpec, WindowModel } from "./model.ts";
 
 const { sql } = await testDatabase();
-const runs = cases(Number(process.env.MODEL_RUNS ?? 32));
+const runs = cases(32);
 const beginMs = Date.UTC(2027, 0, 1);
 const minuteMs = 60_000;
 const sources = ["a", "b", "c", "d", "e", "f"];

@@ -83,7 +83,7 @@ describe("the runs that are foretold", () => {
         const foretold = first(seen.length, progress, rules);
         expect(foretold).toEqual(seen);
       }),
-      { numRuns: cases(Number(process.env.MODEL_RUNS ?? 200)) },
+      { numRuns: cases(200) },
     );
   });
 
@@ -113,7 +113,7 @@ describe("the runs that are foretold", () => {
         const found = first(120, progressBy(progress, rules, fromMs), rules).filter(since);
         expect(found.slice(0, all.length)).toEqual(all);
       }),
-      { numRuns: cases(Number(process.env.MODEL_RUNS ?? 40)) },
+      { numRuns: cases(40) },
     );
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { testServer } from "../support/server.ts";
-import { keyHeaders, testTenant } from "../support/tenant.ts";
+import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 
 const server = await testServer();
@@ -419,29 +419,6 @@ describe("searching", async () => {
       expect(await one.post(":search", body)).toMatchObject({ status: 400, body: { code: 3 } });
     },
   );
-});
-
-describe("keys", () => {
-  test("of clients that are not of type USER: 403, without one: 401", async () => {
-    const { tenant } = await newTenant();
-    for (const type of ["DATA_INGEST", "USER_MANAGEMENT"] as const) {
-      const call = v1(server.url, await keyHeaders(sql, tenant.id, type, null));
-      for (const verb of ["", ":list", ":search", ":deleteBulk", ":start", ":stop"]) {
-        expect(await call("POST", path + verb, {})).toMatchObject({ status: 403, body: { code: 7 } });
-      }
-      expect(await call("PUT", path, {})).toMatchObject({ status: 403 });
-    }
-    expect(await v1(server.url, {})("POST", `${path}:list`, {})).toMatchObject({ status: 401, body: { code: 16 } });
-  });
-
-  test("of users read, those of managers write", async () => {
-    const { tenant } = await newTenant();
-    for (const role of ["user", "read_only_user"] as const) {
-      const call = v1(server.url, await keyHeaders(sql, tenant.id, "USER", role));
-      expect(await call("POST", `${path}:list`, {})).toMatchObject({ status: 200 });
-      expect(await call("POST", path, { specification: specification() })).toMatchObject({ status: 403 });
-    }
-  });
 });
 
 test("each write leaves a row in the audit log", async () => {

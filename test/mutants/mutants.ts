@@ -377,7 +377,7 @@ export const mutants: readonly Mutant[] = [
     file: "src/processes/fleet.ts",
     text: "count >= freely",
     replacement: "count > freely",
-    tests: ["test/processes/rules.test.ts"],
+    tests: ["test/processes/rules.system.test.ts"],
   },
   {
     name: "an updater that is being enabled misses what changes meanwhile",
@@ -412,7 +412,7 @@ export const mutants: readonly Mutant[] = [
     file: "start.js",
     text: "> oneSignalMs",
     replacement: "> 0",
-    tests: ["test/start/start.test.ts"],
+    tests: ["test/start/start.system.test.ts"],
   },
   {
     name: "a name with a slash leads to another screen",

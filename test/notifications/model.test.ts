@@ -19,7 +19,7 @@ import { type ModelRule, type ModelTrigger, RuleModel } from "./rule-model.ts";
 import { equals, report, ruleTenant } from "./rule-tenant.ts";
 
 const { sql, pool } = await testDatabase();
-const runs = cases(Number(process.env.MODEL_RUNS ?? 16));
+const runs = cases(16);
 const beginMs = Date.now();
 const hourMs = 3_600_000;
 const days = { ...historyPartitions(readConfig({})), aheadMs: 60 * 24 * hourMs };

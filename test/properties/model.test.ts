@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-const runs = cases(Number(process.env.MODEL_RUNS ?? 12));
+const runs = cases(12);
 const sources = ["a", "b", "c", "d", "e"];
 const sites = ["north", "south"];
 const names = ["web 1", "web 2", "db 1"];

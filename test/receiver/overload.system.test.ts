@@ -6,7 +6,7 @@ import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { openProxy } from "../faults/proxy.ts";
 import { random } from "../faults/random.ts";
-import { codeOf, httpVersions, protocols, raw, slowly, transport } from "../support/clients.ts";
+import { codeOf, httpVersions, protocols, raw, transport, unfinished } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -60,7 +60,7 @@ async function told(
 }
 
 describe("many clients that send one event a request", async () => {
-  const server = await testServer({});
+  const server = await testServer({ BELFRY_INGEST_WAIT: "10m" }, { statementTimeoutMs: 600_000 });
   const { sql } = server.database;
   const { id, headers } = await testTenant(sql);
 
@@ -97,7 +97,7 @@ describe("many clients that send one event a request", async () => {
 describe("while more comes than can be stored", async () => {
   const server = await testServer(
     { BELFRY_INGEST_WAIT: "500ms" },
-    { lockTimeoutMs: 120_000, statementTimeoutMs: 120_000, deadlineMsMax: 120_000 },
+    { lockTimeoutMs: 600_000, statementTimeoutMs: 600_000, deadlineMsMax: 600_000 },
   );
   const { sql } = server.database;
   const { headers } = await testTenant(sql);
@@ -143,10 +143,9 @@ describe("while more comes than can be stored", async () => {
       [rpc, "application/json", "resource_exhausted"],
     ] as const;
     for (const [at, type, code] of types) {
-      const request = { path: at, headers: { ...headers, "content-type": type }, body: slowly(3 * 1024 * 1024, 100) };
+      const request = { path: at, headers: { ...headers, "content-type": type }, body: unfinished() };
       const answer = await raw(server, version, request);
       expect(codeOf(answer)).toBe(code);
-      expect(answer.ownMs).toBeLessThan(1000);
     }
   });
 
@@ -173,7 +172,7 @@ describe("while more comes than can be stored", async () => {
 
 describe("bodies that are held", async () => {
   const KiB = 1024;
-  const server = await testServer({}, { bodyBytesMax: 256 * KiB, streamIdleMs: 3000 });
+  const server = await testServer({}, { bodyBytesMax: 256 * KiB, streamIdleMs: 600_000 });
   const { headers } = await testTenant(server.database.sql);
   const json = { ...headers, "content-type": "application/json" };
 
@@ -181,21 +180,27 @@ describe("bodies that are held", async () => {
     const first = Buffer.concat([Buffer.from('{"events":['), Buffer.alloc(200 * KiB, 32)]);
     async function* half() {
       yield first;
-      await sleep(1500);
+      await over.promise;
       yield Buffer.from("]}");
     }
+    const over = Promise.withResolvers<void>();
     const taken = raw(server, version, { path, headers: json, body: half() });
-    await sleep(500);
     // Announced: refused by its head. Not announced: when it has become too much.
     const announced = { ...json, "content-length": String(100 * KiB) };
     for (const [more, all] of [[announced, 100 * KiB] as const, [json, 100 * KiB] as const]) {
       for (const at of [path, rpc]) {
-        const answer = await raw(server, version, { path: at, headers: more, body: [Buffer.alloc(all, 32)] });
-        expect([answer.status, answer.headers["retry-after"]]).toEqual([429, "1"]);
+        const request = { path: at, headers: more, body: [Buffer.alloc(all, 32)] };
+        // The half has not come yet in the beginning.
+        const answered = async () => {
+          const { status, headers } = await raw(server, version, request);
+          return [status, headers["retry-after"]];
+        };
+        await expect.poll(answered).toEqual([429, "1"]);
       }
     }
     const small = { path, headers: json, body: [jsonBody()] };
     expect((await raw(server, version, small)).status).toBe(200);
+    over.resolve();
     expect((await taken).status).toBe(200);
     // The place is free again.
     const large = {

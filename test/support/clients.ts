@@ -3,11 +3,9 @@ import http, { type IncomingHttpHeaders } from "node:http";
 import http2 from "node:http2";
 import https from "node:https";
 import type { Writable } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { checkAnswer } from "./documented.ts";
-import { ownClock } from "./stretch.ts";
 
 /** Where a client connects: the address, and the file of the CA's certificate over TLS. */
 export interface Target {
@@ -53,8 +51,6 @@ export interface RawAnswer {
   body: Buffer;
   /** From the request's first byte to the end of the answer. */
   ms: number;
-  /** The same by `ownClock`: what other programs have taken meanwhile does not count. */
-  ownMs: number;
 }
 
 export interface RawRequest {
@@ -65,13 +61,10 @@ export interface RawRequest {
   body?: Iterable<Uint8Array> | AsyncIterable<Uint8Array> | undefined;
 }
 
-/** Pieces of `pieceBytes` each `everyMs` until `totalBytes` have been sent: a slow upload. */
-export async function* slowly(totalBytes: number, everyMs: number, pieceBytes = 64 * 1024, first?: Uint8Array) {
-  if (first !== undefined) yield first;
-  for (let sent = first?.byteLength ?? 0; sent < totalBytes; sent += pieceBytes) {
-    await sleep(everyMs);
-    yield Buffer.alloc(Math.min(pieceBytes, totalBytes - sent), 32);
-  }
+/** A piece, and no more: who waits for the rest of the body waits for ever. */
+export async function* unfinished(piece: Uint8Array = Buffer.alloc(64 * 1024, 32)) {
+  yield piece;
+  await new Promise(() => {});
 }
 
 async function upload(stream: Writable, body: RawRequest["body"], stop: () => boolean) {
@@ -110,7 +103,6 @@ export function rawHttp1(
 ): Promise<RawAnswer> {
   const url = new URL(path, target.url);
   const startMs = performance.now();
-  const clock = ownClock();
   const { request } = url.protocol === "https:" ? https : http;
   return new Promise((resolve, reject) => {
     let answered = false;
@@ -127,8 +119,8 @@ export function rawHttp1(
       response.on("end", () => {
         answered = true;
         const { statusCode = 0, headers, trailers } = response;
-        const answer = { status: statusCode, headers, trailers, body: Buffer.concat(pieces), ms: 0, ownMs: 0 };
-        settle(resolve, reject, method, path, { ...answer, ms: performance.now() - startMs, ownMs: clock() });
+        const answer = { status: statusCode, headers, trailers, body: Buffer.concat(pieces), ms: 0 };
+        settle(resolve, reject, method, path, { ...answer, ms: performance.now() - startMs });
         if (body !== undefined) call.destroy();
       });
     });
@@ -150,7 +142,6 @@ export function openHttp2({ url, ca }: Target) {
 
   function send({ method = "POST", path, headers = {}, body }: RawRequest): Promise<RawAnswer> {
     const startMs = performance.now();
-    const clock = ownClock();
     return new Promise((resolve, reject) => {
       let answered = false;
       const stream = session.request(
@@ -176,9 +167,8 @@ export function openHttp2({ url, ca }: Target) {
           trailers,
           body: Buffer.concat(pieces),
           ms: 0,
-          ownMs: 0,
         };
-        settle(resolve, reject, method, path, { ...answer, ms: performance.now() - startMs, ownMs: clock() });
+        settle(resolve, reject, method, path, { ...answer, ms: performance.now() - startMs });
         if (body !== undefined) stream.close(http2.constants.NGHTTP2_CANCEL);
       });
       stream.on("close", () => answered || reject(new Error(`stream closed with code ${stream.rstCode}`)));

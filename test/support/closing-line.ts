@@ -39,7 +39,7 @@ async function startCheck() {
 
 /**
  * Writes `N passed, N failed[, N skipped]` as the very last line of a run, and before it a line for each of the ten slowest files, a
- * line `failed: <name>: <reason>` for each test that failed, and `retried: <name>: <reason>` for each that failed and then passed.
+ * line `failed: <name>: <reason>` for each test that failed.
  * A test file that does not load, an error outside all tests and a run without tests count as failed. With `check` the steps of
  * `npm run check` run beside the tests and count like them.
  */
@@ -52,13 +52,11 @@ export function closingLine({ check = false } = {}): Reporter {
     async onTestRunEnd(modules, unhandledErrors, reason) {
       const count = { passed: 0, failed: unhandledErrors.length, skipped: 0, pending: 0 };
       let failed = unhandledErrors.map((error) => `failed: outside of tests: ${reasonOf([error])}\n`).join("");
-      let retried = "";
       for (const module of modules) {
         for (const test of module.children.allTests()) {
           const { state, errors } = test.result();
           count[state] += 1;
           if (state === "failed") failed += `failed: ${nameOf(test)}: ${reasonOf(errors)}\n`;
-          if (test.diagnostic()?.flaky) retried += `retried: ${nameOf(test)}: ${reasonOf(errors)}\n`;
         }
         for (const suite of [module, ...module.children.allSuites()]) {
           const errors = suite.errors();
@@ -76,7 +74,7 @@ export function closingLine({ check = false } = {}): Reporter {
       const skipped = count.skipped + count.pending;
       const line = `${count.passed} passed, ${count.failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}\n`;
       // Other reporters and the teardown still write after this call.
-      process.once("exit", () => process.stdout.write(output + slowest(modules) + failed + retried + line));
+      process.once("exit", () => process.stdout.write(output + slowest(modules) + failed + line));
     },
   };
 }

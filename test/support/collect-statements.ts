@@ -3,6 +3,7 @@ import { appendFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { expect, inject } from "vitest";
 import { lockOrder } from "./lock-order.ts";
+import { sending } from "./sent-statements.ts";
 import { type RanStatement, withoutValues } from "./statement-log.ts";
 
 /** The file whose tests run now, in a process that runs several. */
@@ -59,11 +60,18 @@ function collect(dir: string, now: Collector) {
     }
     if (/^(?:begin|commit|rollback)$/.test(text)) planless.delete(connection);
     else if (text === "set local plan_cache_mode = force_generic_plan") planless.add(connection);
+    const name = `${this?.connection?.application_name ?? ""}${planless.has(connection) ? withoutValues : ""}`;
+    sending.listener?.(() => ({
+      text,
+      parameters: parametersText(values) ?? [],
+      types,
+      connections: [name],
+      file: now.file,
+    }));
     const runs = now.seen.get(text) ?? 0;
     if (runs >= runsMax) return;
     const parameters = parametersText(values);
     if (parameters === undefined && runs > 0) return;
-    const name = `${this?.connection?.application_name ?? ""}${planless.has(connection) ? withoutValues : ""}`;
     if (values.length === 0) now.seen.set(text, runsMax);
     else now.seen.set(text, runs + 1);
     write({ text, ...(parameters && { connections: [name], parameters, types }) });

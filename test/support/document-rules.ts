@@ -94,7 +94,7 @@ export const documentRules: readonly Rule[] = [
     broken: { "docs/design/README.md": "| [a](a.md) | a |", "docs/design/b.md": "# B\n\n## Not promised\n" },
     violations: (tree) => {
       const list = tree.get("docs/design/README.md");
-      const pages = documents(tree).filter(([path]) => /^docs\/design\/(?!README\.md$)/.test(path));
+      const pages = documents(tree).filter(([path]) => /^docs\/design\/(?!(?:README|refused)\.md$)/.test(path));
       return pages.flatMap(([path, text]) => {
         const parts = [...text.matchAll(/^## (.+)$/gm)].map((match) => match[1]);
         return [
@@ -194,12 +194,14 @@ export const documentRules: readonly Rule[] = [
         .map((name) => `docs/errors.md: nothing on ${name}`),
   },
   {
-    guarantee: "the repository speaks of the product, not of the machine it was written on",
-    broken: { "README.md": "see /work/main" },
+    guarantee: "the repository speaks of the product, not of the machine it was written on or of numbers of issues",
+    broken: { "README.md": "see /work/main", "test/regressions/issue-7-lost.test.ts": "", "src/a.ts": "// issue #7" },
     violations: (tree) =>
       [...tree]
         .filter(([path]) => path !== self && path !== "package-lock.json")
-        .filter(([, text]) => /\/work\/|\/tmp\/belfry|\/root\/|shared\/spec/.test(text))
-        .map(([path]) => `${path}: names a path of one machine`),
+        .filter(([path, text]) =>
+          /\/work\/|\/tmp\/belfry|\/root\/|shared\/spec|\bissues?[ -]#?\d/i.test(`${path}\n${text}`),
+        )
+        .map(([path]) => `${path}: names a path of one machine, or an issue`),
   },
 ];

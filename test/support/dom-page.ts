@@ -41,6 +41,8 @@ export interface DomPage extends Place {
   notified(): Notice[];
   /** What the browser says from now on when the page asks whether it may notify. */
   permit(answer: "granted" | "denied"): void;
+  /** Moves the page's present, as its clock does every ten seconds. */
+  moveOn(): void;
   /** Hides the tab, or brings it into sight. */
   see(state: "hidden" | "visible"): void;
   /** All that the page holds where a script could read it: elements, what inputs hold, storage, address. */
@@ -77,6 +79,7 @@ interface Console {
   findSession(): Promise<void>;
   logInFailure: { value: unknown };
   session: { value: unknown };
+  nowMs: { value: number };
   callsUnderWay: { value: number };
   drawPage(): () => void;
 }
@@ -201,7 +204,9 @@ function install(pageUrl: () => string): () => void {
 async function load(): Promise<Console> {
   const of = async (path: string) =>
     (await import(new URL(`../../console/${path}`, import.meta.url).pathname)) as Console;
-  const modules = await Promise.all(["frame/start.ts", "data/calls.ts", "data/session.ts", "draw.tsx"].map(of));
+  const modules = await Promise.all(
+    ["frame/start.ts", "data/calls.ts", "data/session.ts", "ui/time.tsx", "draw.tsx"].map(of),
+  );
   return Object.assign({}, ...modules.map((each) => ({ ...each })));
 }
 
@@ -341,6 +346,9 @@ async function openPage(server: Answering, started: Console) {
   const active = () => (document.activeElement?.isConnected ? document.activeElement : document.body) as HTMLElement;
   const more: Omit<DomPage, keyof Place> = {
     passBy,
+    moveOn() {
+      started.nowMs.value = Math.max(Date.now(), started.nowMs.value + 1);
+    },
     see,
     notified: () => notices.splice(0),
     permit(answer) {

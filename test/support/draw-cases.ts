@@ -1,4 +1,5 @@
-// Runs before each test file: in CI properties draw the same cases in every run (`seed`).
-import { seed } from "./seed.ts";
+// Runs before each test file: properties draw the cases of this run's seed.
+import fc from "fast-check";
+import { seed } from "./cases.ts";
 
-if (process.env.CI) (await import("fast-check")).default.configureGlobal({ seed });
+fc.configureGlobal({ seed });

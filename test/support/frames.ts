@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 
 /** HTTP/2 by hand, for what no client library sends. */
 export const frameType = {
@@ -41,22 +42,30 @@ export function post(stream: number, path: string, headers: Record<string, strin
   return frame(frameType.headers, flags, stream, headerBlock(block));
 }
 
-/** A connection in plain text on which anything may be sent. */
+/** A connection on which anything may be sent. */
 export async function openSocket(url: string): Promise<Socket> {
-  const { hostname, port } = new URL(url);
-  const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+  const { protocol, hostname, port } = new URL(url);
+  const secure = protocol === "https:";
+  const to = { host: hostname, port: Number(port), noDelay: true };
+  const socket = secure ? connectTls({ ...to, ALPNProtocols: ["h2"], rejectUnauthorized: false }) : connect(to);
   socket.on("error", () => {});
-  await once(socket, "connect");
+  await once(socket, secure ? "secureConnect" : "connect");
   return socket;
 }
 
 /** When a connection has closed, however. */
 export const closing = (socket: Socket) => new Promise<void>((resolve) => socket.once("close", () => resolve()));
 
-/** The same with HTTP/2 begun; what comes is thrown away but for the code of a GOAWAY, in `told`. */
-export async function openFrames(url: string): Promise<{ socket: Socket; told: { goaway: number | undefined } }> {
+/** What came over a connection: the code of a GOAWAY, and how many PINGs were answered. */
+interface Told {
+  goaway: number | undefined;
+  pings: number;
+}
+
+/** The same with HTTP/2 begun; what comes is thrown away but for `told`. */
+export async function openFrames(url: string): Promise<{ socket: Socket; told: Told }> {
   const socket = await openSocket(url);
-  const told: { goaway: number | undefined } = { goaway: undefined };
+  const told: Told = { goaway: undefined, pings: 0 };
   let pending = Buffer.alloc(0);
   socket.on("data", (piece: Buffer) => {
     pending = Buffer.concat([pending, piece]);
@@ -64,6 +73,7 @@ export async function openFrames(url: string): Promise<{ socket: Socket; told: {
       length = pending.readUIntBE(0, 3);
       if (pending.byteLength < 9 + length) return;
       if (pending[3] === frameType.goaway) told.goaway = pending.readUInt32BE(13);
+      if (pending[3] === frameType.ping) told.pings += 1;
     }
   });
   socket.write(Buffer.concat([preface, frame(frameType.settings, 0, 0)]));

@@ -194,6 +194,14 @@ export const houseRules: readonly Rule[] = [
         .map((path) => `${path}: no such folder in src`),
   },
   {
+    guarantee: "a test that starts a process, a program or a browser of ours ends in .system.test.ts",
+    broken: { "test/faults/kill.test.ts": 'import { serverProcess } from "./server-process.ts";' },
+    violations: (tree) =>
+      sources(tree, /^test\/.*(?<!\.system)\.test\.tsx?$/)
+        .filter(([, text]) => /from ".*\/(?:server-process|browser|program|embedded-server)\.ts"/.test(text))
+        .map(([path]) => `${path}: rename it to .system.test.ts (CONTRIBUTING.md)`),
+  },
+  {
     guarantee: "migrations are SQL files numbered without gaps, once each",
     broken: { "migrations/0001_events.sql": "" },
     violations: (tree) => {

@@ -22,7 +22,7 @@ export interface Growing {
 }
 
 /** Settings that all of the server's connections have (src/db/connect.ts). */
-const settings = {
+export const settings = {
   enable_seqscan: "off",
   jit: "off",
   max_parallel_workers_per_gather: "0",
@@ -59,13 +59,13 @@ const nobody = "00000000-0000-4000-8000-000000000000";
 
 /**
  * Runs statements on a database in which nothing gathers statistics, for tenants with few and many rows: planned while
- * all tables were empty, where plans are kept; without statistics of tables that are full; and with statistics of other
+ * all tables were empty, where plans are kept; without statistics of tables that are full; with statistics; and with those of other
  * tenants alone, with and without the values.
  */
 export async function growingStatements(url: string, sql: Db, statements: readonly RanStatement[], rows = many) {
   const sessions: postgres.Sql[] = [];
   const session = (connection: object): Db => {
-    const client = postgres(url, { ...hostOf(url), max: 1, fetch_types: false, onnotice() {}, connection } as never);
+    const client = sessionOf(url, connection);
     sessions.push(client);
     return client as unknown as Db;
   };
@@ -116,6 +116,8 @@ export async function growingStatements(url: string, sql: Db, statements: readon
     await look("no statistics, without values", generic, small, large);
     await look("no statistics", custom, small, large);
     await sql`analyze`;
+    await look("statistics, without values", generic, small, large);
+    await look("statistics", custom, small, large);
     const later = await tenant(rows / 2);
     await look("statistics of other tenants, planned once", kept, small, later);
     await look("statistics of other tenants, without values", generic, small, later);
@@ -125,6 +127,10 @@ export async function growingStatements(url: string, sql: Db, statements: readon
   }
   return { measured, failed, growing };
 }
+
+/** A connection of its own, with settings. */
+export const sessionOf = (url: string, connection: object) =>
+  postgres(url, { ...hostOf(url), max: 1, fetch_types: false, onnotice() {}, connection } as never);
 
 /** One line that says what a statement read. */
 export function described({ when, statement, small, large }: Growing): string {
@@ -136,6 +142,11 @@ export function described({ when, statement, small, large }: Growing): string {
 async function holdStatistics(sql: Db): Promise<void> {
   for (const table of ["metric_chunks", "delivery_history"])
     await sql.unsafe(`create table ${table}_all partition of ${table} for values from (minvalue) to (maxvalue)`);
+  await stopAutovacuum(sql);
+}
+
+/** Has PostgreSQL gather no statistics by itself. */
+export async function stopAutovacuum(sql: Db): Promise<void> {
   const tables = await sql<{ name: string }[]>`
     select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'`;
   for (const { name } of tables) await sql.unsafe(`alter table "${name}" set (autovacuum_enabled = false)`);

@@ -100,6 +100,21 @@ const pairsOf = (node: PlanNode): number =>
   (node["Rows Removed by Join Filter"] ?? 0) * node["Actual Loops"] +
   (node.Plans ?? []).reduce((sum, each) => sum + pairsOf(each), 0);
 
+/** Rows that statements read, run for a tenant one after the other in a transaction that is undone. @throws what PostgreSQL answers */
+export async function rowsRead(db: Db, prepared: readonly Prepared[], tenantId: string): Promise<number> {
+  const calls = prepared.map((each) => `explain (analyze, costs off) ${call(each, tenantId)};`).join("\n");
+  try {
+    const results = (await db.unsafe(`begin; ${counters}; ${calls} ${counters}; rollback`).simple()) as unknown as {
+      rows: unknown;
+    }[][];
+    const [before, after] = [results[1], results.at(-2)].map((rows) => Number(rows?.[0]?.rows));
+    return (after as number) - (before as number);
+  } catch (error) {
+    await db.unsafe("rollback").simple();
+    throw error;
+  }
+}
+
 /** Runs a statement for a tenant, and undoes it. */
 export async function measure(db: Db, prepared: Prepared, tenantId: string): Promise<Reading> {
   try {

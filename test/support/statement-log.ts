@@ -7,7 +7,7 @@ declare module "vitest" {
   interface ProvidedContext {
     /** Directory of what the test files of this run sent to PostgreSQL: a JSON object a line. */
     statements: string;
-    /** Whether the directory holds what all files of the first tier sent. */
+    /** Whether the directory holds what all files of `npm test` sent. */
     statementsWhole: boolean;
   }
 }
@@ -28,9 +28,9 @@ export interface RanStatement {
 /** Follows the name of a connection whose transaction has its statements planned without values (src/db/transaction.ts). */
 export const withoutValues = ", without values";
 
-/** Where `npm test` leaves its statements for `npm run test:system`, which adds its own and judges them all. */
+/** Where `npm test` leaves its statements for the gate, which adds those of its system tests and judges them all. */
 const kept = join(import.meta.dirname, "../../node_modules/.cache/statements");
-/** A file beside it: all files of the first tier have run. */
+/** A file beside it: all of its files have run. */
 const whole = `${kept}.whole`;
 
 /** Vitest's globalSetup: where this run writes down its statements. With STATEMENTS=begin it begins what is kept, with STATEMENTS=add it adds to that. */

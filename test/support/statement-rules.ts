@@ -157,8 +157,9 @@ function selectedFaults(table: string, node: Node, common: boolean): string[] {
   return faults;
 }
 
-/** The conditions that all must hold. */
+/** The conditions that all must hold; `(…) is true` says the same without an index, and only on one node (src/db/plans.ts). */
 function conjuncts(condition: unknown): unknown[] {
+  if (at(condition, "BooleanTest", "booltesttype") === "IS_TRUE") return conjuncts(at(condition, "BooleanTest", "arg"));
   if (at(condition, "BoolExpr", "boolop") !== "AND_EXPR") return [condition];
   return list(at(condition, "BoolExpr", "args")).flatMap(conjuncts);
 }

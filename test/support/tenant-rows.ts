@@ -83,11 +83,12 @@ function valueOf({ table, name, type, required }: Column): string {
 
 /**
  * Gives a tenant `count` rows of each kind that a tenant may have many of, by foreign keys where there are: the n-th have the
- * ids `rowId` and the names `name-n`. Its row of tenants must be there.
+ * ids `rowId` and the names `name-n`. Its row of tenants must be there. `among`: of these tables alone.
  */
-export async function fillTenant(db: Db, tenantId: string, count: number): Promise<void> {
+export async function fillTenant(db: Db, tenantId: string, count: number, among?: readonly string[]): Promise<void> {
   await db`set gin_pending_list_limit = '1GB'`;
   for (const { table, columns, single } of await tablesOf(db)) {
+    if (among !== undefined && !among.includes(table)) continue;
     const rows = single ? 1 : Math.min(count, rowsMax[table] ?? count);
     const names = columns.map(({ name }) => `"${name}"`).join(", ");
     const values = columns.map(valueOf).join(", ");

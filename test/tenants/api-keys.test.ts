@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { createClient, createKey } from "../../src/auth/create-tenant.ts";
 import { newApiKey, parseKey } from "../../src/auth/key.ts";
@@ -10,7 +9,6 @@ import { readConfig } from "../../src/config/settings.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
 import { masterKeys, testServer } from "../support/server.ts";
-import { ownClock } from "../support/stretch.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 
@@ -98,19 +96,6 @@ describe("a key", () => {
     const answer = await json("POST", keysOf(await newClient()), body);
     expect(answer).toMatchObject({ status: 400, body: { code: 3, message: expect.stringContaining(path) } });
   });
-
-  test("keys are listed from the oldest, in pages when asked", async () => {
-    const clientId = await newClient();
-    for (const description of ["1", "2", "3"]) await json("POST", keysOf(clientId), { description });
-    const found: string[] = [];
-    let pageToken = "";
-    do {
-      const { body } = await json("GET", `${keysOf(clientId)}?pageSize=2&pageToken=${pageToken}`);
-      found.push(...body.keys.map(({ description }: { description: string }) => description));
-      pageToken = body.nextPageToken;
-    } while (pageToken !== "");
-    expect(found).toEqual(["1", "2", "3"]);
-  });
 });
 
 test("the pattern that is published for secret scanners finds keys, and its example is one in form", async () => {
@@ -139,7 +124,7 @@ describe("at most 200 keys a client", () => {
 });
 
 describe("a revoked key", () => {
-  test("is refused by every server within a second, however busy it is", async () => {
+  test("is refused by every server, however busy it is", async () => {
     const second = await replica();
     try {
       const clientId = await newClient();
@@ -147,15 +132,8 @@ describe("a revoked key", () => {
       const both = [withKey(secret), withKey(secret, second.url)];
       for (const call of both) expect((await search(call)).status).toBe(200);
       expect((await json("DELETE", `${keysOf(clientId)}/${key.id}`)).body).toEqual({});
-      const clock = ownClock();
-      const refusedMs = await Promise.all(
-        both.map(async (call) => {
-          while ((await search(call)).status === 200 && clock() < 3000) await sleep(5);
-          return clock();
-        }),
-      );
-      for (const ms of refusedMs) expect(ms).toBeLessThan(1000);
-      for (const call of both) expect(await search(call)).toMatchObject({ status: 401, body: { code: 16 } });
+      for (const call of both)
+        await expect.poll(() => search(call), { interval: 5 }).toMatchObject({ status: 401, body: { code: 16 } });
     } finally {
       await second.stop();
     }

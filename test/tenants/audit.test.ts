@@ -269,26 +269,6 @@ describe("the list", () => {
     for (const entry of body.entries) expect(start.includes(entry) || start).toBeTruthy();
   });
 
-  test("pages without gaps, with filters too, and tells the total", async () => {
-    const { call, all } = await filled();
-    for (const [filter, expected] of [
-      ["", all],
-      ["&rpc=CreateApiKey", all.filter(({ rpc }) => rpc.endsWith("CreateApiKey"))],
-    ] as const) {
-      for (const pageSize of [1, 2, 7, 100]) {
-        const found: Entry[] = [];
-        let pageToken = "";
-        do {
-          const { body } = await call("GET", `/v1/audit-log?pageSize=${pageSize}&pageToken=${pageToken}${filter}`);
-          expect(body.totalCount).toBe(String(expected.length));
-          found.push(...body.entries);
-          pageToken = body.nextPageToken;
-        } while (pageToken !== "");
-        expect(found).toEqual(expected);
-      }
-    }
-  });
-
   test("goes on where it was while new entries arrive", async () => {
     const { call, all } = await filled();
     const first = (await call("GET", "/v1/audit-log?pageSize=4")).body;
@@ -307,13 +287,6 @@ describe("the list", () => {
     const { call } = await world();
     const answer = await call("GET", `/v1/audit-log?${query}`);
     expect(answer).toMatchObject({ status: 400, body: { code: 3, message: expect.stringContaining(path) } });
-  });
-
-  test("refuses a page token that was made for other filters", async () => {
-    const { call } = await filled();
-    const { nextPageToken } = (await call("GET", "/v1/audit-log?pageSize=1")).body;
-    const answer = await call("GET", `/v1/audit-log?pageSize=1&rpc=CreateApiKey&pageToken=${nextPageToken}`);
-    expect(answer).toMatchObject({ status: 400, body: { code: 3 } });
   });
 
   test("is the same over gRPC", async () => {

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
-import { keyHeaders, type TestTenant, testTenant } from "../support/tenant.ts";
+import { type TestTenant, testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 
 const server = await testServer();
@@ -60,56 +60,6 @@ describe("an API client", () => {
   });
 });
 
-describe("the list", () => {
-  test("is ordered by name and pages without gaps", async () => {
-    const other = await testTenant(sql);
-    const list = v1(server.url, other.headers);
-    for (const name of ["b", "a", "c", "a", "B"]) {
-      await list("POST", "/v1/api-clients", { name, type: "DATA_INGEST" });
-    }
-    const whole = (await list("GET", "/v1/api-clients")).body;
-    expect(whole.apiClients.map(({ name }: { name: string }) => name)).toEqual([
-      "B",
-      "USER manager",
-      "a",
-      "a",
-      "b",
-      "c",
-    ]);
-    expect(whole).toMatchObject({ nextPageToken: "", totalCount: "6" });
-    for (const pageSize of [1, 2, 6, 7]) {
-      const found: unknown[] = [];
-      let pageToken = "";
-      do {
-        const { body } = await list("GET", `/v1/api-clients?pageSize=${pageSize}&pageToken=${pageToken}`);
-        expect(body.apiClients.length).toBeLessThanOrEqual(pageSize);
-        expect(body.totalCount).toBe("6");
-        found.push(...body.apiClients);
-        pageToken = body.nextPageToken;
-      } while (pageToken !== "");
-      expect(found).toEqual(whole.apiClients);
-    }
-  });
-
-  test("refuses a token of another tenant and a damaged one", async () => {
-    await json("POST", "/v1/api-clients", { name: "one more", type: "DATA_INGEST" });
-    const { nextPageToken } = (await json("GET", "/v1/api-clients?pageSize=1")).body;
-    const other = v1(server.url, (await testTenant(sql)).headers);
-    for (const [call, token] of [
-      [other, nextPageToken],
-      [json, `${nextPageToken}A`],
-      [json, "x"],
-    ] as const) {
-      const answer = await call("GET", `/v1/api-clients?pageSize=1&pageToken=${token}`);
-      expect(answer).toMatchObject({ status: 400, body: { code: 3, message: expect.stringContaining("pageToken") } });
-    }
-  });
-
-  test("refuses a negative page size", async () => {
-    expect(await json("GET", "/v1/api-clients?pageSize=-1")).toMatchObject({ status: 400, body: { code: 3 } });
-  });
-});
-
 describe("invalid", () => {
   test.each([
     ["a USER client without a role", { name: "a", type: "USER" }, "role"],
@@ -148,19 +98,5 @@ describe("missing", () => {
   ])("%s %s answers 404, code 5", async (method, path) => {
     const answer = await json(method, path, method === "POST" ? {} : undefined);
     expect(answer).toMatchObject({ status: 404, body: { code: 5 } });
-  });
-});
-
-describe("unauthenticated and forbidden", () => {
-  test("without a key 401, by another client than a manager 403", async () => {
-    const user = v1(server.url, await keyHeaders(sql, tenant.id, "USER", "user"));
-    for (const [call, status, code] of [
-      [v1(server.url, {}), 401, 16],
-      [user, 403, 7],
-    ] as const) {
-      expect(await call("GET", "/v1/api-clients")).toMatchObject({ status, body: { code } });
-      expect(await call("POST", "/v1/api-clients", { name: "a", type: "DATA_INGEST" })).toMatchObject({ status });
-      expect(await call("DELETE", `/v1/api-clients/${unknown}`)).toMatchObject({ status });
-    }
   });
 });

@@ -11,7 +11,6 @@ import { firstLink } from "../../src/tenants/first-key.ts";
 import { createTenantWithKey } from "../../src/tenants/tenant.ts";
 import { rawHttp1, transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
-import { ownClock } from "../support/stretch.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 
 const origin = "https://app.example.com";
@@ -330,15 +329,13 @@ describe("a session ends", () => {
     expect((await logIn({ key }, { ...own, ...held, cookie: "__Host-belfry=planted" })).status).toBe(200);
   });
 
-  test("with its key, within a second, also where a watch runs", async () => {
+  test("with its key, also where a watch runs", async () => {
     const { held, tenant } = await loggedIn();
     const watch = createClient(EventQueryService, transport(server.target, "connect", { ...fromOwn, ...held }));
     const told = watch.watchEvents({ query: {} })[Symbol.asyncIterator]();
     await told.next();
-    const clock = ownClock();
     await sql`delete from api_keys where tenant_id = ${tenant.id}`;
     await expect(told.next()).rejects.toThrow("the session has ended");
-    expect(clock()).toBeLessThan(1500);
     expect((await current(held)).status).toBe(401);
     expect(await sql`select 1 from console_sessions where tenant_id = ${tenant.id}`).toHaveLength(0);
   });

@@ -4,7 +4,6 @@ import { expect, test } from "vitest";
 import { jsonReader } from "../../src/transcoding/json/read-json.ts";
 import { finishScan, next, scanOf } from "../../src/transcoding/json/scan.ts";
 import { cases } from "../support/cases.ts";
-import { factor } from "../support/seed.ts";
 import { anyMessage, bytesOf } from "./messages.ts";
 import { foreign, foreignMessage } from "./schema.ts";
 
@@ -210,7 +209,7 @@ for (const name of ["Everything", "Clause", "Editions", "Legacy"]) {
         if (exceptions.some((one) => explains(one, a, b, text))) return;
         expect({ ours: a, theirs: b }, text).toBeUndefined();
       }),
-      { numRuns: cases(800 * factor) },
+      { numRuns: cases(800) },
     );
   });
 }

@@ -3,12 +3,11 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { brotliDecompressSync, gunzipSync, gzipSync, inflateSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { cases } from "../support/cases.ts";
-import { seed } from "../support/seed.ts";
+import { cases, seed } from "../support/cases.ts";
 import { type Library, startLibrary } from "./library.ts";
 
-// `npm run fuzz` sets a larger number; a failure prints the seed to give back as FUZZ_SEED.
-const runs = cases(Number(process.env.FUZZ_RUNS ?? 2000));
+// A failure prints its seed.
+const runs = cases(2000);
 const atOnce = 32;
 
 let library: Library;

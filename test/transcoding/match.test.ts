@@ -5,7 +5,6 @@ import { findConflicts } from "../../src/transcoding/routes/conflicts.ts";
 import { routeMatcher } from "../../src/transcoding/routes/match.ts";
 import { MANY, ONE, parseTemplate } from "../../src/transcoding/routes/template.ts";
 import { cases } from "../support/cases.ts";
-import { factor } from "../support/seed.ts";
 import { libraryService } from "./schema.ts";
 
 const [method] = libraryService().methods as [Route["method"]];
@@ -75,7 +74,7 @@ test("whatever the routes, the routeMatcher finds what a plain search by the rul
     fc.property(fc.uniqueArray(template, { minLength: 1, maxLength: 8 }), path, (lines, url) => {
       expect(winner(lines, `GET ${url}`)).toBe(plainly(lines.map(route), url)?.template);
     }),
-    { numRuns: cases(1500 * factor) },
+    { numRuns: cases(1500) },
   );
 });
 
@@ -136,6 +135,6 @@ test("a warning's example is a path that both routes match, and no error is foun
         for (const one of [mine, theirs]) expect(winner([`GET ${one}`], example), message).toBe(one);
       }
     }),
-    { numRuns: cases(1000 * factor) },
+    { numRuns: cases(1000) },
   );
 });

@@ -6,13 +6,12 @@ import { jsonReader } from "../../src/transcoding/json/read-json.ts";
 import { finishScan, next, scanOf } from "../../src/transcoding/json/scan.ts";
 import { jsonWriter } from "../../src/transcoding/json/write-json.ts";
 import { cases } from "../support/cases.ts";
-import { factor } from "../support/seed.ts";
 import { anyMessage, bytesOf } from "./messages.ts";
 import { foreign, foreignMessage } from "./schema.ts";
 
 const reader = jsonReader({ registry: foreign });
 const writer = jsonWriter(foreign);
-const numRuns = cases(600 * factor);
+const numRuns = cases(600);
 
 function read(desc: DescMessage, text: string): unknown {
   const s = scanOf(text, { bytes: Buffer.from(text) });

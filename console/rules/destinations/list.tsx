@@ -85,6 +85,7 @@ export function DestinationList() {
           linkTo(["rules", "destinations"], { new: "1" }),
         ]
       }
+      follows
       none="There are no destinations yet."
       noMatch="No destination matches these filters."
       about={

@@ -2,15 +2,18 @@ import { useSignal } from "@preact/signals";
 import { type Destination, DestinationSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { goTo, linkTo } from "../../data/address.ts";
+import { useAnswer } from "../../data/answer.ts";
 import { clientOf, type Failure, failureOf } from "../../data/calls.ts";
 import { say } from "../../data/notice.ts";
 import { useOne } from "../../data/one.ts";
+import { oneOrNull } from "../../data/one-or-null.ts";
 import { may } from "../../data/session.ts";
 import { forgetDraft } from "../../form/kept-draft.ts";
 import { holdsSecret } from "../../form/secrets.ts";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { ScreenHead } from "../../ui/screen-head.tsx";
+import { nowMs } from "../../ui/time.tsx";
 import { Trouble } from "../../ui/trouble.tsx";
 import ui from "../../ui/ui.module.css";
 import { RuleLinks } from "../rule-links.tsx";
@@ -53,7 +56,15 @@ export function OneDestination({ name }: { name: string }) {
   );
 }
 
-function About({ destination, changed }: { destination: Destination; changed(): void }) {
+/** How it does now: read again and again, apart from the form, which a person may be changing. */
+function About({ destination: stored, changed }: { destination: Destination; changed(): void }) {
+  const answer = useAnswer(async (signal) => {
+    nowMs.value;
+    const { name } = stored;
+    return { of: stored, now: (await oneOrNull(destinations.getDestination({ name }, { signal })))?.destination };
+  }, stored);
+  const { of, now } = answer.value.value ?? {};
+  const destination = (of === stored ? now : undefined) ?? stored;
   const { disabledReason, ruleNames, recentNotificationCount, trouble } = destination;
   return (
     <section class={ui.card} aria-labelledby="state">

@@ -179,7 +179,8 @@ export function Audit() {
       tools={<Filters rows={list.rows} />}
       above={<WaitingRows count={waiting} reading={reading} />}
       reading={reading}
-      none="No entry matches these filters."
+      none="Nothing was changed yet."
+      noMatch="No entry matches these filters."
       about={<p>Every call that changes something leaves an entry, whether it was done or refused.</p>}
       columns={columns}
       rowKey={({ id }) => id}

@@ -116,7 +116,8 @@ function OfKind({ kindName, kind, name }: OfKindProps) {
           linkTo(address.value.path.slice(0, 2), { new: "1" }),
         ]
       }
-      none="No entry matches."
+      none="There are no entries yet."
+      noMatch="No entry matches."
       columns={columns}
       rowKey={(entry) => entry.name}
       hrefOf={(entry) => linkTo(["settings", "dictionary", kindName, entry.name])}

@@ -58,7 +58,8 @@ function AllClients() {
       filter="Search by name"
       passes={(client) => passesFilter(client.name, purposeOf(client))}
       make={may(ApiClientService.method.createApiClient) && ["New client", linkTo(["settings", "keys"], { new: "1" })]}
-      none="No client matches."
+      none="There are no clients yet."
+      noMatch="No client matches."
       above={
         <p class={`${ui.pad} ${ui.quiet}`}>
           A key belongs to a client, which says what its keys may do. Open a client to see its keys.

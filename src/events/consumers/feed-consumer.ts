@@ -7,7 +7,7 @@ import { isConnectionLost } from "../../db/driver/connection-errors.ts";
 import { withHolder } from "../../db/request-scope.ts";
 import { afterCommit, transaction } from "../../db/transaction.ts";
 import { exhausted } from "../../errors.ts";
-import { paced } from "../../event-loop.ts";
+import { paced, stepsOwedMs } from "../../event-loop.ts";
 import { failpoint } from "../../failpoint.ts";
 import { type Histogram, histogram, secondsBounds } from "../../histogram.ts";
 import type { Job } from "../../jobs/queue.ts";
@@ -94,6 +94,8 @@ interface Tenant {
   /** Rows that wait, one after the other. */
   rows: Row[];
   serving: boolean;
+  /** Whether its comparisons wait for their share. */
+  owing: boolean;
   /** How many facts one transaction shows: fewer after one that has failed. */
   factsMax: number;
   /** The fact that fails alone. */
@@ -125,7 +127,7 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
   const outside = AsyncLocalStorage.snapshot();
   let stopped = false;
 
-  const newTenant = (): Tenant => ({ rows: [], serving: false, factsMax, failing: undefined, busyMs });
+  const newTenant = (): Tenant => ({ rows: [], serving: false, owing: false, factsMax, failing: undefined, busyMs });
 
   function tenantOf(tenantId: string): Tenant {
     const tenant = tenants.get(tenantId) ?? newTenant();
@@ -139,6 +141,13 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
       const tenant = tenantOf(tenantId);
       if (tenant.serving) continue;
       ready.delete(tenantId);
+      const owedMs = stepsOwedMs(tenantId);
+      if (owedMs > 0) {
+        // Its comparisons wait for their share, outside of a transaction: others have its place.
+        if (!tenant.owing) later(tenantId, owedMs);
+        tenant.owing = true;
+        continue;
+      }
       const turn = serve(tenantId, tenant);
       running.add(turn);
       void turn.finally(() => {
@@ -151,6 +160,7 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
   function later(tenantId: string, ms: number): void {
     const timer = setTimeout(() => {
       timers.delete(timer);
+      tenantOf(tenantId).owing = false;
       ready.add(tenantId);
       serveNext();
     }, ms).unref();

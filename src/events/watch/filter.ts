@@ -7,7 +7,8 @@ import {
   WatchEventsResponseSchema,
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { checkClause } from "../../clause/check.ts";
-import { pacedPredicateOf, type RowPredicate } from "../../clause/to-predicate.ts";
+import { decided, type Later } from "../../clause/expression.ts";
+import { pacedPredicateOf } from "../../clause/to-predicate.ts";
 import type { Pace } from "../../event-loop.ts";
 import type { FeedChange, Replaced } from "../feed.ts";
 import type { EventRow } from "../fields.ts";
@@ -29,7 +30,7 @@ export interface ChangedRow {
 
 /** What the watches of a query are sent. */
 export interface Filter {
-  matches(changed: ChangedRow, pace: Pace): boolean | Promise<boolean>;
+  matches(changed: ChangedRow, pace: Pace): Later<boolean>;
   /** The message about a change that matches, without its cursor. */
   message(changed: ChangedRow): WatchEventsResponse;
 }
@@ -95,21 +96,21 @@ function metadataBefore(now: EventRow["metadata"], { metadata, added = [] }: Rep
   ]);
 }
 
-function predicate(tenantId: string, query: EventQuery): RowPredicate<EventRow> {
+function predicate(tenantId: string, query: EventQuery): (row: EventRow, pace: Pace) => Later<boolean> {
   const { start, end } = checkedRange(query, "query");
   const overlap = query.activeCriteria === ActiveCriteria.BY_OVERLAP;
   const severities = new Set<number>(query.severities);
   const statuses = new Set<number>(query.statuses);
-  const clause: RowPredicate<EventRow> =
-    query.clause === undefined
-      ? () => true
-      : pacedPredicateOf(checkClause(query.clause, "query.clause"), eventResolver(tenantId));
+  const place = "query.clause";
+  const clause = query.clause && pacedPredicateOf(checkClause(query.clause, place), eventResolver(tenantId));
   return (row, pace) => {
     if (severities.size > 0 && !severities.has(row.severity)) return false;
     if (statuses.size > 0 && !statuses.has(row.status)) return false;
     const lastMs = overlap ? row.end_ms : row.last_seen_ms;
     if (start !== undefined && lastMs !== null && lastMs < start) return false;
     if (end !== undefined && (overlap ? row.start_ms : row.last_seen_ms) >= end) return false;
-    return clause(row, pace);
+    if (clause === undefined) return true;
+    const found = clause(row, pace);
+    return found instanceof Promise ? found.then((answer) => decided(answer, place)) : decided(found, place);
   };
 }

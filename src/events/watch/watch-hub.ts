@@ -243,7 +243,7 @@ const newTenant = (place: FeedPosition): Tenant => ({
 
 /** Reports changes to all watchers, group by group, in slices. */
 async function tellPortion(tenantId: string, tenant: Tenant, telling: Telling): Promise<void> {
-  const pace = paced(() => {}, tenantId);
+  const pace = paced(() => {}, tenantId, { holdsNothing: true });
   tenant.telling = telling;
   for (const { query, watchers } of [...tenant.groups.values()]) {
     for (const [i, each] of telling.changed.entries()) {

@@ -50,7 +50,7 @@ async function* watchFeed(
   refuseUnused(asked, "query", ["sortBy", "pageInput"]);
   const digest = queryDigest(toBinary(EventQuerySchema, asked));
   const query = { tenantId, digest, filter: watchFilter(tenantId, asked) };
-  const pace = paced(() => {}, tenantId);
+  const pace = paced(() => {}, tenantId, { holdsNothing: true });
   const cursorAlone = (place: FeedPosition) =>
     create(WatchEventsResponseSchema, { cursor: placeCursor(tenantId, digest, place) });
 

@@ -21,6 +21,8 @@ export interface AlertmanagerParts extends AlertStore {
   silences: SilenceDoor;
 }
 
+const languages = { filter: "MATCHER", receiver: "EXPRESSION" } as const;
+
 /** The version of Alertmanager whose API this is. */
 const apiVersion = "0.25.0";
 const believedMs = 300_000;
@@ -33,7 +35,8 @@ export function alertmanager(parts: AlertmanagerParts): Integration {
     answered(async () => {
       const { matchers, isAsked } = asked(call);
       const { states } = await parts.standing(call.tenantId);
-      const body = listed(parts.open(call.tenantId, { matchers, pace: call.pace }), states, isAsked, call);
+      const open = parts.open(call.tenantId, { matchers, path: "filter", pace: call.pace });
+      const body = await begun(listed(open, states, isAsked, call));
       return { status: 200, headers: { "content-type": "application/json" }, body };
     });
   const reads = (name: string, path: string, serve: (call: OperationCall) => Answer | Promise<Answer>): Operation => ({
@@ -59,8 +62,8 @@ export function alertmanager(parts: AlertmanagerParts): Integration {
         body: "unpacked",
         serve: (call, body) => postAlerts(parts, call, body),
       },
-      reads("getAlerts", "/alerts", (call) => list(call, listing)),
-      reads("getAlertGroups", "/alerts/groups", (call) => list(call, groupListing)),
+      { ...reads("getAlerts", "/alerts", (call) => list(call, listing)), languages },
+      { ...reads("getAlertGroups", "/alerts/groups", (call) => list(call, groupListing)), languages },
       reads("getReceivers", "/receivers", async ({ tenantId }) => {
         const { receivers } = await parts.standing(tenantId);
         return json(200, [receiver, ...receivers.map((name) => ({ name }))]);
@@ -79,6 +82,20 @@ async function answered(make: () => Promise<Answer>): Promise<Answer> {
     if (error instanceof ConnectError && error.code === Code.InvalidArgument) return json(400, error.rawMessage);
     throw error;
   }
+}
+
+/** The same texts, once the first is there: what goes wrong before it is answered with its status. */
+async function begun(texts: AsyncGenerator<string>): Promise<AsyncGenerator<string>> {
+  const first = await texts.next();
+  async function* all() {
+    try {
+      if (!first.done) yield first.value;
+      yield* texts;
+    } finally {
+      await texts.return(undefined);
+    }
+  }
+  return all();
 }
 
 const statusOf = (started: string) => ({

@@ -23,10 +23,12 @@ const severities: Readonly<Record<string, number>> = {
   notice: 2,
   low: 2,
   debug: 1,
+  none: 0,
+  default: 0,
 };
 const warning = 3;
 
-/** How bad an alert is, by its label `severity`; the number is that of the API's enum. */
+/** Returns the severity that a label `severity` names, by the numbers of the API's enum; WARNING for an unknown word, or none at all. */
 export function severityOf(text: string | undefined): number {
   const word = text?.trim().toLowerCase() ?? "";
   return Object.hasOwn(severities, word) ? (severities[word] as number) : warning;

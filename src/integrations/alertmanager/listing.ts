@@ -1,6 +1,17 @@
+import {
+  type Answer,
+  answerOf,
+  compareExpression,
+  countExpression,
+  decided,
+  type ExpressionCount,
+  type Later,
+  newExpressionCount,
+  readExpression,
+} from "../../clause/expression.ts";
 import { type LabelMatcher, readMatchers } from "../../clause/label-matcher.ts";
-import { labelPattern } from "../../clause/label-pattern.ts";
 import { exhausted } from "../../errors.ts";
+import type { Pace } from "../../event-loop.ts";
 import { annotationsOf, fingerprintOf, isAlert } from "../../events/labels.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
 import type { AlertGroup, AlertState, AlertStates } from "../../notifications/silences/alert-states.ts";
@@ -18,19 +29,22 @@ const filtersMax = 100;
 /** What a query asks of alerts: first of their labels, then of how notifications about them stand. */
 interface AskedAlerts {
   matchers: readonly LabelMatcher[];
-  isAsked(alert: ReturnType<typeof shown>): boolean;
+  isAsked(alert: ReturnType<typeof shown>): Promise<boolean>;
 }
 
 /** Which alerts a query asks for. @throws code 3 */
-export function asked({ query }: Pick<OperationCall, "query">): AskedAlerts {
+export function asked({ query, pace }: Pick<OperationCall, "query" | "pace">): AskedAlerts {
   const { active, silenced } = flagsOf(query, ["active", "silenced", "inhibited", "unprocessed", "muted"]);
-  const matchers = filtersOf(query);
+  const count = newExpressionCount();
+  const matchers = filtersOf(query, count);
   const wanted = query.get("receiver");
-  const isReceiver = wanted ? receivers(wanted) : () => true;
+  const isReceiver = wanted ? receivers(wanted, count) : () => true;
   return {
     matchers,
-    isAsked: ({ status, receivers }) =>
-      receivers.some(({ name }) => isReceiver(name)) && (status.state === "active" ? active : silenced),
+    async isAsked({ status, receivers }) {
+      if (!(status.state === "active" ? active : silenced)) return false;
+      return decided(await answerOf(receivers, ({ name }) => isReceiver(name, pace), true), "receiver");
+    },
   };
 }
 
@@ -45,16 +59,22 @@ export function flagsOf<Name extends string>(query: URLSearchParams, names: read
 }
 
 /** Reads the parameters `filter`, a matcher each. @throws code 3 */
-export function filtersOf(query: URLSearchParams): LabelMatcher[] {
+export function filtersOf(query: URLSearchParams, count: ExpressionCount = newExpressionCount()): LabelMatcher[] {
   const filters = query.getAll("filter");
   if (filters.length > filtersMax) throw invalidValue("filter", `must be given at most ${filtersMax} times`);
-  return readMatchers(filters, "filter");
+  return readMatchers(filters, "filter", count);
 }
 
-function receivers(expression: string): (name: string) => boolean {
-  const pattern = labelPattern(expression);
-  if ("reason" in pattern) throw invalidValue("receiver", "must be a regular expression of RE2's syntax");
-  return pattern.matches;
+const receiverCharactersMax = 1000;
+
+function receivers(text: string, count: ExpressionCount): (name: string, pace: Pace) => Later<Answer> {
+  if (text.length > receiverCharactersMax)
+    throw invalidValue("receiver", `must have at most ${receiverCharactersMax} characters`);
+  const expression = readExpression(text, true);
+  if (expression.refusal !== undefined)
+    throw invalidValue("receiver", `must be a regular expression of RE2's syntax: ${expression.refusal.reason}`);
+  countExpression(count, expression, "receiver");
+  return (name, pace) => compareExpression(expression, name, pace);
 }
 
 /**
@@ -99,7 +119,7 @@ async function* pagesOf(
       const now = nowMs();
       const state = all[i] as AlertState;
       const alert = shown(open, state, now);
-      if (isAsked(alert) && Date.parse(alert.endsAt) > now) found.push({ alert, state });
+      if ((await isAsked(alert)) && Date.parse(alert.endsAt) > now) found.push({ alert, state });
     }
     if (found.length > 0) yield found;
   }

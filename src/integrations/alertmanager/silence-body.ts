@@ -1,5 +1,4 @@
-import { matcherText } from "../../clause/label-matcher.ts";
-import { codePoints } from "../../clause/label-pattern.ts";
+import { codePoints, matcherText } from "../../clause/label-matcher.ts";
 import type { SchemaMistake } from "./alerts.ts";
 import { parseTime } from "./times.ts";
 
@@ -80,7 +79,8 @@ function timeOf(value: unknown): number | undefined | null {
 
 function matcherOf(value: unknown, place: string): string | SchemaMistake {
   if (typeof value !== "object" || value === null) return malformedBody;
-  const { name, value: text, isRegex, isEqual = true } = value as Record<string, unknown>;
+  const { name, value: text, isRegex, isEqual: equal } = value as Record<string, unknown>;
+  const isEqual = equal ?? true;
   for (const [member, each] of Object.entries({ name, value: text, isRegex }))
     if (each === undefined || each === null) return required(`${place}.${member}`);
   if (typeof name !== "string" || typeof text !== "string") return malformedBody;

@@ -56,6 +56,7 @@ export function silenceOperations(door: SilenceDoor): readonly Operation[] {
       name: "getSilences",
       routes: [{ method: "GET", path: "/api/v2/silences" }],
       permission: Permission.READ,
+      languages: { filter: "MATCHER" },
       serve: (call) => list(door, call),
     },
     {

@@ -32,9 +32,9 @@ const [keyNumber, valueNumber] = [KeyValueSchema.field.key.number, KeyValueSchem
 const elements = ArrayValueSchema.field.values.number;
 const entries = KeyValueListSchema.field.values.number;
 
-/** The attribute in the field that was found. @throws code 3 */
-export function attributeIn(field: Fields): Attribute {
-  const within = fieldsWithin(field);
+/** The attribute in the field that was found, or between other places of its message. @throws code 3 */
+export function attributeIn(field: Fields, start = field.from, end = field.to): Attribute {
+  const within = fieldsWithin(field, start, end);
   let [key, from, to] = ["", 0, 0];
   while (next(within)) {
     if (within.type !== delimited) continue;
@@ -42,6 +42,20 @@ export function attributeIn(field: Fields): Attribute {
     else if (within.field === valueNumber) ({ from, to } = within);
   }
   return { key, within, from, to };
+}
+
+const keyTag = keyNumber * 8 + delimited;
+const valueTag = valueNumber * 8 + delimited;
+
+/** Whether the attribute in the field that was found has this key, of at most 127 characters of ASCII. It is read only where it may. */
+export function hasKey(field: Fields, key: string): boolean {
+  const { bytes, from, to } = field;
+  const keyEnd = from + 2 + (bytes[from + 1] as number);
+  // As everybody writes it: a key, then a value or nothing.
+  const plain =
+    to - from > 2 && bytes[from] === keyTag && (keyEnd === to || (keyEnd < to && bytes[keyEnd] === valueTag));
+  if (plain && keyEnd - from - 2 !== key.length) return false;
+  return attributeIn(field).key === key;
 }
 
 /**

@@ -56,12 +56,13 @@ function* partsOf(request: Uint8Array, walk: Walk): Generator<RecordPart | undef
   }
 }
 
-/** Calls `take` with each log record, and the event that it is. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
+/** Calls `take` with each log record, and the event that it is, its content only where asked for. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
 async function eachRecord(
   request: Uint8Array,
   recordsMax: number,
   call: OperationCall,
   walk: Walk,
+  content: boolean,
   take: (part: RecordPart, event: LogEvent | undefined) => Promise<void> | undefined,
 ): Promise<void> {
   const tooMany = (max: number, what: string) =>
@@ -76,7 +77,7 @@ async function eachRecord(
     if (part === undefined) continue;
     count += 1;
     if (count > recordsMax) throw tooMany(recordsMax, "log records");
-    const taken = take(part, eventOfRecord(part.bytes, walk));
+    const taken = take(part, eventOfRecord(part.bytes, walk, content));
     if (taken !== undefined) await taken;
   }
 }
@@ -92,7 +93,7 @@ export async function exportLogs(
   const resources = new Set<ResourcePart>();
   // A request is read to its end before some of it is stored, and again while it is: never are all its events held.
   const first = walkOf();
-  await eachRecord(body, recordsMax, call, first, ({ resource }, event) => {
+  await eachRecord(body, recordsMax, call, first, false, ({ resource }, event) => {
     if (event === undefined || event.broken !== undefined) return undefined;
     resources.add(resource);
     return identities.settle(resource, call, first);
@@ -115,7 +116,7 @@ export async function exportLogs(
     bytes += part.bytes.length;
     return list.length >= eventsAtOnce || bytes >= bytesAtOnce ? store() : undefined;
   }
-  await eachRecord(body, recordsMax, call, walk, (part, event) => {
+  await eachRecord(body, recordsMax, call, walk, true, (part, event) => {
     if (event === undefined) others += 1;
     else if (event.broken !== undefined) mistakes.add(event.name, event.broken);
     else {

@@ -106,6 +106,8 @@ export function next(all: Fields): boolean {
 /** The bytes of the value. */
 export const valueBytes = ({ bytes, from, to }: Fields) => bytes.subarray(from, to);
 
+/** A decoder takes longer to begin than such a text has bytes. */
+const shortBytes = 64;
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** Bytes that a character takes at most. */
 const characterBytes = 4;
@@ -116,6 +118,8 @@ const characterBytes = 4;
  */
 export function valueText(all: Fields, charactersMax = Number.POSITIVE_INFINITY): string {
   const { bytes, from } = all;
+  if (all.to - from <= shortBytes && isAscii(bytes, from, all.to))
+    return Buffer.prototype.latin1Slice.call(bytes, from, all.to);
   let to = Math.min(all.to, from + (charactersMax + 2) * characterBytes);
   // A text ends before the first byte of a character.
   if (to < all.to) while (to > from && ((bytes[to] as number) & 0xc0) === 0x80) to -= 1;
@@ -124,6 +128,11 @@ export function valueText(all: Fields, charactersMax = Number.POSITIVE_INFINITY)
   } catch {
     throw undecodable("a text is no UTF-8");
   }
+}
+
+function isAscii(bytes: Uint8Array, from: number, to: number): boolean {
+  for (let at = from; at < to; at += 1) if ((bytes[at] as number) > 127) return false;
+  return true;
 }
 
 /** The value of a varint as a signed integer of 64 bits: a number where it is exact. */

@@ -3,7 +3,7 @@ import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { LogRecordSchema } from "#gen/opentelemetry/proto/logs/v1/logs_pb.ts";
 import { attributeKey } from "../foreign-keys.ts";
 import { cut } from "../foreign-texts.ts";
-import { type Attribute, attributeIn, jsonIn, jsonOf, labelText } from "./attributes.ts";
+import { type Attribute, attributeIn, hasKey, jsonIn, jsonOf, labelText } from "./attributes.ts";
 import { delimited, fieldsOf, fieldsWithin, fixed64, next, valueMs, valueText, varint, type Walk } from "./fields.ts";
 
 /** A log record that is an event. */
@@ -42,8 +42,11 @@ function severityOf(number: number): Severity {
   return number >= 9 ? Severity.INFO : Severity.DEBUG;
 }
 
-/** The event that a log record is; undefined for one without an event's name. @throws code 3 for what cannot be decoded */
-export function eventOfRecord(record: Uint8Array, walk: Walk): LogEvent | undefined {
+/**
+ * The event that a log record is; undefined for one without an event's name. @throws code 3 for what cannot be decoded
+ * @param content whether body and metadata are read; where only the number of events counts, they are not
+ */
+export function eventOfRecord(record: Uint8Array, walk: Walk, content: boolean): LogEvent | undefined {
   const event: LogEvent = {
     name: "",
     timeMs: 0,
@@ -53,7 +56,9 @@ export function eventOfRecord(record: Uint8Array, walk: Walk): LogEvent | undefi
     metadata: {},
     broken: undefined,
   };
-  const found: Attribute[] = [];
+  // Where they lie. Most of what is refused has no name, and its attributes are not read.
+  const places: [from: number, to: number][] = [];
+  let named: Attribute | undefined;
   const lastField = walk.fields + fieldsMax;
   const text = { from: 0, to: 0 };
   let [observedMs, bytes] = [0, 0];
@@ -70,19 +75,21 @@ export function eventOfRecord(record: Uint8Array, walk: Walk): LogEvent | undefi
     else if (field === attributes.number) {
       bytes += to - from;
       if (bytes > partBytesMax) event.broken = tooLarge("attributes");
-      else if (found.push(attributeIn(all)) > attributesMax) event.broken = tooMany(attributesMax, "attributes");
+      else if (places.push([from, to]) > attributesMax) event.broken = tooMany(attributesMax, "attributes");
+      if (named === undefined && hasKey(all, nameKey)) named = attributeIn(all);
     }
   }
-  const named = found.find(({ key }) => key === nameKey);
   if (event.severity >= Severity.ERROR) event.status = Status.OPEN;
   if (event.name === "" && named !== undefined) event.name = labelText(jsonOf(named, nameCharactersMax));
   if (event.name === "" && event.broken === undefined) return undefined;
   event.name = cut(event.name, nameCharactersMax);
   event.timeMs ||= observedMs;
   if (text.to - text.from > partBytesMax) event.broken ??= tooLarge("body");
-  if (event.broken !== undefined) return event;
+  if (event.broken !== undefined || !content) return event;
   event.body = labelText(jsonIn(fieldsWithin(all, text.from, text.to)));
-  const others = found.filter(({ key }) => key !== "" && key !== nameKey);
+  const others = places
+    .map(([from, to]) => attributeIn(all, from, to))
+    .filter(({ key }) => key !== "" && key !== nameKey);
   event.metadata = Object.fromEntries(others.map((each) => [attributeKey(each.key), jsonOf(each)]));
   return event;
 }

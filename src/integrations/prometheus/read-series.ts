@@ -1,11 +1,12 @@
 import { Code } from "@connectrpc/connect";
 import type { Config } from "../../config/settings.ts";
+import type { Notes } from "../../metrics/notes.ts";
 import { noPoints, type ReadPoints } from "../../metrics/point-batch.ts";
 import { found, type TenantSeries } from "../../metrics/series-memory.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { OperationCall } from "../integration.ts";
 import { orUnreadable } from "./message-walk.ts";
-import { knownFacts } from "./metric-facts.ts";
+import type { KnownFacts } from "./metric-facts.ts";
 import { type SeriesNamer, type SeriesPlace, seriesNamer } from "./named-series.ts";
 import { type Outcome, outcome } from "./outcome.ts";
 import { scanned, scanSeries } from "./series-scan.ts";
@@ -31,19 +32,20 @@ export interface SeriesReader {
 const [sampleBytes, reservedAtOnce] = [48, 1000];
 const notFinite = "the value must be finite";
 
-/** @param knownOf finds what is known of a tenant's series */
+/** @param knownOf finds what is known of a tenant's series; `facts`: what senders of version 1 say of metrics */
 export function seriesReader(
   { receiverItemsMax, entityLabels }: Pick<Config, "receiverItemsMax" | "entityLabels">,
   knownOf: (tenantId: string) => TenantSeries,
+  facts: KnownFacts,
 ): SeriesReader {
-  const facts = knownFacts();
-
   return {
     async read(bytes, version, call) {
       const { tenantId, pace, reserve } = call;
       reserve(bytes.byteLength);
       const nowMs = call.nowMs();
       const count = counter(receiverItemsMax, reserve);
+      if (version === 1) await facts.refresh(tenantId, nowMs);
+      const learned = new Map<string, Readonly<Notes>>();
       const known = knownOf(tenantId);
       const namer = seriesNamer({ version, tenantId, known, facts, entityLabels, nowMs, reserve });
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -61,11 +63,13 @@ export function seriesReader(
         if (item === undefined) continue;
         if ("family" in item) {
           count(1);
-          if (item.family !== "") facts.learn(tenantId, item.family, item.facts, nowMs);
+          const { family, facts: said } = item;
+          if (family !== "" && facts.learn(tenantId, family, said, nowMs)) learned.set(family, said);
           continue;
         }
         orUnreadable(() => add(read, namer, request, item, count));
       }
+      if (learned.size > 0) await facts.store(tenantId, learned, nowMs);
       return read;
     },
   };

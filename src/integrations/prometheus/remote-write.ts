@@ -1,11 +1,13 @@
 import { Code } from "@connectrpc/connect";
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import type { Config } from "../../config/settings.ts";
+import type { FactStore } from "../../metrics/fact-store.ts";
 import type { PointKinds } from "../../receiver/points.ts";
 import { refusalOf } from "../../wire/status.ts";
 import type { Answer, Integration, OperationCall } from "../integration.ts";
 import { sentAgain } from "../sent-again.ts";
 import { Unreadable } from "./message-walk.ts";
+import { knownFacts } from "./metric-facts.ts";
 import { type SeriesReader, seriesReader } from "./read-series.ts";
 import { declaredLength, unpackSnappy } from "./snappy.ts";
 
@@ -13,6 +15,7 @@ import { declaredLength, unpackSnappy } from "./snappy.ts";
 export interface RemoteWriteParts {
   config: Pick<Config, "receiverItemsMax" | "receiverBytesMax" | "entityLabels">;
   points: Pick<PointKinds, "putChecked" | "known">;
+  facts: FactStore;
 }
 
 type Version = 1 | 2;
@@ -25,7 +28,7 @@ const text = { "content-type": "text/plain; charset=utf-8" };
 
 /** What Prometheus, its agents and many others send samples with: remote write, versions 1.0 and 2.0. */
 export function remoteWrite(parts: RemoteWriteParts): Integration {
-  const reader = seriesReader(parts.config, (tenantId) => parts.points.known(tenantId));
+  const reader = seriesReader(parts.config, (tenantId) => parts.points.known(tenantId), knownFacts(parts.facts));
   return {
     name: "prometheus-remote-write",
     refuse(error, status, headers) {

@@ -2,23 +2,28 @@ import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { paced } from "../../event-loop.ts";
 import { type Decision, decide, type Manner, type Match } from "./decide.ts";
+import { pairText } from "./look.ts";
 import { keyText, note, type StoredMatch } from "./match-store.ts";
 import type { LoadedRule } from "./matcher/tenant-rules.ts";
-import { type Decided, type Passage, portion, type Sight, type Stage } from "./passage.ts";
+import { type Decided, type Ongoing, type Passage, portion, type Sight, type Stage } from "./passage.ts";
 
 /** Decides on the sights, in their order, in slices: each as the one before has left the match. */
 export const decideAll: Stage = async ({ tenantId, nowMs, sights, noted }) => {
   const pace = paced(undefined, tenantId);
   const decided: Decided[] = [];
+  const ongoing = new Map<string, Ongoing>();
   let count = 0;
   for await (const sight of sights) {
     if (++count % portion === 0) await pace();
+    const { rule, subject, row, matches } = sight;
+    if (row !== undefined && matches && noted.get(keyText(subject.key))?.get(rule.id)?.standing)
+      ongoing.set(pairText({ subject, ruleId: rule.id }), { rule, subject, row });
     const made = decideOn(sight, noted, nowMs);
     if (made === undefined) continue;
     note(noted, made.match);
     decided.push(made);
   }
-  return { decided };
+  return { decided, ongoing: [...ongoing.values()] };
 };
 
 /** Of a member of a group its beginning and its end are decided; its group waits, repeats and reports. */
@@ -37,6 +42,15 @@ function leftGroup(rule: LoadedRule, before: StoredMatch, sight: Sight, nowMs: n
   return { match: { ...before, ...silent, told: sight.now }, due: [], over: false };
 }
 
+/**
+ * A member of a group that is no occurrence has the name of its first trigger among its labels. Undefined: it is the same as before, or
+ * something else is asked about.
+ */
+export function renamed(before: StoredMatch | undefined, { matches, triggerNames }: Sight): Decision | undefined {
+  if (!before?.standing || !before.grouped || !matches || before.subject.eventId !== undefined) return undefined;
+  return triggerNames()[0] === before.triggerNames[0] ? undefined : { match: before, due: [], over: false };
+}
+
 function decideOn(sight: Sight, noted: Passage["noted"], nowMs: number): Decided | undefined {
   const { rule, subject } = sight;
   const before = noted.get(keyText(subject.key))?.get(rule.id);
@@ -44,7 +58,7 @@ function decideOn(sight: Sight, noted: Passage["noted"], nowMs: number): Decided
   const grouped = !leaves && (before?.standing ? before.grouped === true : rule.grouping !== null);
   const decision = leaves
     ? leftGroup(rule, before, sight, nowMs)
-    : decide(grouped ? asMember(rule) : rule, before, sight, nowMs);
+    : (decide(grouped ? asMember(rule) : rule, before, sight, nowMs) ?? renamed(before, sight));
   if (decision === undefined) return undefined;
   const told = sight.told();
   const matching = sight.triggerNames();

@@ -88,8 +88,9 @@ export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, ov
 };
 
 /**
- * Stores deliveries; returns when the first is due. Of one match and destination one alone is held; one that is being judged already may
- * have been read as it was before. By due_deliveries_by_age.
+ * Stores deliveries; returns when the first is due. Of one match and destination one alone is held, and what follows an opening
+ * notification that is held is said by that one; one that is being judged already may have been read as it was before. By
+ * due_deliveries_by_age.
  */
 async function storeNotices(
   tx: Db,
@@ -107,11 +108,11 @@ async function storeNotices(
       select home.tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
         event_id, number, entity_id, metric_name, occasion, told, due_ms, silence_id, 0, 0, 0, 0, '[]', ''
       from ${home(tx, tenantId)}, jsonb_populate_recordset(null::due_deliveries, ${JSON.stringify(rows)}::jsonb) as made
-      where made.silence_id is null or made.occasion = 'first' or not exists (
+      where made.occasion in ('first', 'clear') or made.told ? 'group' or not exists (
         select from due_deliveries d
         where d.tenant_id = ${tenantId} and d.destination_name = made.destination_name and d.subject = made.subject
-          and d.created_ms >= 0 and d.rule_id = made.rule_id and d.silence_id is not null and d.due_ms > ${BigInt(nowMs)}
-          and d.lease_until_ms = 0)`;
+          and d.created_ms >= 0 and d.rule_id = made.rule_id and d.silence_id is not null and d.lease_until_ms = 0
+          and case when made.silence_id is null then d.occasion = 'first' else d.due_ms > ${BigInt(nowMs)} end)`;
   }
   failpoint("enqueue:written");
   return rows.reduce((least, { due_ms }) => Math.min(least, due_ms), Infinity);

@@ -4,9 +4,11 @@ import type { Decided, Notice, Stage } from "./passage.ts";
 
 const isUpdate = ({ occasion }: Due) => occasion !== "first" && occasion !== "repeat" && occasion !== "clear";
 
-/** Tells whether a member of a group begins or ends. */
-const changesGroup = ({ over, due }: Decided) =>
-  over || due.some(({ occasion }) => occasion === "first" || occasion === "clear");
+/** Tells whether a member of a group begins or ends, or is called otherwise. */
+const changesGroup = ({ over, due, match }: Decided) =>
+  over ||
+  due.some(({ occasion }) => occasion === "first" || occasion === "clear") ||
+  match.subject.eventId === undefined;
 
 /**
  * Makes messages of decisions: each is one of its own, to each destination of its rule. Of members of groups a look at their groups is

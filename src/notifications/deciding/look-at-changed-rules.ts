@@ -62,6 +62,7 @@ export function standingJob(deciding: Deciding): JobKind {
     ];
     const after = Buffer.from(payload.after ?? "", "base64url");
     const { subjects, last } = await standingSubjects(tx, tenantId, payload.ruleIds, after);
+    let reached = last;
     if (subjects.length > 0) {
       const ruleIds = new Set(payload.ruleIds);
       const concerns = ({ ruleId }: StoredMatch) => ruleIds.has(ruleId);
@@ -69,6 +70,7 @@ export function standingJob(deciding: Deciding): JobKind {
       const options = { nowMs, sinceMs, concerns, judges: true, ungroups, enabled };
       const looked = await reconsider(tx, tenantId, subjects, deciding, options);
       if (looked === undefined) return again(nowMs + laterMs);
+      if (looked.taken < subjects.length) reached = subjects[looked.taken - 1]?.key;
       const { byId } = await deciding.memory.now(tx, tenantId);
       const standing = [...looked.matches.values()].flatMap((byRule) => [...byRule.values()]).filter(concerns);
       const repetitions = standing.flatMap((match) => {
@@ -79,7 +81,7 @@ export function standingJob(deciding: Deciding): JobKind {
       const members = standing.filter((match) => match.standing && match.grouped);
       await enqueue(tx, { tenantId, kind: groupsKind }, groupJobs(members).jobs, nowMs);
     }
-    return last === undefined ? [] : again(nowMs, last.toString("base64url"));
+    return reached === undefined ? [] : again(nowMs, reached.toString("base64url"));
   }
   return { name: standingKind, sizeMax: 1, alone: true, run };
 }

@@ -20,7 +20,7 @@ import { findMatches, type Matched } from "./matcher/find-matches.ts";
 import { matchRow, readEntitiesOf } from "./matcher/rows.ts";
 import type { LoadedRule, TenantRules } from "./matcher/tenant-rules.ts";
 import { inMaintenance } from "./mute.ts";
-import type { Sight, Stage } from "./passage.ts";
+import { type Sight, type Stage, workMs } from "./passage.ts";
 
 /** Facts of occurrences, and the rules against which they are held. */
 export interface Changes {
@@ -28,8 +28,7 @@ export interface Changes {
   readonly facts: readonly Fact[];
 }
 
-/** One transaction looks for matches for about this long, ms, and decides on about this many. */
-const workMs = 200;
+/** One transaction decides on about this many. */
 const matchesMax = 5000;
 
 /** A fact with its matches, once they are found. */
@@ -137,6 +136,7 @@ function* sights(rules: TenantRules, all: readonly SeenFact[], noted: StoredMatc
       yield {
         rule,
         subject,
+        row,
         triggerNames: () => triggerNames,
         matches: triggerNames.length > 0,
         again: fact.news,

@@ -2,7 +2,7 @@ import type { EntityRow } from "../../entities/messages.ts";
 import { paced } from "../../event-loop.ts";
 import { holding, type LoadedSilence } from "../silences/silences-in-force.ts";
 import { keyText } from "./match-store.ts";
-import type { Decided, Holds, Passage, Stage } from "./passage.ts";
+import { type Decided, type Holds, type Passage, type Stage, workMs } from "./passage.ts";
 import { type Labelled, labelsKey, readLabels } from "./subject-labels.ts";
 import { lookAtSilenced } from "./unmute-jobs.ts";
 
@@ -23,8 +23,12 @@ export const mute: Stage = async ({ decided, jobs, nowMs, ...passage }) => {
   };
 };
 
-/** Tells whether anything follows that a silence may hold: an end is never held, and a member of a group is by the group's flush. */
-const mayBeHeld = ({ due, match }: Decided) => !match.grouped && due.some(({ occasion }) => occasion !== "clear");
+/**
+ * Tells whether anything follows now that a silence may hold: an end is never held, what is due later is asked about then, and a member of
+ * a group by the group's flush.
+ */
+const mayBeHeld = ({ due, match }: Decided, nowMs: number) =>
+  !match.grouped && due.some(({ occasion, dueMs }) => occasion !== "clear" && dueMs <= nowMs);
 
 const labelled = ({ match: { subject, triggerNames, value } }: Decided): Labelled => ({
   subject,
@@ -32,18 +36,23 @@ const labelled = ({ match: { subject, triggerNames, value } }: Decided): Labelle
   isSeries: value !== undefined,
 });
 
+/** Asks silences for `workMs`. What is left is stored as if there were none: it is asked about when it is sent, as all is. */
 async function held(
   decided: readonly Decided[],
   { tx, tenantId, nowMs, silences }: Pick<Passage, "tx" | "tenantId" | "nowMs" | "silences">,
 ): Promise<readonly Decided[]> {
-  const asked = decided.filter(mayBeHeld);
+  const asked = decided.filter((each) => mayBeHeld(each, nowMs));
   if (asked.length === 0) return decided;
   const labels = await readLabels(tx, tenantId, asked.map(labelled));
   const pace = paced(undefined, tenantId);
   const matching = new Map<string, readonly LoadedSilence[]>();
-  for (const [key, view] of labels) matching.set(key, await silences.matching(view, nowMs, pace));
+  const untilMs = performance.now() + workMs;
+  for (const [key, view] of labels) {
+    matching.set(key, await silences.matching(view, nowMs, pace));
+    if (performance.now() > untilMs) break;
+  }
   return decided.map((each) => {
-    const found = mayBeHeld(each) ? (matching.get(labelsKey(labelled(each))) ?? []) : [];
+    const found = mayBeHeld(each, nowMs) ? (matching.get(labelsKey(labelled(each))) ?? []) : [];
     return found.length === 0 ? each : { ...each, holds: holdsOf(found, each.rule) };
   });
 }

@@ -7,6 +7,7 @@ import type { Silences } from "../silences/silences-in-force.ts";
 import type { Decision, Due, Seen, Signature } from "./decide.ts";
 import type { Changes } from "./match.ts";
 import type { StoredMatch, StoredMatches } from "./match-store.ts";
+import type { MatchRow } from "./matcher/rows.ts";
 import type { LoadedRule } from "./matcher/tenant-rules.ts";
 
 /** Informs the process that deliveries of a tenant are stored, and when the first is due. */
@@ -16,12 +17,21 @@ export type Wake = (tenantId: string, dueMs: number) => void;
 export interface Sight extends Seen {
   readonly rule: LoadedRule;
   readonly subject: Subject;
+  /** The occurrence as a change has left it, whose labels may be others by now. */
+  readonly row?: MatchRow;
   /** True if the rule groups no more: the match leaves its group. */
   readonly leavesGroup?: boolean;
   /** Returns the triggers of the rule that match it, in the rule's order; none: it matches no more. Called only if anything follows. */
   triggerNames(): readonly string[];
   /** Returns the snapshot of deliveries. Called only if anything follows. */
   told(): DeliverySnapshot;
+}
+
+/** A match that stood before a change of its occurrence, and goes on. */
+export interface Ongoing {
+  readonly rule: LoadedRule;
+  readonly subject: Subject;
+  readonly row: MatchRow;
 }
 
 /** A sight from which something follows. */
@@ -75,9 +85,11 @@ export interface Passage {
   readonly sights: Iterable<Sight> | AsyncIterable<Sight>;
   /** From `decide`, in their order; of a rule and subject the last one is stored. */
   readonly decided: readonly Decided[];
+  /** From `decide`, each match once. */
+  readonly ongoing: readonly Ongoing[];
   /** From `group`. */
   readonly notices: readonly Notice[];
-  /** From `group`: of what less is needed of what waits. */
+  /** From `group` and `relabel`: of what less is needed of what waits, or what nothing may hold any more. */
   readonly over: readonly Over[];
   /** Jobs that the stages leave, by kind. */
   readonly jobs: readonly { kind: string; jobs: readonly NewJob[] }[];
@@ -87,6 +99,9 @@ export interface Passage {
 
 /** One stage: returns what it adds to the passage, or replaces. */
 export type Stage = (passage: Passage) => Partial<Passage> | Promise<Partial<Passage>>;
+
+/** How long one transaction, or one look at what waits to be sent, compares, ms: triggers with rows, and silences with labels. */
+export const workMs = 200;
 
 /** Rows of one statement, and sights after which others get their turn: what is more is written in several. */
 export const portion = 1000;

@@ -11,6 +11,7 @@ import { toldOf } from "./match.ts";
 import { keyText } from "./match-store.ts";
 import type { TenantRules } from "./matcher/tenant-rules.ts";
 import { untilMsOf } from "./mute.ts";
+import { workMs } from "./passage.ts";
 import type { Verdict, Waiting } from "./recheck.ts";
 import { labelsKey, readLabels } from "./subject-labels.ts";
 
@@ -32,7 +33,12 @@ export async function judgeSilenced(
   const matching = await silencesOver(sql, tenantId, silent, silences, nowMs);
   const kept = silent.length === 0 ? new Set<string>() : await heldBeside(sql, tenantId, silent);
   for (const each of inOrder(silent)) {
-    const silence = holding(matching(each), byId.get(each.ruleId)?.name ?? "", each.destinationName);
+    const found = matching(each);
+    if (found === undefined) {
+      verdicts.set(each.id, { send: "next" });
+      continue;
+    }
+    const silence = holding(found, byId.get(each.ruleId)?.name ?? "", each.destinationName);
     if (silence === undefined) continue;
     if (each.occasion === "repeat") verdicts.set(each.id, no("a silence holds it"));
     else if (each.occasion !== "first" && kept.has(threadOf(each)))
@@ -53,14 +59,14 @@ const threadOf = ({ destinationName, ruleId, subject }: Waiting) =>
 const inOrder = (deliveries: readonly Waiting[]) =>
   deliveries.toSorted((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1));
 
-/** Finds the silences whose matchers hold for each delivery. */
+/** Finds the silences whose matchers hold for each delivery, for `workMs`; undefined: there was no time left for it. */
 async function silencesOver(
   sql: Sql,
   tenantId: string,
   deliveries: readonly Waiting[],
   silences: TenantRules["silences"],
   nowMs: number,
-): Promise<(delivery: Waiting) => readonly LoadedSilence[]> {
+): Promise<(delivery: Waiting) => readonly LoadedSilence[] | undefined> {
   if (deliveries.length === 0) return () => [];
   const labelled = deliveries.map(({ subject, triggerName = "", told }) => ({
     subject,
@@ -70,8 +76,15 @@ async function silencesOver(
   const labels = await readLabels(sql, tenantId, labelled);
   const pace = paced(undefined, tenantId);
   const found = new Map<string, LoadedSilence[]>();
-  for (const [key, view] of labels) found.set(key, await silences.matching(view, nowMs, pace));
-  return (each) => found.get(labelsKey({ triggerName: "", ...each })) ?? [];
+  const untilMs = performance.now() + workMs;
+  for (const [key, view] of labels) {
+    found.set(key, await silences.matching(view, nowMs, pace));
+    if (performance.now() > untilMs) break;
+  }
+  return (each) => {
+    const key = labelsKey({ triggerName: "", ...each });
+    return found.get(key) ?? (labels.has(key) ? undefined : []);
+  };
 }
 
 /** Returns of which destinations, rules and subjects an earlier delivery of the same match is held. By due_deliveries_by_age. */

@@ -57,6 +57,8 @@ export type Verdict =
   | ({ readonly send: false; readonly reason: string } & Partial<Ends>)
   /** Not known yet: it is asked about again. */
   | { readonly send: "later" }
+  /** Not asked yet for want of time: it is as soon as it is claimed again. */
+  | { readonly send: "next" }
   /** The end of a summary, of which a match still stands. */
   | { readonly send: "held" }
   /** A silence holds it until then, ms. */
@@ -103,6 +105,7 @@ export async function recheckMatches(
   const ready = late.filter(({ dueMs }) => dueMs < oldestMs);
   const looked = ready.length > 0 ? await lookAgain(sql, tenantId, ready, rules, deciding, nowMs) : undefined;
   const postponed = new Set(looked === undefined ? late : late.filter((each) => !ready.includes(each)));
+  const next = new Set(ready.filter(({ subject }) => looked?.left.has(keyText(subject.key))));
   const noted = looked === undefined ? before : await readMatches(sql, tenantId, keys);
   const held = await standingSummaries(sql, tenantId, deliveries, rules);
   const groups = await openGroups(sql, tenantId, deliveries.filter(ofGroup));
@@ -111,6 +114,7 @@ export async function recheckMatches(
       const match = matchOf(noted, each);
       if (!rules.byId.has(each.ruleId)) return [each.id, no("the rule is disabled, or is there no more")];
       if (postponed.has(each)) return [each.id, { send: "later" }];
+      if (next.has(each)) return [each.id, { send: "next" }];
       if (ofWindow(each)) return [each.id, { send: true }];
       if (held.has(each.id)) return [each.id, { send: "held" }];
       if (ofGroup(each))
@@ -122,7 +126,7 @@ export async function recheckMatches(
       // What is muted of a match that was notified is a later update.
       if (match.muted && match.notifiedMs === undefined && each.occasion === "first")
         return [each.id, no("the entity is in maintenance")];
-      const told = late.includes(each) ? looked?.(match).told : undefined;
+      const told = late.includes(each) ? looked?.look(match).told : undefined;
       return [each.id, { send: true, ...(told && { told: { ...each.told, ...told } }) }];
     }),
   );
@@ -262,10 +266,11 @@ async function lookAgain(
     const seen = await reconsider(tx, tenantId, [...subjects.values()], deciding, options);
     if (seen === undefined) return undefined;
     const { matches, look } = seen;
+    const left = new Set([...subjects.keys()].slice(seen.taken));
     const pairs = new Map(late.map((each) => [pairText(each), matchOf(matches, each)]));
     const found = [...pairs.values()].flatMap((match) => (match ? [{ match, told: look(match).told }] : []));
     await keepTold(tx, tenantId, found, rules);
-    return (match: StoredMatch) => look(match);
+    return { look, left };
   });
 }
 

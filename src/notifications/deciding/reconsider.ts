@@ -12,12 +12,14 @@ import { findMatches } from "./matcher/find-matches.ts";
 import { matchRow } from "./matcher/rows.ts";
 import type { LoadedRule, Matches, TenantRules } from "./matcher/tenant-rules.ts";
 import { inMaintenance } from "./mute.ts";
-import type { Sight } from "./passage.ts";
+import { type Sight, workMs } from "./passage.ts";
 import { unseenSinceMs } from "./rules-consumer.ts";
 import { passFrom } from "./stages.ts";
 
 /** What looking again has found. */
 export interface Reconsidered {
+  /** How many of the subjects it has looked at, the first of them: as many as one transaction should. */
+  readonly taken: number;
   /** What is noted of the subjects now. */
   readonly matches: StoredMatches;
   /** How a rule sees what is noted. */
@@ -44,14 +46,14 @@ interface Reconsidering {
 }
 
 /**
- * Looks at subjects once more, as they and their entities are now, under their locks in the caller's transaction, for the
+ * Looks at subjects once more, one at least and no further after `workMs` of matching, as they and their entities are now, under their locks in the caller's transaction, for the
  * rules whose delay of them ends, that keep silent about them, or that are concerned, and stores what follows. Undefined: changes of
  * occurrences from before `sinceMs` wait to be matched, which come first; nothing was looked at.
  */
 export async function reconsider(
   tx: Db,
   tenantId: string,
-  subjects: readonly Subject[],
+  asked: readonly Subject[],
   { memory, wake, lookAtStanding }: Deciding,
   {
     nowMs,
@@ -64,8 +66,10 @@ export async function reconsider(
   }: Reconsidering,
 ): Promise<Reconsidered | undefined> {
   const rules = await memory.now(tx, tenantId);
-  const looks = await lookAtOccurrences(tx, tenantId, rules, subjects, { sinceMs, nowMs });
-  if (looks === undefined) return undefined;
+  const looked = await lookAtOccurrences(tx, tenantId, rules, asked, { sinceMs, nowMs });
+  if (looked === undefined) return undefined;
+  const { looks, taken } = looked;
+  const subjects = asked.slice(0, taken);
   const root = newRoot();
   const keys = subjects.map(({ key }) => key);
   const others = subjects.flatMap(({ eventId, key }) => (eventId === undefined ? [key] : []));
@@ -101,7 +105,7 @@ export async function reconsider(
     }
   }
   await passFrom("decide", { tx, tenantId, nowMs, wake, noted: matches, sights: sights(), silences: rules.silences });
-  return { matches, look };
+  return { taken, matches, look };
 }
 
 /** What is no occurrence stands as its last point, or its staying away, has left it. */
@@ -111,7 +115,10 @@ const standingStill = ({ standing, triggerNames, value, valueMs }: StoredMatch):
   told: { ...(value !== undefined && { value }), ...(valueMs !== undefined && { timeMs: valueMs }) },
 });
 
-/** Locks the events of occurrences among the subjects, and holds them against all rules. Undefined: others come first. */
+/**
+ * Locks the events of occurrences among the subjects, and holds them against all rules, as many as there is time for. Undefined: others
+ * come first.
+ */
 async function lookAtOccurrences(
   tx: Db,
   tenantId: string,
@@ -122,7 +129,7 @@ async function lookAtOccurrences(
   const keys = subjects.flatMap(({ eventId, number }) =>
     eventId === undefined || number === undefined ? [] : [{ eventId, number }],
   );
-  if (keys.length === 0) return () => undefined;
+  if (keys.length === 0) return { taken: subjects.length, looks: () => undefined };
   await lockEvents(
     tx,
     tenantId,
@@ -130,13 +137,20 @@ async function lookAtOccurrences(
   );
   if ((await unseenSinceMs(tx, tenantId, nowMs)) <= sinceMs) return undefined;
   const occurrences = await readOccurrences(tx, tenantId, keys);
-  const all = [...occurrences].map(([key, { event, occurrence }]) => {
-    const row = matchRow(event, occurrence);
-    return { key, occurrence, row, matches: new Map() as Matches };
+  // In the order of the subjects.
+  const all = [...new Set(keys.map(occurrenceText))].flatMap((key) => {
+    const found = occurrences.get(key);
+    if (found === undefined) return [];
+    const row = matchRow(found.event, found.occurrence);
+    return [{ key, occurrence: found.occurrence, row, matches: new Map() as Matches }];
   });
-  await findMatches(tx, tenantId, rules, all);
-  const byKey = new Map(all.map((each) => [each.key, each]));
-  return ({ subject, ruleId }: StoredMatch, noted: StoredMatches): Look | undefined => {
+  const count = await findMatches(tx, tenantId, rules, all, { untilMs: performance.now() + workMs });
+  const byKey = new Map(all.slice(0, count).map((each) => [each.key, each]));
+  const next = all[count]?.key;
+  const keyOf = ({ eventId, number }: Subject) =>
+    eventId === undefined || number === undefined ? undefined : occurrenceText({ eventId, number });
+  const taken = next === undefined ? subjects.length : subjects.findIndex((subject) => keyOf(subject) === next);
+  const looks = ({ subject, ruleId }: StoredMatch, noted: StoredMatches): Look | undefined => {
     const { eventId, number } = subject;
     const found = eventId && number && byKey.get(occurrenceText({ eventId, number }));
     if (!found) return undefined;
@@ -148,4 +162,5 @@ async function lookAtOccurrences(
       told: toldOf(found.occurrence, chain),
     };
   };
+  return { looks, taken };
 }

@@ -32,7 +32,13 @@ export function repeatJob(deciding: Deciding): JobKind {
       sinceMs: Math.max(...dueMs.values()),
       concerns,
     });
-    return looked === undefined ? jobs.map(({ id, payload }) => ({ id, payload, dueMs: nowMs + laterMs })) : [];
+    const again = (some: readonly Job[], dueMs: number) => some.map(({ id, payload }) => ({ id, payload, dueMs }));
+    if (looked === undefined) return again(jobs, nowMs + laterMs);
+    const left = new Set([...subjects.keys()].slice(looked.taken));
+    return again(
+      jobs.filter((job) => left.has(keyOf(job).toString("latin1"))),
+      nowMs,
+    );
   }
   return { name: repeatKind, sizeMax: runMax, timed: true, run };
 }

@@ -5,13 +5,14 @@ import { group } from "./group.ts";
 import { match } from "./match.ts";
 import { mute } from "./mute.ts";
 import type { Passage, Stage } from "./passage.ts";
+import { relabel } from "./relabel.ts";
 import { wakeDispatcher } from "./wake-dispatcher.ts";
 
 /**
  * The way of an alert, in one transaction under the locks of its subjects. Changes of occurrences enter at `match`; points, data that
  * stay away and looks at what stands at `decide`; what windows say at `enqueue`.
  */
-const stages = { match, decide: decideAll, mute, group, enqueue, wakeDispatcher };
+const stages = { match, decide: decideAll, mute, group, relabel, enqueue, wakeDispatcher };
 
 /** Passes what enters at a stage through this one and all that follow. */
 export async function passFrom(
@@ -24,6 +25,7 @@ export async function passFrom(
     noted: new Map(),
     sights: [],
     decided: [],
+    ongoing: [],
     notices: [],
     over: [],
     jobs: [],

@@ -48,13 +48,18 @@ export function unmatchedJob(deciding: Deciding, log?: Pick<Log, "error">): JobK
     if (row === undefined) return (await unmatchedSinceMs(tx, tenantId)) === Infinity ? [] : again(nowMs + busyMs);
     const facts = await factsOf(tenantId, row);
     const times = { storedMs: row.createdMs, nowMs };
+    const { position, id } = row;
     if (jobs.some(({ failures }) => failures >= triesMax)) await leave(tx, tenantId, facts, times);
     else {
       const rules = await deciding.memory.now(tx, tenantId);
-      for (let from = 0; from < facts.length; )
-        from += await takeFacts(deciding, tx, tenantId, rules, facts.slice(from), times);
+      const taken = await takeFacts(deciding, tx, tenantId, rules, facts, times);
+      if (taken < facts.length) {
+        await tx`
+          update unmatched_changes set done = done + ${taken}::int4
+          where tenant_id = ${tenantId} and position = ${position} and id = ${id}`;
+        return again(nowMs);
+      }
     }
-    const { position, id } = row;
     await tx`delete from unmatched_changes where tenant_id = ${tenantId} and position = ${position} and id = ${id}`;
     return again(nowMs);
   }

@@ -10,6 +10,8 @@ export interface Released {
   entityIds: string[];
   /** Absent in jobs of 0.1.0. */
   atMs?: number;
+  /** The last subject that was looked at, base64url; absent: none was. */
+  after?: string;
 }
 
 /** The jobs that look at what is kept silent about these entities. */

@@ -28,6 +28,8 @@ export interface WindowNotice {
 
 /** What must wait for other changes is looked at again after this time. */
 const laterMs = 500;
+/** Silent subjects that one transaction looks at. */
+const subjectsMax = 2000;
 
 /** What rules do when maintenance windows begin and end: each in the transaction in which it happens. */
 export function windowRules(deciding: Deciding, nowMs: () => number) {
@@ -62,37 +64,34 @@ export function windowRules(deciding: Deciding, nowMs: () => number) {
 
     kind: {
       name: unmuteKind,
-      sizeMax: 10,
+      sizeMax: 1,
       run: (tx, tenantId, jobs, nowMs) => run(deciding, tx, tenantId, jobs, nowMs),
     } satisfies JobKind,
   };
 }
 
-async function run(deciding: Deciding, tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number) {
-  const oldestMs = await unseenSinceMs(tx, tenantId, nowMs);
-  const endedMs = ({ payload }: Job) => (payload as Released).atMs ?? 0;
-  const ready = jobs.filter((job) => endedMs(job) < oldestMs);
-  const looked =
-    ready.length === 0 || (await look(deciding, tx, tenantId, ready, Math.max(...ready.map(endedMs)), nowMs));
-  const postponed = looked ? jobs.filter((job) => !ready.includes(job)) : jobs;
-  return postponed.map(({ id, payload }) => ({ id, payload, dueMs: nowMs + laterMs }));
+async function run(deciding: Deciding, tx: Db, tenantId: string, [job]: readonly Job[], nowMs: number) {
+  if (job === undefined) return [];
+  const released = job.payload as Released;
+  const { atMs = 0 } = released;
+  const again = (payload: Released, dueMs: number) => [{ id: job.id, payload, dueMs }];
+  if (atMs >= (await unseenSinceMs(tx, tenantId, nowMs))) return again(released, nowMs + laterMs);
+  const subjects = await silentSubjects(tx, tenantId, released);
+  if (subjects.length === 0) return [];
+  const some = subjects.slice(0, subjectsMax);
+  const looked = await reconsider(tx, tenantId, some, deciding, { nowMs, sinceMs: atMs });
+  if (looked === undefined) return again(released, nowMs + laterMs);
+  const last = subjects[looked.taken - 1];
+  if (looked.taken === subjects.length || last === undefined) return [];
+  return again({ ...released, after: last.key.toString("base64url") }, nowMs);
 }
 
-/** Returns whether nothing had to come first. */
-async function look(
-  deciding: Deciding,
-  tx: Db,
-  tenantId: string,
-  jobs: readonly Job[],
-  sinceMs: number,
-  nowMs: number,
-): Promise<boolean> {
-  const texts = new Set(jobs.flatMap(({ payload }) => (payload as Released).entityIds));
-  const ids = [...texts].map((text) => Buffer.from(text, "base64url"));
+/** Reads what is silent of entities that are free by now, in the order of the keys, after the last one that was looked at. */
+async function silentSubjects(tx: Db, tenantId: string, { entityIds, after = "" }: Released) {
+  const ids = entityIds.map((text) => Buffer.from(text, "base64url"));
   const entities = await readEntities(tx, tenantId, ids);
   const free = entities.flatMap(({ id, window_production_state: state }) => (state === null ? [id] : []));
+  const last = Buffer.from(after, "base64url");
   const subjects = await mutedSubjects(tx, tenantId, free);
-  return (
-    subjects.length === 0 || (await reconsider(tx, tenantId, subjects, deciding, { nowMs, sinceMs })) !== undefined
-  );
+  return subjects.filter(({ key }) => Buffer.compare(key, last) > 0).sort((a, b) => Buffer.compare(a.key, b.key));
 }

@@ -1,7 +1,7 @@
 import type { Db } from "../../db/connect.ts";
 import type { RuleRef, StandingRule, Verdict } from "../deciding/recheck.ts";
 import type { ThreadState } from "../kinds/kind.ts";
-import { isJoint } from "../kinds.ts";
+import { isJoint, takesNoEnds } from "../kinds.ts";
 import type { Notification } from "../notification.ts";
 import type { OpenDestination } from "../unseal-destination.ts";
 import type { Share } from "./claim.ts";
@@ -206,6 +206,7 @@ function judge(row: DueDelivery, judging: Judging): { row: DueDelivery } | { end
   const tellsEnds = (verdict.send === false || verdict.send === "silenced") && verdict.reportsEnds === true;
   if (tellsEnds && facts.threads.get(threadKey(row))?.sent === true) return { row };
   if (verdict.send === "later") return { ended: { row, status: "PENDING", error: row.error, dueMs: nowMs + backMs } };
+  if (verdict.send === "next") return { ended: asItWas(row, facts) };
   if (verdict.send === "held")
     return { ended: { row, status: "PENDING", error: row.error, dueMs: heldUntilMs(row, nowMs) } };
   if (verdict.send === "silenced") {
@@ -224,6 +225,19 @@ function judge(row: DueDelivery, judging: Judging): { row: DueDelivery } | { end
   const lost = row.lost && (row.tries > 0 || !judging.lost.has(row.id));
   const ended = { row, status: "CANCELLED" as const, error: verdict.reason, over };
   return { ended: lost ? { ...ended, state: threadOf(row, facts) } : ended };
+}
+
+/** Gives back a delivery that was not judged: what held it is asked about again, and a receiver may have taken what was lost. */
+function asItWas(row: DueDelivery, facts: DeliveryFacts): Ended {
+  const { silenceId, dueMs, error } = row;
+  return {
+    row,
+    status: "PENDING",
+    error,
+    dueMs,
+    ...(silenceId !== null && { silenceId }),
+    ...(row.lost && { state: threadOf(row, facts) }),
+  };
 }
 
 /** Returns the summaries that have reported what a delivery ends; not those of a match that began after it was decided. */
@@ -255,6 +269,9 @@ function heldEnd(
   return { row, status: "PENDING", error: row.error, dueMs: nowMs + heldMs, awaited: standing };
 }
 
+/** Tells whether a message says of no member that it fires, though some do that something holds back. */
+const saysEndsOnly = ({ occasion, told: { group } }: DueDelivery) => occasion !== "clear" && group?.firing === 0;
+
 /** Why a delivery is not to be made any more; undefined: it is. */
 function needless(row: DueDelivery, { rules, destinations }: DeliveryFacts): string | undefined {
   const rule = rules.get(row.ruleId);
@@ -262,6 +279,14 @@ function needless(row: DueDelivery, { rules, destinations }: DeliveryFacts): str
   if (!rule.enabled) return "the rule is not enabled any more";
   if (!destinations.has(row.destinationName)) return "the destination was deleted";
   if (!rule.destinationNames.includes(row.destinationName)) return "the rule does not name the destination any more";
+  const destination = destinations.get(row.destinationName);
+  if (
+    destination !== undefined &&
+    !(destination instanceof Error) &&
+    saysEndsOnly(row) &&
+    takesNoEnds(destination.type)
+  )
+    return "silenced alerts of its group still fire, so the incident goes on";
   return undefined;
 }
 

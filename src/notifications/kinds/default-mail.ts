@@ -41,7 +41,8 @@ function facts(notification: Notification): [name: string, value: string][] {
         ] satisfies [string, string][])),
     ["Metric", metric === undefined ? "" : `${metric.name} ${metric.value ?? ""}`],
     ["Time", readableTime(event?.timeMs ?? timeMs)],
-    ["Rule", `${rule.name} (trigger ${trigger.name})`],
+    // A rule's own matchers are no trigger, and have no name.
+    ["Rule", trigger.name === "" ? rule.name : `${rule.name} (trigger ${trigger.name})`],
   ];
   return known.filter(([, value]) => value.trim() !== "");
 }

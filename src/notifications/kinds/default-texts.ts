@@ -11,7 +11,7 @@ export const summaryMessage = "{{#clear}}Resolved: {{/clear}}{{{event.severity}}
 
 /** What a rule without a message says of a group: a line for each member, as many as fit. */
 export const groupMessage =
-  "{{#clear}}Resolved: {{/clear}}{{^clear}}{{{event.severity}}}: {{/clear}}{{{headline}}}{{#lines}}\n{{{.}}}{{/lines}}";
+  "{{#ended}}Resolved: {{/ended}}{{^ended}}{{{event.severity}}}: {{/ended}}{{{headline}}}{{#lines}}\n{{{.}}}{{/lines}}";
 
 /** A message for where one line is wanted: of a group without its members. */
 export const firstLine = (notification: Notification, message: string) =>

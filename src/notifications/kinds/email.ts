@@ -9,7 +9,7 @@ import type { DestinationKind, Rendered } from "./kind.ts";
 
 // A line of a mail has at most 998 bytes; people read the first fifty characters.
 const subjectCharsMax = 200;
-const defaultSubject = "{{#clear}}Resolved: {{/clear}}{{{headline}}} ({{{entity.name}}})";
+const defaultSubject = "{{#ended}}Resolved: {{/ended}}{{{headline}}} ({{{entity.name}}})";
 
 const oneLine = (text: string) => text.replace(/[\p{Cc}\s]+/gu, " ").trim();
 

@@ -47,7 +47,11 @@ function itemOf({ destination, notification, texts }: Rendered<EventDestination>
     severity: destination.severity,
     status: clear ? Status.CLOSED : Status.OPEN,
     acknowledged: undefined,
-    metadata: { rule: rule.name, trigger: trigger.name, cause: notification.subjectId },
+    metadata: {
+      rule: rule.name,
+      ...(trigger.name !== "" && { trigger: trigger.name }),
+      cause: notification.subjectId,
+    },
     // Several summaries, or groups, may be open on one entity.
     ...((summary ?? group) && { dedupKey: notification.subjectId }),
   };

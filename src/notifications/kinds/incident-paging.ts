@@ -35,7 +35,7 @@ function payloadOf(notification: Notification, message: string) {
     ...(event !== undefined && !isBlank(event.type) && { class: event.type }),
     custom_details: {
       rule: rule.name,
-      trigger: trigger.name,
+      ...(trigger.name !== "" && { trigger: trigger.name }),
       ...(event && {
         event: event.name,
         summary: event.summary,
@@ -73,6 +73,8 @@ export const incidentPaging: DestinationKind<IncidentPagingDestination> = {
   pace: { tries: 120, perMs: 60_000 },
 
   joint: true,
+
+  takesNoEnds: true,
 
   templates: (_destination, message) => ({ message: { text: message || defaultMessage, markup: plainText } }),
 

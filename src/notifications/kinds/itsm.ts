@@ -15,6 +15,8 @@ import type { AttemptOutcome, DestinationKind, Rendered, Sending, ThreadState, T
 
 const shortCharsMax = 160;
 const longCharsMax = 4000;
+/** Leaves room for the entity, the rule and the link. */
+const messageCharsMax = 3000;
 const correlationCharsMax = 100;
 const resolved = 6;
 
@@ -33,15 +35,16 @@ const cut = (text: string, max: number) => cutCharacters(text.trim(), max);
 function descriptionOf({ notification, texts }: Rendered<ItsmDestination>, publicUrl: string): string {
   const { event, entity, rule, timeMs } = notification;
   const lines = [
-    texts.message,
-    "",
     `Entity: ${entity.name}`,
     ...(event === undefined ? [] : [`Event: ${event.name}`, `Severity: ${severityName(event.severity)}`]),
     `Time: ${isoTime(event?.timeMs ?? timeMs)}`,
     `Rule: ${rule.name}`,
     eventUrl(notification, publicUrl),
   ];
-  return cut(visible(lines.join("\n")), longCharsMax);
+  const known = visible(lines.join("\n"));
+  // The link is at the end: what is too long is the message.
+  const message = cut(visible(texts.message ?? ""), Math.max(shortCharsMax, longCharsMax - [...known].length - 2));
+  return cut(`${message}\n\n${known}`, longCharsMax);
 }
 
 /** What every notification sets. */
@@ -195,7 +198,7 @@ export const itsm: DestinationKind<ItsmDestination> = {
   templates: ({ shortDescription, closeNotes }, message) => ({
     shortDescription: { text: shortDescription, markup: plainText },
     closeNotes: { text: closeNotes, markup: plainText },
-    message: { text: message || defaultMessage, markup: plainText },
+    message: { text: message || defaultMessage, markup: plainText, fitting: messageCharsMax },
   }),
 
   check: (destination) => [

@@ -1,3 +1,4 @@
+import type { Pace } from "../../event-loop.ts";
 import type { Broken } from "../../rpc/constraint-rules.ts";
 import type { Course, Reason } from "../delivering/retry.ts";
 import type { SendEnvironment } from "../delivering/send-environment.ts";
@@ -67,6 +68,8 @@ export interface TemplateField {
   readonly markup: Markup;
   /** What is beyond is of no use to the kind. Absent: `renderedCharsMax`. */
   readonly charsMax?: number;
+  /** A longer text about a group names fewer of its members, so that what stands after them is not cut off. */
+  readonly fitting?: number;
 }
 
 /** A kind of destination. */
@@ -75,12 +78,16 @@ export interface DestinationKind<D> {
   readonly pace?: RateLimit;
   /** It keeps one record for all rules, which ends with the last of their matches. */
   readonly joint?: true;
+  /** It is sent nothing that only says that others than those which still fire have ended: its product knows no such message. */
+  readonly takesNoEnds?: true;
   /** Where its threads are: what is kept of them is of no use elsewhere. Absent: it keeps nothing that is bound to a place. */
   place?(destination: D): string;
   /** Its templates by name: the path within the destination's message, or `message` for the rule's own. */
   templates(destination: D, ruleMessage: string): Readonly<Record<string, TemplateField>>;
   /** Which rules it breaks that its proto message does not say; paths are within it. */
   check(destination: D): Broken[];
+  /** Which of its templates, all of which are whole, make of samples what it cannot send. Absent: it sends whatever they make. */
+  tryOut?(destination: D, pace: Pace): Promise<Broken[]>;
   /** What it would send, as people read it. */
   compose(sending: Rendered<D>, world: SendEnvironment): Composed;
   /** Sends. Never throws for what a receiver does. May be repeated: the receiver can recognise it by the notification's id. */

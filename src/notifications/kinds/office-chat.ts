@@ -2,11 +2,12 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { OfficeChatDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { OutboundResponse } from "../delivering/outbound.ts";
 import { reasonOf } from "../delivering/retry.ts";
-import { escapeCard, markdown } from "../rendering/markup.ts";
+import { cardBytes, escapeCard, markdown } from "../rendering/markup.ts";
 import { cutText } from "../rendering/template.ts";
 import {
   eventLinkText,
   eventUrl,
+  hasEnded,
   hasMembers,
   headline,
   isoTime,
@@ -58,17 +59,18 @@ function factsOf({ destination, notification, texts }: Card): { title: string; v
 }
 
 /** The text of the destination is about one match: a summary, or a group, names its members instead. One that renders to nothing is the rule's name. */
-function cardMessage({ notification, texts }: Card): string {
+function cardMessage({ notification, texts }: Card, bytesMax: number): string {
   const { summary, group, rule } = notification;
-  if (summary !== undefined) return escapeCard(summaryText(summary));
+  if (summary !== undefined) return escapeCard(summaryText(summary, cardBytes, bytesMax));
   if (group !== undefined && hasMembers(notification))
-    return memberLines(group, cardBytesMax / 2)
-      .map(escapeCard)
-      .join("\n\n");
+    return memberLines(group, bytesMax, lineBytes).map(escapeCard).join("\n\n");
   return texts.text?.trim() ? texts.text : escapeCard(rule.name);
 }
 
-const titleOf = ({ notification }: Card) => `${notification.clear ? "Resolved: " : ""}${headline(notification)}`;
+/** With the paragraph that it is. */
+const lineBytes = (text: string) => cardBytes(text) + cardBytes("\n\n");
+
+const titleOf = ({ notification }: Card) => `${hasEnded(notification) ? "Resolved: " : ""}${headline(notification)}`;
 
 function cardText(card: Card, publicUrl: string, charsMax: number): string {
   const { notification } = card;
@@ -91,7 +93,7 @@ function cardText(card: Card, publicUrl: string, charsMax: number): string {
     msteams: { width: "full" },
     body: [
       { ...title, wrap: true },
-      { type: "TextBlock", text: cut(cardMessage(card)), wrap: true },
+      { type: "TextBlock", text: cut(cardMessage(card, Math.min(cardBytesMax / 2, charsMax / 2))), wrap: true },
       { type: "FactSet", facts },
     ],
     ...(url !== "" && { actions: [{ type: "Action.OpenUrl", title: eventLinkText(notification), url }] }),
@@ -140,7 +142,7 @@ export const officeChat: DestinationKind<OfficeChatDestination> = {
 
   compose(card) {
     const lines = factsOf(card).map(({ title, value }) => `${title}: ${value}`);
-    return { subject: titleOf(card), body: [cardMessage(card), ...lines].join("\n") };
+    return { subject: titleOf(card), body: [cardMessage(card, cardBytesMax / 2), ...lines].join("\n") };
   },
 
   send(sending, { outbound, publicUrl, nowMs }) {

@@ -10,6 +10,8 @@ import { defaultMessage, labelFacts, occasionText } from "./default-texts.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, Sending } from "./kind.ts";
 
 const textCharsMax = 4000;
+/** Leaves room for the link. */
+const messageCharsMax = 3400;
 const fallbackCharsMax = 300;
 const good = "#2eb67d";
 
@@ -61,18 +63,21 @@ function colourOf({ color }: TeamChatDestination, { clear, event }: Notification
 }
 
 /** What a rule without a message says beneath the title: where the event is shown, and its labels. */
-function details(notification: Notification, publicUrl: string): string[] {
-  if (notification.rule.message !== "" || notification.summary !== undefined) return [];
+function details(notification: Notification, publicUrl: string): { link: string; labels: string[] } {
+  if (notification.rule.message !== "" || notification.summary !== undefined) return { link: "", labels: [] };
   const url = eventUrl(notification, publicUrl);
   const facts = hasMembers(notification) ? [] : labelFacts(notification);
   const labels = facts.map(({ title, value }) => chat.double(`${title}: ${value}`));
-  return [...(url === "" ? [] : [chat.link(url, eventLinkText(notification))]), ...labels];
+  return { link: url === "" ? "" : chat.link(url, eventLinkText(notification)), labels };
 }
 
-/** One that renders to nothing would be refused: it is the rule's name. */
+/** One that renders to nothing would be refused: it is the rule's name. What is too long leaves room for the link. */
 function attachmentText({ notification, texts }: Rendered<TeamChatDestination>, publicUrl: string): string {
   const message = texts.message?.trim() ? texts.message : chat.double(notification.rule.name);
-  return cutChat([message, ...details(notification, publicUrl)].join("\n"), textCharsMax);
+  const { link, labels } = details(notification, publicUrl);
+  if (link === "") return cutChat([message, ...labels].join("\n"), textCharsMax);
+  const fitting = cutChat(message, textCharsMax - link.length - 1);
+  return cutChat([fitting, link, ...labels].join("\n"), textCharsMax);
 }
 
 function messageOf(sending: Sending<TeamChatDestination>, publicUrl: string) {
@@ -106,7 +111,9 @@ export const teamChat: DestinationKind<TeamChatDestination> = {
 
   place: ({ channel }) => channel,
 
-  templates: (_destination, message) => ({ message: { text: message || defaultMessage, markup: chat } }),
+  templates: (_destination, message) => ({
+    message: { text: message || defaultMessage, markup: chat, fitting: messageCharsMax },
+  }),
 
   check: ({ channel, token, credentialId, color }) => [
     ...(channel.startsWith("#") ? [{ path: "channel", rule: "must be given without the number sign" }] : []),

@@ -3,11 +3,12 @@ import { toJson } from "@bufbuild/protobuf";
 import { SeveritySchema, StatusSchema } from "#gen/belfry/events/v1/event_pb.ts";
 import { type WebhookDestination, WebhookFormat } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { Pace } from "../../event-loop.ts";
 import type { Broken } from "../../rpc/constraint-rules.ts";
 import type { Notification } from "../notification.ts";
 import { alertsOf, sharedOf, templateVariables } from "../rendering/alerts.ts";
 import { address, json, leavesSegment, plainText } from "../rendering/markup.ts";
-import { brokenTemplate, render, TemplateError } from "../rendering/template.ts";
+import { newSteps, parseTemplate, render, TemplateError } from "../rendering/template.ts";
 import { eventUrl, hasMembers, isoTime } from "../rendering/variables.ts";
 import { sampleNotifications } from "../sample-notifications.ts";
 import { fixedOrigin, originOf } from "../secret-addresses.ts";
@@ -92,6 +93,7 @@ function bodyOf(notification: Notification, message: string, publicUrl: string) 
       group_labels: group.labels,
       alerts: alertsOf(notification),
       count: group.firing + group.resolved,
+      ...(group.silenced && { silenced: group.silenced }),
     }),
     ...(metric && {
       metric: {
@@ -112,7 +114,7 @@ function alertmanagerBody({ notification, receiver }: Rendered<WebhookDestinatio
     version: "4",
     groupKey: group?.key ?? subjectId,
     truncatedAlerts: group === undefined ? 0 : group.firing + group.resolved - alerts.length,
-    status: clear || group?.firing === 0 ? "resolved" : "firing",
+    status: clear ? "resolved" : "firing",
     receiver,
     ...sharedOf(notification),
     externalURL: publicUrl,
@@ -138,17 +140,23 @@ function brokenJson(text: string): string | undefined {
   }
 }
 
-/** Renders a body for no member, one and two, on each occasion: what makes no JSON then is no body. */
 function checkBody(format: WebhookFormat, body: string): Broken[] {
   const path = "body";
-  if (format !== WebhookFormat.TEMPLATE)
-    return body === "" ? [] : [{ path, rule: "must be empty unless format is WEBHOOK_FORMAT_TEMPLATE" }];
-  if (body === "") return [{ path, rule: "must be given beside WEBHOOK_FORMAT_TEMPLATE" }];
-  if (brokenTemplate(body) !== undefined) return [];
+  if (format === WebhookFormat.TEMPLATE)
+    return body === "" ? [{ path, rule: "must be given beside WEBHOOK_FORMAT_TEMPLATE" }] : [];
+  return body === "" ? [] : [{ path, rule: "must be empty unless format is WEBHOOK_FORMAT_TEMPLATE" }];
+}
+
+/** Renders a body for no member, one and two, and for their end, all in the steps of one notification: what makes no JSON then is no body. */
+async function tryOutBody(body: string, pace: Pace): Promise<Broken[]> {
+  const path = "body";
+  const template = parseTemplate(body, newSteps());
+  const steps = newSteps();
   for (const notification of sampleNotifications()) {
     const markup = json();
     try {
-      const rule = brokenJson(render(body, templateVariables(notification, undefined, markup, sampleUrl), markup));
+      const variables = templateVariables(notification, undefined, markup, sampleUrl);
+      const rule = brokenJson(await render(template, variables, markup, { steps, pace }));
       if (rule !== undefined)
         return [{ path, rule: `${rule}, as a notification on the occasion ${notification.occasion}` }];
     } catch (error) {
@@ -186,7 +194,7 @@ function misled({ url, signingSecret, headers }: WebhookDestination, rendered: s
 /** An HTTP POST by Standard Webhooks 1.0.0. */
 export const webhook: DestinationKind<WebhookDestination> = {
   templates: ({ url, format, body }, message) => ({
-    url: { text: url, markup: address, charsMax: addressCharsMax },
+    url: { text: url, markup: address(), charsMax: addressCharsMax },
     ...(format === WebhookFormat.TEMPLATE && { body: { text: body, markup: json() } }),
     message: { text: message || defaultMessage, markup: plainText },
   }),
@@ -202,6 +210,9 @@ export const webhook: DestinationKind<WebhookDestination> = {
       ...checkBody(format, body),
     ];
   },
+
+  tryOut: async ({ format, body }, pace) =>
+    format === WebhookFormat.TEMPLATE && body !== "" ? await tryOutBody(body, pace) : [],
 
   compose(rendered, { publicUrl }) {
     const body = sentBody(rendered, publicUrl);

@@ -2,8 +2,8 @@ import { annotationsOf, common, fingerprintOf, isAlert, type LabelView } from ".
 import type { AlertSnapshot } from "../delivery-snapshot.ts";
 import type { Notification } from "../notification.ts";
 import type { Markup } from "./markup.ts";
-import type { Variables } from "./template.ts";
-import { type Described, headline, isoTime, labelsOf, linesCharsMax, memberLines, variablesOf } from "./variables.ts";
+import type { listNames, Value, Variables } from "./template.ts";
+import { type Described, headline, isoTime, labelsOf, linesMax, memberLines, variablesOf } from "./variables.ts";
 
 /** An alert as version 4 of Alertmanager's webhook says it. */
 export interface Alert {
@@ -61,15 +61,28 @@ export function sharedOf(notification: Notification) {
   return { groupLabels: commonLabels, commonLabels, commonAnnotations };
 }
 
-/** What templates may name of the alerts of a notification. */
-function alertVariables(notification: Notification): Variables {
-  const alerts = alertsOf(notification).map((alert) => ({ ...alert }));
+function listsOf(
+  notification: Notification,
+  markup: Markup,
+  max: number,
+): Record<(typeof listNames)[number], readonly Value[]> {
   const { group } = notification;
+  const alerts = alertsOf(notification).map((alert) => ({ ...alert }));
   return {
     alerts,
     firing: alerts.filter(({ status }) => status === "firing"),
     resolved: alerts.filter(({ status }) => status === "resolved"),
-    count: group === undefined ? alerts.length : group.firing + group.resolved,
+    lines: group ? memberLines(group, max, markup.size) : [headline(notification)],
+  };
+}
+
+/** What templates may name of the alerts of a notification. */
+function alertVariables(notification: Notification, markup: Markup, max: number): Variables {
+  const { group } = notification;
+  return {
+    ...listsOf(notification, markup, max),
+    count: group === undefined ? alertsOf(notification).length : group.firing + group.resolved,
+    silenced: group?.silenced ?? 0,
     ...sharedOf(notification),
   };
 }
@@ -80,9 +93,10 @@ export const templateVariables = (
   destination: Described | undefined,
   markup: Markup,
   publicUrl: string,
+  /** How much of the lines of members, as the markup measures them. */
+  max = linesMax,
 ): Variables => ({
-  ...alertVariables(notification),
+  ...alertVariables(notification, markup, max),
   subject: notification.subjectId,
-  lines: notification.group ? memberLines(notification.group, linesCharsMax) : [headline(notification)],
   ...variablesOf(notification, destination, markup, publicUrl),
 });

@@ -9,7 +9,7 @@ import type { Notification } from "../notification.ts";
 import { eventData } from "../sources/source.ts";
 import { dataOf } from "../sources.ts";
 import { type Markup, visible } from "./markup.ts";
-import { type Variables, Verbatim } from "./template.ts";
+import { cutText, type Variables, Verbatim } from "./template.ts";
 
 /** `2026-11-22T10:00:00.000Z`; empty for no time, and for what no date is made of: a preview takes any time. */
 export const isoTime = (ms = Number.NaN) => (Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : "");
@@ -23,39 +23,66 @@ export const statusName = (status: Status) => StatusSchema.value[status]?.localN
 const seriesName = ({ name, labels }: NonNullable<Notification["metric"]>) =>
   labels === undefined ? name : `${name}{${labelsOrder(labels).begin}}`;
 
-/** How many notifications a summary stands for, and the names that are known. */
-export function summaryText({ count, names }: NonNullable<Notification["summary"]>): string {
-  const more = count > names.length ? ` and ${count - names.length} more` : "";
-  return visible(`${count} notifications: ${names.join(", ")}${more}`);
+/** How long a text is once it is written as a product has it, as that product counts. */
+export type Measure = (text: string) => number;
+
+/** No product counts more for a text that it is sent without escapes. */
+const utf8Bytes: Measure = (text) => Buffer.byteLength(text);
+
+/** How many notifications a summary stands for, and the names that are known, as many as fit. */
+export function summaryText(
+  { count, names }: NonNullable<Notification["summary"]>,
+  measure = utf8Bytes,
+  max = linesMax,
+): string {
+  const named: string[] = [];
+  let size = 0;
+  for (const name of names) {
+    size += measure(visible(name)) + 2;
+    if (size > max) break;
+    named.push(name);
+  }
+  const more = count > named.length ? ` and ${count - named.length} more` : "";
+  return visible(`${count} notifications: ${named.join(", ")}${more}`);
 }
 
-/** Tells whether a notification is about several members of a group. */
-export const hasMembers = ({ group }: Notification) => group !== undefined && group.firing + group.resolved > 1;
+type Group = NonNullable<Notification["group"]>;
+
+/** Tells whether a notification is about several members of a group: those that it lists, or the end of one beside others that fire. */
+export const hasMembers = ({ group }: { readonly group?: Omit<Group, "key"> }) =>
+  group !== undefined && (group.firing + group.resolved > 1 || (group.firing === 0 && (group.silenced ?? 0) > 0));
+
+/** Tells whether all that a notification lists has ended; without `clear` silenced members of its group still fire. */
+export const hasEnded = ({ clear, group }: Notification) => clear || group?.firing === 0;
+
+// Escaped five times as long at worst, still less than half of what a chat takes; in the line about silenced alerts less than a title.
+const sharedCharsMax = 400;
+const sharedBesideSilencedMax = 60;
 
 /** How many members of a group fire, and have ended, and what they share. */
-export function groupText({ firing, resolved, labels, beyond }: NonNullable<Notification["group"]>): string {
+export function groupText({ firing, resolved, silenced = 0, labels, beyond }: Group): string {
   const counts = [...(firing > 0 ? [`${firing} firing`] : []), ...(resolved > 0 ? [`${resolved} resolved`] : [])].join(
     ", ",
   );
-  const shared = beyond ? ["further groups"] : Object.entries(labels).map(([name, value]) => `${name}=${value}`);
-  return visible(shared.length === 0 ? counts : `${counts}: ${shared.join(", ")}`);
+  const isSilenced = firing === 0 && silenced > 0;
+  const pairs = beyond ? ["further groups"] : Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+  const shared = cutText(visible(pairs.join(", ")), isSilenced ? sharedBesideSilencedMax : sharedCharsMax);
+  const still = silenced === 1 ? "; 1 silenced alert still fires" : `; ${silenced} silenced alerts still fire`;
+  return `${counts}${shared === "" ? "" : `: ${shared}`}${isSilenced ? still : ""}`;
 }
 
-/** Less than any chat takes. */
-export const linesCharsMax = 2500;
+/** Less than any chat takes, however it counts. */
+export const linesMax = 2500;
 
 /** Names the members of a group, a line each, as many as fit, and says how many more there are. */
-export function memberLines(
-  { firing, resolved, alerts }: NonNullable<Notification["group"]>,
-  charsMax: number,
-): string[] {
+export function memberLines({ firing, resolved, alerts }: Group, max: number, measure = utf8Bytes): string[] {
   const lines: string[] = [];
-  let chars = 0;
+  let size = 0;
   for (const { resolved: isOver, headline: text, severity, entity } of alerts) {
     const state = isOver ? "RESOLVED" : severityName(severity as Severity);
     const line = visible(`${state} ${text}${entity.name === "" ? "" : ` (${entity.name})`}`.replace(/\s+/g, " "));
-    chars += line.length + 1;
-    if (chars > charsMax) break;
+    size += measure(line) + 1;
+    if (size > max) break;
     lines.push(line);
   }
   const more = firing + resolved - lines.length;
@@ -63,9 +90,9 @@ export function memberLines(
 }
 
 /** One line that says what a notification is about; of a summary, a line that names its members. */
-export function headline(notification: Notification): string {
+export function headline(notification: Notification, measure?: Measure): string {
   const { summary, group, event, metric, entity, trigger } = notification;
-  if (summary !== undefined) return summaryText(summary);
+  if (summary !== undefined) return summaryText(summary, measure);
   if (group !== undefined && hasMembers(notification)) return groupText(group);
   if (event !== undefined) return visible(event.summary || event.name);
   if (metric?.value !== undefined) return visible(`${seriesName(metric)} is ${metric.value} on ${entity.name}`);
@@ -78,21 +105,28 @@ function missed(metricName: string | undefined, type: TriggerType): string {
   return names.length === 0 ? "" : ` of ${names.join(" and ")}`;
 }
 
+/** Returns the occurrence that a group's message is about alone, by its id; undefined for several members, or one that is no occurrence. */
+const onlyOccurrence = ({ firing, resolved, alerts: [only] }: NonNullable<Notification["group"]>) =>
+  firing + resolved === 1 && only?.event !== undefined ? only.subjectId : undefined;
+
 /**
- * The console's page, at the public address of this service, of the notification's occurrence, or of the deliveries that a
- * summary stands for, or of a group's message; empty when it has none.
+ * Returns the console's page, at the public address of this service, of the notification's occurrence, or of the deliveries that a
+ * summary stands for, or of a group by its key; empty for a series or data that stay away, alone.
  */
 export function eventUrl(notification: Notification, publicUrl: string): string {
-  const { id, summary, group, event, subjectId } = notification;
-  if (group !== undefined) return `${publicUrl}/console/#/deliveries?open=${id}`;
-  if (summary !== undefined) return `${publicUrl}/console/#/deliveries?summary=${summary.id}`;
-  if (event === undefined) return "";
-  return `${publicUrl}/console/#/occurrences/${encodeURIComponent(subjectId)}`;
+  const { summary, group, event, subjectId } = notification;
+  const console = `${publicUrl}/console/#`;
+  if (summary !== undefined) return `${console}/deliveries?summary=${summary.id}`;
+  const occurrence = group === undefined ? event && subjectId : onlyOccurrence(group);
+  if (occurrence !== undefined) return `${console}/occurrences/${encodeURIComponent(occurrence)}`;
+  return group === undefined ? "" : `${console}/events?groupKey=${encodeURIComponent(group.key)}`;
 }
 
 /** The words of a link to `eventUrl`. */
-export const eventLinkText = ({ summary, group }: Notification) =>
-  group !== undefined ? "Show alerts" : summary === undefined ? "Show event" : "Show notifications";
+export function eventLinkText({ summary, group }: Notification): string {
+  if (summary !== undefined) return "Show notifications";
+  return group === undefined || onlyOccurrence(group) !== undefined ? "Show event" : "Show alerts";
+}
 
 /** The labels of what a notification reports, by which matchers ask for it. */
 export function labelsOf({ group, event, entity, metric, trigger }: Notification): LabelView {
@@ -146,7 +180,8 @@ export function variablesOf(
   const url = eventUrl(notification, publicUrl);
   return {
     clear,
-    headline: headline(notification),
+    ended: hasEnded(notification),
+    headline: headline(notification, markup.size),
     id,
     url,
     link: new Verbatim(url === "" ? "" : markup.link(url, headline(notification))),
@@ -158,7 +193,7 @@ export function variablesOf(
       id: event.id,
       name: event.name,
       type: event.type,
-      headline: headline(notification),
+      headline: headline(notification, markup.size),
       summary: event.summary,
       body: event.body,
       severity: severityName(event.severity),
@@ -168,7 +203,7 @@ export function variablesOf(
       start_time: isoTime(event.startMs),
       dedup_key: event.dedupKey,
       expires_at: event.expiresMs === undefined ? undefined : isoTime(event.expiresMs),
-      count: String(event.count),
+      count: Number(event.count),
       generator_url: alert?.generatorURL,
       labels: labelsOf(notification),
       annotations: alert?.annotations,

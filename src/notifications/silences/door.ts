@@ -43,10 +43,8 @@ export function silenceDoor(db: Db, writer: SilenceWriter): SilenceDoor {
     author: { clientId, clientName, keyPrefix },
     at: "",
   });
-  const audit =
-    (caller: Caller, what: string) =>
-    (tx: Db, { id }: StoredSilence) =>
-      auditedCall(tx, caller, `alertmanager/${what}`, `silence/${id}`);
+  const audit = (caller: Caller, what: string) => (tx: Db, id: string) =>
+    auditedCall(tx, caller, `alertmanager/${what}`, `silence/${id}`);
   return {
     create: (tenantId, wanted, caller) =>
       writer.create(tenantId, { ...wanted, ...noScope }, by(caller), audit(caller, "PostSilences")),

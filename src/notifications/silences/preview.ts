@@ -30,12 +30,12 @@ export function silencePreviews(db: Db): Pick<ServiceImpl<typeof SilenceService>
         destinationNames: silence.destinationNames.map(normalizedName),
       };
       const hasScope = scope.ruleNames.length > 0 || scope.destinationNames.length > 0;
-      const pace = paced(() => context.signal.throwIfAborted(), tenantId);
+      const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
       const occurrences: { occurrenceId: string; name: string; summary: string }[] = [];
       const ruleNames = new Set<string>();
       const labels = new Map<string, Set<string>>();
       let count = 0;
-      for await (const found of openAlerts(db, tenantId, { matchers, pace })) {
+      for await (const found of openAlerts(db, tenantId, { matchers, path: "silence.matchers", pace })) {
         const keys = found.map(({ event, occurrence }) => occurrenceSubject(event, occurrence.number).key);
         const byKey = await matchingRules(db, tenantId, keys, scope);
         for (const [i, { event, occurrence, labels: own }] of found.entries()) {

@@ -13,7 +13,7 @@ import {
   ReplaceSilenceResponseSchema,
   type SilenceService,
 } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { matcherText, readMatchers } from "../../clause/label-matcher.ts";
+import { labelMatcher, matchersTrouble, matcherText, readMatchers } from "../../clause/label-matcher.ts";
 import type { Db } from "../../db/connect.ts";
 import { orm } from "../../db/orm.ts";
 import { pageBytesMax } from "../../db/paging/page-contents.ts";
@@ -26,6 +26,7 @@ import { principalOf } from "../../rpc/context.ts";
 import { audited } from "../../tenants/audit.ts";
 import { labelsKey, readLabels } from "../deciding/subject-labels.ts";
 import { occurrenceSubject } from "../matched-subject.ts";
+import { undecidedText } from "../undecided.ts";
 import { silencePreviews } from "./preview.ts";
 import {
   activeSilences,
@@ -62,6 +63,7 @@ export function toSilence(row: StoredSilence, nowMs: number): Silence {
     createdBy: row.createdBy,
     author: { clientId, clientName, keyPrefix },
     state: Silence_State[stateOf(row, nowMs)],
+    trouble: matchersTrouble(row.parts.map(labelMatcher)) || undecidedText({ silenceId: row.id }),
   });
 }
 
@@ -99,7 +101,7 @@ export function silenceService(db: Db, writing: SilenceWriting): Partial<Service
 
     async createSilence({ silence: sent = create(SilenceSchema) }, context) {
       const { tenantId } = principalOf(context);
-      const row = await writer.create(tenantId, wantedOf(sent), by(context), (tx, { id }) => audited(tx, context, id));
+      const row = await writer.create(tenantId, wantedOf(sent), by(context), (tx, id) => audited(tx, context, id));
       return create(CreateSilenceResponseSchema, { silence: toSilence(row, nowMs()) });
     },
 
@@ -117,13 +119,13 @@ export function silenceService(db: Db, writing: SilenceWriting): Partial<Service
     async replaceSilence({ id, silence: sent = create(SilenceSchema) }, context) {
       const { tenantId } = principalOf(context);
       const how = { ...by(context), again: false };
-      const row = await writer.replace(tenantId, id, wantedOf(sent), how, (tx, made) => audited(tx, context, made.id));
+      const row = await writer.replace(tenantId, id, wantedOf(sent), how, (tx, each) => audited(tx, context, each));
       return create(ReplaceSilenceResponseSchema, { silence: toSilence(row, nowMs()) });
     },
 
     async expireSilence({ id }, context) {
       const { tenantId } = principalOf(context);
-      const row = await writer.expire(tenantId, id, (tx) => audited(tx, context, id));
+      const row = await writer.expire(tenantId, id, (tx, each) => audited(tx, context, each));
       return create(ExpireSilenceResponseSchema, { silence: toSilence(row, nowMs()) });
     },
   };
@@ -167,7 +169,9 @@ async function silencesOver(db: Db, tenantId: string, occurrenceId: string, nowM
   const labels = (await readLabels(db, tenantId, [labelled])).get(labelsKey(labelled)) ?? {};
   const active = await activeSilences(db, tenantId, nowMs);
   const inForce = silencesInForce(new Map(active.map((row) => [row.id, toLoaded(row)])));
-  const matching = new Set((await inForce.matching(labels, nowMs, paced(undefined, tenantId))).map(({ id }) => id));
+  const matching = new Set(
+    (await inForce.matching(labels, nowMs, paced(undefined, tenantId, { holdsNothing: true }))).map(({ id }) => id),
+  );
   const rows = active.filter(({ id }) => matching.has(id)).slice(0, matchingMax);
   return create(ListSilencesResponseSchema, {
     silences: rows.map((row) => toSilence(row, nowMs)),

@@ -1,7 +1,8 @@
 import { LRUCache } from "lru-cache";
-import { type LabelMatcher, labelMatcher, type MatcherParts } from "../../clause/label-matcher.ts";
+import { allMatch, type LabelMatcher, labelMatcher, type MatcherParts } from "../../clause/label-matcher.ts";
 import type { Pace } from "../../event-loop.ts";
 import { type LabelView, labelOf } from "../../events/labels.ts";
+import { noteUndecided } from "../undecided.ts";
 
 /** A silence as it is read for rules. Times are ms since the epoch. */
 export interface SilenceRow {
@@ -90,7 +91,10 @@ function valuesOf({ operator, value }: LabelMatcher): readonly string[] | undefi
 const rememberedMax = 1 << 18;
 const valueCharsMax = 255;
 
-/** Finds silences by an equality that each needs; those that need none by one of their matchers, whose answers are remembered by value. */
+/**
+ * Finds silences by an equality that each needs; those that need none by one of their matchers, whose answers are remembered by value. One that
+ * is undecided does not hold.
+ */
 export function silencesInForce(byId: ReadonlyMap<string, LoadedSilence>): Silences {
   const byName = new Map<string, Map<string, LoadedSilence[]>>();
   const others = new Map<string, { silence: LoadedSilence; matcher: LabelMatcher }[]>();
@@ -132,7 +136,9 @@ export function silencesInForce(byId: ReadonlyMap<string, LoadedSilence>): Silen
       // Nothing is awaited but a turn: a thousand silences may be asked.
       const turn = pace();
       if (turn !== undefined) await turn;
-      if (matcher.matches(value)) found.push(silence);
+      const answer = matcher.matches(value, pace);
+      // What is undecided is decided with the silence's other matchers.
+      if ((answer instanceof Promise ? await answer : answer) !== false) found.push(silence);
     }
     if (value.length <= valueCharsMax) passed.set(key, found);
     return found;
@@ -148,14 +154,14 @@ export function silencesInForce(byId: ReadonlyMap<string, LoadedSilence>): Silen
         for (const silence of await taking(name, labelOf(labels, name), pace)) candidates.push(silence);
       for (const [name, byValue] of byName) candidates.push(...(byValue.get(labelOf(labels, name)) ?? []));
       const found: LoadedSilence[] = [];
-      next: for (const silence of candidates) {
+      for (const silence of candidates) {
         if (!isActive(silence, nowMs)) continue;
-        for (const { name, matches } of silence.matchers) {
-          const turn = pace();
-          if (turn !== undefined) await turn;
-          if (!matches(labelOf(labels, name))) continue next;
-        }
-        found.push(silence);
+        const turn = pace();
+        if (turn !== undefined) await turn;
+        const answer = allMatch(silence.matchers, (name) => labelOf(labels, name), pace);
+        const matches = answer instanceof Promise ? await answer : answer;
+        if (matches === true) found.push(silence);
+        else if (matches === undefined) noteUndecided({ silenceId: silence.id });
       }
       return found;
     },

@@ -1,13 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { and, eq, gt, lte, or, sql } from "drizzle-orm";
 import { ErrorReason, FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
-import { matcherText, readMatchers } from "../../clause/label-matcher.ts";
+import { allMatch, matcherText, readMatchers } from "../../clause/label-matcher.ts";
 import { type QuotaBounds, tooLarge } from "../../db/admission-quota.ts";
 import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { unknownNames } from "../../db/held-names.ts";
 import { orm } from "../../db/orm.ts";
+import { addToTotal, type Total } from "../../db/running-total.ts";
 import { exhausted, failedPrecondition, invalidField, invalidFields, notFound } from "../../errors.ts";
+import { unpaced } from "../../event-loop.ts";
 import { announce } from "../../jobs/queue.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
 import { hastenHeld } from "../deciding/groups/group-store.ts";
@@ -52,7 +54,7 @@ export function readSilenceMatchers(texts: readonly string[], path: string) {
   const matchers = readMatchers(texts, path);
   if (matchers.length === 0) throw invalidField(path, "must hold at least one matcher", FieldRule.REQUIRED);
   // Else it would match what has none of its labels, and so nearly everything.
-  if (matchers.every((matcher) => matcher.matches("")))
+  if (allMatch(matchers, () => "", unpaced) === true)
     throw invalidField(path, "must hold at least one matcher that does not match the empty text", FieldRule.CONDITION);
   return matchers;
 }
@@ -91,7 +93,7 @@ export interface SilenceWrite {
   readonly known?: Scope;
 }
 
-/** A silence that was written, and the identifiers of all that changed with it, for `announceSilences`. */
+/** A silence that was written, and the identifiers of all that changed with it or were replaced by it. */
 export interface WrittenSilence {
   readonly silence: StoredSilence;
   readonly changed: readonly string[];
@@ -106,7 +108,7 @@ export async function createSilence(
   wanted: WantedSilence,
   write: SilenceWrite,
 ): Promise<WrittenSilence> {
-  const { author, nowMs, bounds, at, known } = write;
+  const { author, nowMs, at, known } = write;
   const checked = checkWanted(wanted, nowMs, at);
   await checkScope(tx, tenantId, checked, at, known);
   const startsMs = BigInt(Math.max(nowMs, wanted.startsMs ?? 0));
@@ -124,7 +126,7 @@ export async function createSilence(
     })
     .returning();
   const silence = row as StoredSilence;
-  await checkBounds(tx, tenantId, nowMs, bounds);
+  await checkBounds(tx, tenantId, silence.id, write);
   return { silence, changed: [silence.id] };
 }
 
@@ -141,7 +143,7 @@ export async function replaceSilence(
   sent: WantedSilence,
   { again, keepsScope = false, ...writing }: SilenceWrite & { again: boolean; keepsScope?: boolean },
 ): Promise<WrittenSilence> {
-  const { nowMs, author, at, bounds } = writing;
+  const { nowMs, author, at } = writing;
   const old = await lockSilence(tx, tenantId, id);
   const { ruleNames, destinationNames } = old;
   const wanted = keepsScope ? { ...sent, ruleNames, destinationNames } : sent;
@@ -150,7 +152,8 @@ export async function replaceSilence(
   const state = stateOf(old, nowMs);
   if (state === "EXPIRED") {
     if (!again) throw failedPrecondition(`silence "${id}" has expired: create another one`);
-    return await createSilence(tx, tenantId, wanted, write);
+    const { silence } = await createSilence(tx, tenantId, wanted, write);
+    return { silence, changed: [old.id, silence.id] };
   }
   const startsMs = wanted.startsMs ?? Number(old.startsMs);
   const checked = checkWanted({ ...wanted, startsMs }, nowMs, at);
@@ -158,9 +161,10 @@ export async function replaceSilence(
     // First, so that the new one has its place among as many as may be.
     await endSilences(tx, tenantId, [old], nowMs);
     const { silence } = await createSilence(tx, tenantId, { ...wanted, startsMs }, write);
-    return { silence, changed: [silence.id, old.id] };
+    return { silence, changed: [old.id, silence.id] };
   }
   await checkScope(tx, tenantId, checked, at, write.known);
+  const heldBefore = await held(tx, tenantId, nowMs, old.id);
   const [row] = await orm(tx)
     .update(silences)
     .set({
@@ -172,8 +176,8 @@ export async function replaceSilence(
     })
     .where(named(tenantId, old.id))
     .returning();
-  await checkBounds(tx, tenantId, nowMs, bounds);
   await releaseHeld(tx, tenantId, [old.id], nowMs);
+  await checkBounds(tx, tenantId, old.id, write, heldBefore);
   return { silence: row as StoredSilence, changed: [old.id] };
 }
 
@@ -189,7 +193,7 @@ export async function expireSilence(tx: Db, tenantId: string, id: string, nowMs:
   const old = await lockSilence(tx, tenantId, id);
   if (stateOf(old, nowMs) === "EXPIRED") return { silence: old, changed: [] };
   const [silence] = await endSilences(tx, tenantId, [old], nowMs);
-  return { silence: silence as StoredSilence, changed: [id] };
+  return { silence: silence as StoredSilence, changed: [old.id] };
 }
 
 /** Ends silences that their caller has locked, and has what they hold looked at again. Returns them as they are then. */
@@ -317,20 +321,45 @@ async function checkScope(
   if (broken.length > 0) throw invalidFields(broken);
 }
 
-/** @throws code 8 for one too many, code 9 for too much text */
-async function checkBounds(tx: Db, tenantId: string, nowMs: number, bounds: QuotaBounds): Promise<void> {
-  const [held] = await tx<[{ count: number; bytes: number }]>`
-    select count(*)::int4 as count,
+/** The silences of a tenant that have not ended, or the one that is named: how many, and their bytes. */
+async function held(tx: Db, tenantId: string, nowMs: number, id?: string): Promise<Total> {
+  const [row] = await tx<[Total]>`
+    select count(*)::float8 as count,
       coalesce(sum(pg_column_size(matchers) + pg_column_size(parts) + pg_column_size(rule_names)
-        + pg_column_size(destination_names) + pg_column_size(comment) + pg_column_size(created_by)), 0)::float8 as bytes
-    from silences where tenant_id = ${tenantId} and (ends_ms is null or ends_ms > ${BigInt(nowMs)})`;
-  if (held.count > silencesMax)
-    throw exhausted(
-      `the tenant has ${silencesMax} silences that have not expired already; end one first`,
-      undefined,
-      ErrorReason.QUOTA_REACHED,
-    );
-  if (held.bytes > bounds.resourceBytesMax) throw tooLarge("silences", held.bytes, bounds);
+        + pg_column_size(destination_names) + pg_column_size(comment) + pg_column_size(created_by)), 0)::float8 as size
+    from silences where tenant_id = ${tenantId} and (ends_ms is null or ends_ms > ${BigInt(nowMs)})
+      ${id === undefined ? tx`` : tx`and id = ${id}`}`;
+  return row;
+}
+
+/**
+ * Checks what silences a tenant has after one was made, or changed since it held `before`; as the others, not before rows of due_deliveries
+ * are locked. @throws code 8 for one too many, code 9 for too much text
+ */
+async function checkBounds(
+  tx: Db,
+  tenantId: string,
+  id: string,
+  { nowMs, bounds }: SilenceWrite,
+  before: Total = { count: 0, size: 0 },
+): Promise<void> {
+  const own = await held(tx, tenantId, nowMs, id);
+  const growth = { count: own.count - before.count, size: own.size - before.size };
+  const crowded = ({ count }: Total) => growth.count > 0 && count > silencesMax;
+  const fits = (total: Total) => !crowded(total) && (growth.size <= 0 || total.size <= bounds.resourceBytesMax);
+  const total = await addToTotal(tx, tenantId, {
+    what: "silences",
+    growth,
+    fits,
+    sum: () => held(tx, tenantId, nowMs),
+  });
+  if (fits(total)) return;
+  if (!crowded(total)) throw tooLarge("silences", total.size, bounds);
+  throw exhausted(
+    `the tenant has ${silencesMax} silences that have not expired already; end one first`,
+    undefined,
+    ErrorReason.QUOTA_REACHED,
+  );
 }
 
 /** Reads the silences that are active. */

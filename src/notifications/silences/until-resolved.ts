@@ -11,6 +11,7 @@ import type { LabelView } from "../../events/labels.ts";
 import { type AskedLabels, openAlerts } from "../../events/open-alerts.ts";
 import { cancel, enqueue, type Job } from "../../jobs/queue.ts";
 import type { Finish, JobKind } from "../../jobs/worker.ts";
+import { workMs } from "../deciding/passage.ts";
 import { labelsKey, readLabels } from "../deciding/subject-labels.ts";
 import { occurrenceSubject, type Subject } from "../matched-subject.ts";
 import { announceSilences, endSilences, type StoredSilence } from "./silences.ts";
@@ -23,6 +24,8 @@ const jobId = "until-resolved";
 /** How often it looks at those that are active, ms. */
 const everyMs = 1000;
 const portion = 1000;
+/** Silences that one look ends. */
+const endsMax = 200;
 
 /** Leaves the look at silences that end with what they matched, in the transaction that begins one. */
 export async function lookUntilResolved(tx: Db, tenantId: string, silence: StoredSilence, nowMs: number) {
@@ -90,8 +93,9 @@ export async function openMatches(
 ): Promise<OpenSubject["subject"][]> {
   const always = { id: "", startsMs: 0, endsMs: null, ruleNames: [], destinationNames: [] };
   const silence = silencesInForce(new Map([["", loadedSilence({ ...always, matchers: parts })]]));
+  const equalities = parts.filter(({ operator }) => operator === "=").map(labelMatcher);
   const found: OpenSubject["subject"][] = [];
-  for await (const page of openSubjects(db, tenantId, { matchers: parts.map(labelMatcher), pace }))
+  for await (const page of openSubjects(db, tenantId, { matchers: equalities, path: "", pace }))
     for (const { subject, labels } of page)
       if ((await silence.matching(labels, 0, pace)).length > 0) found.push(subject);
   return found;
@@ -123,7 +127,10 @@ export async function keepSubjects(
     .where(and(eq(table.tenantId, tenantId), eq(table.id, silence.id)));
 }
 
-/** Ends silences when nothing is open any more of what they matched when they began; a tenant's all in one look. */
+/**
+ * Ends silences when nothing is open any more of what they matched when they began. A look judges new ones for `workMs`, one at least, and
+ * ends as many as `endsMax`; the rest follow in the next.
+ */
 export function resolvedJob(): JobKind {
   async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number, finish?: Finish) {
     const running = await orm(tx)
@@ -141,20 +148,29 @@ export function resolvedJob(): JobKind {
     const begun = running.filter(({ startsMs }) => startsMs <= BigInt(nowMs));
     const pace = paced(undefined, tenantId);
     const over: StoredSilence[] = [];
-    for (const silence of begun.filter(({ judged }) => !judged)) {
+    const untilMs = performance.now() + workMs;
+    const unjudged = begun.filter(({ judged }) => !judged);
+    let left = unjudged.length;
+    for (const silence of unjudged) {
+      if (left < unjudged.length && performance.now() > untilMs) break;
+      left -= 1;
       const subjects = await openMatches(tx, tenantId, silence.parts, pace);
       if (subjects.length === 0) over.push(silence);
       else await keepSubjects(tx, tenantId, silence, subjects);
     }
     const judged = begun.filter((silence) => silence.judged);
     const open = judged.length === 0 ? new Set<string>() : await stillOpen(tx, tenantId, judged);
-    over.push(...judged.filter(({ id }) => !open.has(id)));
+    const ended = judged.filter(({ id }) => !open.has(id));
+    over.push(...ended.slice(0, endsMax));
     if (over.length > 0) await endSilences(tx, tenantId, over, nowMs);
-    const left = running.filter((silence) => !over.includes(silence));
-    const dueMs = left.some((silence) => begun.includes(silence))
-      ? nowMs + everyMs
-      : Math.min(...left.map(({ startsMs }) => Number(startsMs)));
-    const again = left.length === 0 ? [] : jobs.map(({ id, payload }) => ({ id, payload, dueMs }));
+    const isOver = new Set(over);
+    const later = running.filter((silence) => !isOver.has(silence));
+    const isWhole = left === 0 && ended.length <= endsMax;
+    const lookMs = isWhole ? nowMs + everyMs : nowMs;
+    const dueMs = later.some(({ startsMs }) => startsMs <= BigInt(nowMs))
+      ? lookMs
+      : Math.min(...later.map(({ startsMs }) => Number(startsMs)));
+    const again = later.length === 0 ? [] : jobs.map(({ id, payload }) => ({ id, payload, dueMs }));
     await finish?.(again);
     await announceSilences(
       tx,

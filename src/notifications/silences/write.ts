@@ -30,10 +30,10 @@ interface By {
   readonly at: string;
 }
 
-/** Writes the audit row of a write, in its transaction. */
-type Audit = (tx: Db, silence: StoredSilence) => Promise<void>;
+/** Writes the audit row of a write to the silence with this id, in its transaction. */
+type Audit = (tx: Db, id: string) => Promise<void>;
 
-/** Writes silences for both doors: each call is a transaction with its audit row. */
+/** Writes silences for both doors: each call is a transaction with an audit row of the silence, and one of a silence that it replaces. */
 export interface SilenceWriter {
   create(tenantId: string, wanted: WantedSilence, by: By, audit: Audit): Promise<StoredSilence>;
   replace(
@@ -70,7 +70,8 @@ export function silenceWriter(db: Db, { bounds, nowMs, wake, wakeJobs }: Silence
         await lookUntilResolved(tx, tenantId, row, now);
         afterCommit(tx, wakeJobs);
       }
-      await audit(tx, row);
+      // In turn: a transaction has one connection.
+      for (const id of new Set([...changed, row.id])) await audit(tx, id);
       await announceSilences(tx, tenantId, changed);
       afterCommit(tx, () => wake(tenantId));
       return row;

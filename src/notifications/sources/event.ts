@@ -60,15 +60,15 @@ export const event: TriggerSource<EventSource> = {
 
   comparisons: ({ query }) => compileTrigger(clauseOf(query), "clause", events).comparisons,
 
-  mismatch({ query }, row, values) {
+  async mismatch({ query }, row, values, pace) {
     const clause = clauseOf(query);
     if (row.status === CLOSED && !compileTrigger(clause, `${path}.clause`, values).fields.has("status"))
       return { what: "does not name status, and the occurrence is closed" };
     const folded = foldedRow(row, { values });
-    const at = falsePart(clause, `${path}.clause`, values, folded);
+    const at = await falsePart(clause, `${path}.clause`, { values, row: folded, pace });
     if (at === undefined) return undefined;
     const { matchers = [] } = query ?? {};
-    const place = matchers.length === 0 ? at : `${path}.matchers[${falseMatcher(matchers, folded)}]`;
+    const place = matchers.length === 0 ? at : `${path}.matchers[${await falseMatcher(matchers, folded, pace)}]`;
     return { what: "does not match", path: place };
   },
 };

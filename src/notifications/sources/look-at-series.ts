@@ -1,12 +1,12 @@
 import { byteaArray, textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { planWithoutValues } from "../../db/plans.ts";
-import { paced } from "../../event-loop.ts";
+import { type Pace, paced } from "../../event-loop.ts";
 import { labelsOrder } from "../../metrics/labels.ts";
 import { readPoints } from "../../metrics/read.ts";
 import { type Look, type LookAtStanding, type Looking, pairText } from "../deciding/look.ts";
 import { keyText, type StoredMatch } from "../deciding/match-store.ts";
-import type { LoadedRule } from "../deciding/matcher/tenant-rules.ts";
+import type { LoadedRule, LoadedTrigger } from "../deciding/matcher/tenant-rules.ts";
 import { seriesSubject } from "../matched-subject.ts";
 import { metricData } from "./source.ts";
 import { aheadMs, crossed } from "./threshold-bounds.ts";
@@ -25,11 +25,13 @@ type Points = readonly { readonly timeMs: number; readonly value: number }[];
 export const lookAtSeries: LookAtStanding = async (tx, tenantId, matches, looking) => {
   const own = matches.filter(isSeries);
   const looks = new Map<string, Look>();
+  const pace = paced(undefined, tenantId);
   for (let from = 0; from < own.length; from += portion) {
     const some = own.slice(from, from + portion);
     const points = await pointsOf(tx, tenantId, some, looking.nowMs);
     for (const match of some) {
-      looks.set(pairText(match), lookAt(match, points.get(keyText(match.subject.key)) ?? [], looking));
+      const meant = await meaning(match, looking, pace);
+      looks.set(pairText(match), lookAt(match, points.get(keyText(match.subject.key)) ?? [], meant, looking));
     }
   }
   return looks;
@@ -38,16 +40,22 @@ export const lookAtSeries: LookAtStanding = async (tx, tenantId, matches, lookin
 const isSeries = ({ subject: { key, entityId, metricName, metricLabels } }: StoredMatch) =>
   metricName !== undefined && seriesSubject(entityId, metricName, metricLabels).key.equals(key);
 
-function lookAt(match: StoredMatch, points: Points, { rules, entities, judges }: Looking): Look {
-  const { subject, value, valueMs, triggerNames } = match;
+/** Finds the triggers of a match's rule that mean its series. */
+async function meaning({ subject, ruleId }: StoredMatch, { rules, entities }: Looking, pace: Pace) {
+  const rule = rules.byId.get(ruleId) as LoadedRule;
+  const entity = entities.get(keyText(subject.entityId));
+  const found: LoadedTrigger[] = [];
+  for (const trigger of rules.byData("metricThreshold").get(metricData(subject.metricName ?? "")) ?? []) {
+    const { name, means, meansLabels } = trigger;
+    if (!rule.triggerNames.includes(name) || meansLabels?.(subject.metricLabels) === false) continue;
+    if (means === undefined || (entity !== undefined && (await means(entity, pace)))) found.push(trigger);
+  }
+  return found;
+}
+
+function lookAt(match: StoredMatch, points: Points, own: readonly LoadedTrigger[], { rules, judges }: Looking): Look {
+  const { value, valueMs, triggerNames } = match;
   const rule = rules.byId.get(match.ruleId) as LoadedRule;
-  const own = (rules.byData("metricThreshold").get(metricData(subject.metricName ?? "")) ?? []).filter(
-    ({ name, means, meansLabels }) => {
-      const entity = entities.get(keyText(subject.entityId));
-      if (!rule.triggerNames.includes(name) || meansLabels?.(subject.metricLabels) === false) return false;
-      return means === undefined || (entity !== undefined && means(entity));
-    },
-  );
   const noted = value === undefined || valueMs === undefined ? [] : [{ value, timeMs: valueMs }];
   const newest = points.at(-1) ?? noted[0];
   const crossing = own.filter((trigger) => newest !== undefined && crossed(trigger, newest.value));

@@ -8,6 +8,7 @@ import { labelsPredicate } from "../../metrics/metric-clause.ts";
 import { readPoints } from "../../metrics/read.ts";
 import type { StoredPoints } from "../../metrics/store.ts";
 import { decide } from "../deciding/decide.ts";
+import { renamed } from "../deciding/decide-all.ts";
 import { keyText, lockMatches, makePlaces, readMatches, type StoredMatches } from "../deciding/match-store.ts";
 import type { LoadedRule, LoadedTrigger, TenantRules } from "../deciding/matcher/tenant-rules.ts";
 import { inMaintenance } from "../deciding/mute.ts";
@@ -141,7 +142,7 @@ async function* sights(
       const { means, meansLabels } = trigger;
       if (means !== undefined || meansLabels !== undefined) await pace();
       if (meansLabels?.(subject.metricLabels) === false) continue;
-      if (means === undefined || (entity !== undefined && means(entity))) meant.push(trigger);
+      if (means === undefined || (entity !== undefined && (await means(entity, pace)))) meant.push(trigger);
     }
     const alike = meant.length === triggers.length ? shared.get(triggers) : undefined;
     const own = alike ?? ruleBounds(rules, meant);
@@ -216,7 +217,7 @@ function rulesThatCare(
 /** Whether anything follows from a sight, as far as is known without a lock. */
 function changes(sight: Sight, noted: StoredMatches, nowMs: number): boolean {
   const match = noted.get(keyText(sight.subject.key))?.get(sight.rule.id);
-  return decide(sight.rule, match, sight, nowMs) !== undefined;
+  return decide(sight.rule, match, sight, nowMs) !== undefined || renamed(match, sight) !== undefined;
 }
 
 /** The points that are newer than all that were stored before them. */

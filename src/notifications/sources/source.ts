@@ -1,6 +1,8 @@
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { Later } from "../../clause/expression.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import type { EntityRow } from "../../entities/messages.ts";
+import type { Pace } from "../../event-loop.ts";
 import type { EventIdentity } from "../../events/fields.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import type { Labels } from "../../metrics/labels.ts";
@@ -10,6 +12,7 @@ import type { LookAtStanding } from "../deciding/look.ts";
 import type { Fields, MatchRow } from "../deciding/matcher/rows.ts";
 import type { TenantRules } from "../deciding/matcher/tenant-rules.ts";
 import type { EventTrigger } from "../deciding/matcher/trigger-index.ts";
+import type { RulePart } from "../rules-version.ts";
 
 /** Its member in the oneof of `TriggerType`. */
 export type SourceName = NonNullable<TriggerType["source"]["case"]>;
@@ -19,7 +22,7 @@ export interface ReadyTrigger {
   /** Of a source of occurrences: what asks each of them. */
   readonly event?: Omit<EventTrigger, "name">;
   /** Of one that asks for some entities only: whether it means this one. */
-  readonly means?: ((entity: EntityRow) => boolean) | undefined;
+  readonly means?: ((entity: EntityRow, pace: Pace) => Later<boolean>) | undefined;
   /** Of one that asks for some series only: whether it means those of these labels. */
   readonly meansLabels?: ((labels: Labels | undefined) => boolean) | undefined;
 }
@@ -79,11 +82,11 @@ export interface TriggerSource<S> {
   /** What of the data it looks at, as `metricData` and `eventData` name them; absent: it is not found by that. */
   data?(source: S): readonly string[];
   /** Of a source of occurrences: why it does not match one; undefined: it does. Absent: what is noted of its match decides. */
-  mismatch?(source: S, row: MatchRow, values: Fields["events"]): Mismatch | undefined;
+  mismatch?(source: S, row: MatchRow, values: Fields["events"], pace: Pace): Promise<Mismatch | undefined>;
   /** How rules see now what stands of it; absent: as it is noted. */
   readonly look?: LookAtStanding;
   /** In the transaction that changes rules or triggers of a tenant. */
-  onRulesChange?(tx: Db, tenantId: string): Promise<void>;
+  onRulesChange?(tx: Db, tenantId: string, part: RulePart): Promise<void>;
   /** In the transaction that changes what a trigger looks at, within the source. */
   onChange?(tx: Db, tenantId: string, triggerName: string, before: S, after: S): Promise<void>;
   /** Why the data of some triggers cannot be looked for. */

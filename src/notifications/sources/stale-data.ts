@@ -14,6 +14,7 @@ import { inMaintenance } from "../deciding/mute.ts";
 import type { Sight } from "../deciding/passage.ts";
 import { passFrom } from "../deciding/stages.ts";
 import { staleSubject } from "../matched-subject.ts";
+import type { RulePart } from "../rules-version.ts";
 import { checkEntityQuery, meansOf } from "./entity-query.ts";
 import { lastTimes } from "./last-times.ts";
 import { lookAtWatches } from "./look-at-watches.ts";
@@ -122,13 +123,22 @@ async function staleTroubles(db: Db, tenantId: string): Promise<Troubles> {
 const sourceOf = ({ type }: LoadedTrigger) => type.source.value as StaleDataSource;
 const isStale = ({ type }: LoadedTrigger) => type.source.case === "staleData";
 
-/** Leaves the job that watches a tenant's data, where a trigger waits for some. In the transaction that changes rules. */
-async function watchStaleData(tx: Db, tenantId: string): Promise<void> {
+/**
+ * Leaves the job that watches a tenant's data, where it watches some, or a trigger that waits for data has changed, or a rule of one. In the
+ * transaction of the change.
+ */
+async function watchStaleData(tx: Db, tenantId: string, { kind, name }: RulePart): Promise<void> {
+  const names =
+    kind === "rule"
+      ? tx`select trigger_name from rule_triggers where tenant_id = ${tenantId} and rule_name = ${name}`
+      : tx`select ${name}::text as trigger_name`;
   const [watched] = await tx<{ nowMs: number }[]>`
-    select floor(extract(epoch from statement_timestamp()) * 1000)::float8 as "nowMs" from triggers
-    where tenant_id = ${tenantId} and (source = 'staleData' or exists (
-      select from stale_watches w where w.tenant_id = ${tenantId}
-    )) limit 1`;
+    select floor(extract(epoch from statement_timestamp()) * 1000)::float8 as "nowMs" from tenant_state s
+    where s.tenant_id = ${tenantId} and (
+      exists (select from stale_watches w where w.tenant_id = ${tenantId} limit 1) or exists (
+        select from (${names} offset 0) as changed cross join lateral (
+          select source from triggers where tenant_id = ${tenantId} and name = changed.trigger_name limit 1) as t
+        where t.source = 'staleData'))`;
   if (watched === undefined) return;
   await enqueue(tx, { tenantId, kind: staleKind }, [{ id: jobId, payload: {} }], watched.nowMs);
 }

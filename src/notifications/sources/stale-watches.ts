@@ -1,6 +1,5 @@
-import type { Fragment } from "postgres";
 import type { StaleDataSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { toSql } from "../../clause/to-sql.ts";
+import { type Matching, toMatching } from "../../clause/to-sql.ts";
 import { byteaArray, textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
@@ -69,7 +68,10 @@ export async function enrolAll(
   for (const trigger of stale) {
     const clause = (trigger.type.source.value as StaleDataSource).entityQuery?.clause;
     const takeIn = async () => {
-      const matching = clause === undefined ? tx`true` : toSql(tx, clause, "clause", resolver);
+      const matching =
+        clause === undefined
+          ? { sql: tx`true`, apart: undefined }
+          : toMatching(tx, clause, "clause", resolver, "match");
       return await enrol(tx, tenantId, trigger, matching, nowMs);
     };
     changes.push(...(await apart(tx, trigger.name, troubles, takeIn)));
@@ -78,7 +80,7 @@ export async function enrolAll(
 }
 
 /** Both lists come in the order of ids: what differs is found here, so that only that is written. */
-async function enrol(tx: Db, tenantId: string, trigger: LoadedTrigger, matching: Fragment, nowMs: number) {
+async function enrol(tx: Db, tenantId: string, trigger: LoadedTrigger, matching: Matching, nowMs: number) {
   const meant = await matchingIds(tx, tenantId, matching, portion);
   const watched = await tx<{ ids: Buffer }[]>`
     select string_agg(entity_id, ''::bytea order by entity_id) as ids from (

@@ -4,8 +4,9 @@ import { describe, expect, test } from "vitest";
 import { ExportLogsServiceRequestSchema } from "#gen/opentelemetry/proto/collector/logs/v1/logs_service_pb.ts";
 import { ExportMetricsServiceRequestSchema } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
 import { protobufOfJson } from "../../../src/integrations/opentelemetry/protobuf-of-json.ts";
+import { cases } from "../../support/cases.ts";
 
-const numRuns = 100 * Number(process.env.FUZZ_FACTOR ?? 1);
+const numRuns = cases(400);
 const bytesMax = 16 * 2 ** 20;
 const call = { reserve: () => {}, pace: () => undefined };
 const metricsOf = (json: string, max = bytesMax) =>

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 
-/** One thing that happens, so many seconds after the one before. */
+/** One thing that happens, so many seconds after the one before: `move` changes the label by which members are grouped. */
 export interface Act {
   readonly afterSec: number;
   readonly member: number;
-  readonly what: "fire" | "end" | "acknowledge" | "hold" | "release";
+  readonly what: "fire" | "end" | "acknowledge" | "hold" | "release" | "move";
 }
 
 export interface Story {
@@ -29,7 +29,7 @@ export const story: fc.Arbitrary<Story> = fc.record({
     fc.record({
       afterSec: fc.integer({ min: 0, max: 15 }),
       member: fc.nat(membersMax - 1),
-      what: fc.constantFrom("fire", "fire", "end", "end", "acknowledge", "hold", "release"),
+      what: fc.constantFrom("fire", "fire", "end", "end", "acknowledge", "hold", "release", "move"),
     }),
     { maxLength: 25 },
   ),
@@ -53,100 +53,136 @@ interface Alert {
   firing: boolean;
   acknowledged: boolean;
   held: boolean;
-  joinsSec: number;
-  /** Whether a message said that it fires, and none that it has ended. */
-  told: boolean;
-  /** Whether it belongs to the group, though it may have ended. */
-  member: boolean;
+  /** By its label. */
+  group: number;
   startSec: number;
 }
 
-/** A group as the documentation tells it: it looks at every tick, and keeps what it has said. */
+interface Membership {
+  joinsSec: number;
+  /** Whether a message said that it fires, and none that it has ended. */
+  told: boolean;
+  /** Whether a message said since then that all others had ended. */
+  again: boolean;
+}
+
+interface Group {
+  open: boolean;
+  lastFlushSec: number;
+  messageSec: number;
+  /** Those that belong to it, though they may have ended. */
+  readonly members: Map<Alert, Membership>;
+}
+
+/** Groups as the documentation tells them: each is looked at in every second, and keeps what it has said. */
 export function model(of: Story, untilSec = spanSec): string[] {
-  const { waitSec, intervalSec, sendUpdates, repeatSec, unacknowledged, delaySec } = of;
-  const said: string[] = [];
   const alerts = Array.from(
     { length: membersMax },
-    (): Alert => ({
-      firing: false,
-      acknowledged: false,
-      held: false,
-      joinsSec: 0,
-      told: false,
-      member: false,
-      startSec: 0,
-    }),
+    (): Alert => ({ firing: false, acknowledged: false, held: false, group: 0, startSec: 0 }),
   );
+  const groups = [0, 1].map((): Group => ({ open: false, lastFlushSec: 0, messageSec: 0, members: new Map() }));
+  const said: string[] = [];
   const acts = happenings(of);
-  let open = false;
-  let lastFlushSec = 0;
-  let messageSec = 0;
-  let firstSec = Number.POSITIVE_INFINITY;
-  const names = (list: readonly Alert[]) => list.map((each) => alerts.indexOf(each)).join("");
   for (let sec = 1; sec < untilSec; sec++) {
-    for (const { member, what } of acts.get(sec) ?? []) {
-      const alert = alerts[member] as Alert;
-      if (what === "hold" || what === "release") alert.held = what === "hold";
-      if (what === "acknowledge") alert.acknowledged = alert.firing;
-      if (what === "end") alert.firing = false;
-      if (what === "fire" && !alert.firing) {
-        Object.assign(alert, {
-          firing: true,
-          member: true,
-          acknowledged: false,
-          startSec: sec,
-          ...(!(alert.told || (alert.member && delaySec === 0)) && { joinsSec: sec + delaySec }),
-        });
-      }
-    }
-    for (const alert of alerts) {
-      // Who has ended before the delay was never there.
-      if (!alert.firing && alert.member && alert.joinsSec > sec) alert.member = false;
-    }
-    const there = alerts.filter(({ member, joinsSec }) => member && joinsSec <= sec);
-    const heard = there.filter(({ held, told }) => told || !held);
-    const firing = heard.filter((each) => each.firing && !each.held);
-    const going = heard.filter((each) => each.firing);
-    const ended = heard.filter((each) => !each.firing);
-    const isTick = sec > lastFlushSec && (sec - lastFlushSec) % intervalSec === 0;
-    const isRepeat = repeatSec > 0 && sec > messageSec && (sec - messageSec) % repeatSec === 0;
-    if (!open) {
-      // The wait counts from the first who has joined, also if it has ended.
-      const joined = alerts.filter(({ member, joinsSec }) => member && joinsSec <= sec);
-      firstSec = Number.POSITIVE_INFINITY;
-      for (const { startSec, joinsSec } of joined)
-        firstSec = Math.min(firstSec, startSec + waitSec <= joinsSec ? joinsSec : joinsSec + waitSec);
-      if (sec < firstSec) continue;
-      firstSec = Number.POSITIVE_INFINITY;
-      if (firing.length > 0) {
-        said.push(`${sec} first ${names(firing)}${sendUpdates ? `-${names(ended)}` : "-"}`);
-        for (const alert of firing) alert.told = true;
-        [open, lastFlushSec, messageSec] = [true, sec, sec];
-      }
-      for (const alert of alerts) if (!alert.firing) alert.member = false;
-      continue;
-    }
-    if (!isTick && !isRepeat) continue;
-    if (going.length === 0) {
-      if (sendUpdates && ended.some(({ told }) => told)) said.push(`${sec} clear -${names(ended)}`);
-      open = false;
-      for (const alert of alerts) if (!alert.firing) Object.assign(alert, { member: false, told: false });
-      continue;
-    }
-    const isNew = firing.some(({ told }) => !told);
-    const hasEnded = sendUpdates && ended.length > 0;
-    const repeats =
-      isRepeat && firing.length > 0 && (!unacknowledged || going.some(({ acknowledged }) => !acknowledged));
-    if (isNew || hasEnded || repeats) {
-      said.push(
-        `${sec} ${isNew || hasEnded ? "members" : "repeat"} ${names(firing)}${sendUpdates ? `-${names(ended)}` : "-"}`,
+    for (const { member, what } of acts.get(sec) ?? []) happens(alerts[member] as Alert, what, { of, groups, sec });
+    for (const [i, group] of groups.entries()) {
+      const isIn = (alert: Alert) => alert.firing && alert.group === i;
+      // Who has ended, or left, before the delay was never there.
+      for (const [alert, { joinsSec }] of group.members)
+        if (!isIn(alert) && joinsSec > sec) group.members.delete(alert);
+      const there = new Map(
+        alerts.flatMap((alert) => {
+          const own = group.members.get(alert);
+          return own && own.joinsSec <= sec ? [[alert, own] as const] : [];
+        }),
       );
-      for (const alert of firing) alert.told = true;
-      messageSec = sec;
+      const line = looks(group, there, isIn, of, sec);
+      const names = (list: readonly Alert[]) => list.map((each) => alerts.indexOf(each)).join("");
+      if (line)
+        said.push(`${sec} ${i} ${line.occasion} ${names(line.firing)}-${of.sendUpdates ? names(line.ended) : ""}`);
     }
-    for (const alert of alerts) if (!alert.firing) Object.assign(alert, { member: false, told: false });
-    // A repetition counts as a flush.
-    lastFlushSec = sec;
   }
   return said;
+}
+
+function happens(
+  alert: Alert,
+  what: Act["what"],
+  { of: { delaySec }, groups, sec }: { of: Story; groups: readonly Group[]; sec: number },
+): void {
+  const own = () => (groups[alert.group] as Group).members;
+  // Who ends, or leaves, while it is held was never there.
+  const leaves = () => {
+    if (alert.held && own().get(alert)?.told === false) own().delete(alert);
+  };
+  if (what === "acknowledge") alert.acknowledged = alert.firing;
+  if (what === "release") alert.held = false;
+  if (what === "hold") alert.held = alert.firing;
+  if (what === "end" && alert.firing) {
+    leaves();
+    alert.firing = false;
+  }
+  if (what === "move" && alert.firing) {
+    leaves();
+    alert.group = 1 - alert.group;
+    if (!own().has(alert))
+      own().set(alert, { joinsSec: Math.max(sec, alert.startSec + delaySec), told: false, again: false });
+  }
+  if (what === "fire" && !alert.firing) {
+    Object.assign(alert, { firing: true, held: false, acknowledged: false, startSec: sec });
+    const before = own().get(alert);
+    const stays = before !== undefined && (before.told || delaySec === 0);
+    if (!stays) own().set(alert, { joinsSec: sec + delaySec, told: false, again: false });
+  }
+}
+
+/** What a group says in a second, of those that have joined; undefined: nothing. */
+function looks(
+  group: Group,
+  there: ReadonlyMap<Alert, Membership>,
+  isIn: (alert: Alert) => boolean,
+  { waitSec, intervalSec, sendUpdates, repeatSec, unacknowledged }: Story,
+  sec: number,
+): { occasion: string; firing: Alert[]; ended: Alert[] } | undefined {
+  const heard = [...there].filter(([{ held }, { told }]) => told || !held);
+  const firing = heard.filter(([alert]) => isIn(alert) && !alert.held);
+  const going = heard.filter(([alert]) => isIn(alert));
+  const ended = heard.filter(([alert]) => !isIn(alert));
+  const lists = { firing: firing.map(([alert]) => alert), ended: ended.map(([alert]) => alert) };
+  const forget = () => {
+    for (const alert of there.keys()) if (!isIn(alert)) group.members.delete(alert);
+  };
+  if (!group.open) {
+    // The wait counts from the first who has joined, also if it has ended; who is held has not.
+    const waits = [...there].filter(([{ held }]) => !held);
+    const firstSec = waits.map(([{ startSec }, { joinsSec }]) =>
+      startSec + waitSec <= joinsSec ? joinsSec : joinsSec + waitSec,
+    );
+    if (sec < Math.min(...firstSec)) return undefined;
+    forget();
+    if (firing.length === 0) return undefined;
+    for (const [, membership] of firing) membership.told = true;
+    Object.assign(group, { open: true, lastFlushSec: sec, messageSec: sec });
+    return { occasion: "first", ...lists };
+  }
+  const isTick = sec > group.lastFlushSec && (sec - group.lastFlushSec) % intervalSec === 0;
+  const isRepeat = repeatSec > 0 && sec > group.messageSec && (sec - group.messageSec) % repeatSec === 0;
+  if (!isTick && !isRepeat) return undefined;
+  forget();
+  if (going.length === 0) {
+    group.open = false;
+    return sendUpdates && ended.length > 0 ? { occasion: "clear", ...lists } : undefined;
+  }
+  const isNew = firing.some(([, { told, again }]) => !told || again);
+  const hasEnded = sendUpdates && ended.length > 0;
+  const repeats =
+    isRepeat && firing.length > 0 && (!unacknowledged || going.some(([{ acknowledged }]) => !acknowledged));
+  // A repetition counts as a flush.
+  group.lastFlushSec = sec;
+  if (!isNew && !hasEnded && !repeats) return undefined;
+  group.messageSec = sec;
+  for (const [, membership] of firing) Object.assign(membership, { told: true, again: false });
+  // It said that all had ended; the others are held, and fire on.
+  if (firing.length === 0) for (const [, membership] of going) membership.again = true;
+  return { occasion: isNew || hasEnded ? "members" : "repeat", ...lists };
 }

@@ -1,10 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { QuotaBounds } from "../../../src/db/admission-quota.ts";
+import { transaction } from "../../../src/db/transaction.ts";
 import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
 import { groupsKind } from "../../../src/notifications/deciding/groups/group-jobs.ts";
-import { cases } from "../../support/cases.ts";
+import { announceSilences, createSilence, expireSilence } from "../../../src/notifications/silences/silences.ts";
+import { cases, seed } from "../../support/cases.ts";
 import { testDatabase } from "../../support/database.ts";
-import { factor, seed } from "../../support/seed.ts";
 import { report, ruleTenant, type TestRule } from "../rule-tenant.ts";
 import { type Act, happenings, model, type Story, spanSec, story } from "./group-model.ts";
 
@@ -48,25 +50,64 @@ const inParts = (of: Story): Story => ({
   acts: of.acts.map((act) => ({ ...act, afterSec: act.afterSec * parts + 1 })),
 });
 
+/** Silences a member; returns the silence's id. */
+async function hold(tenantId: string, member: number, nowMs: number): Promise<string> {
+  const wanted = {
+    matchers: [`alertname="${member}"`],
+    startsMs: undefined,
+    // Far ahead by the clock of the database, too.
+    endsMs: 2 * t0,
+    ruleNames: [],
+    destinationNames: [],
+    comment: "c",
+    createdBy: "",
+  };
+  const author = { clientId: "", clientName: "", keyPrefix: "" };
+  return await transaction(sql, async (tx) => {
+    const write = { author, nowMs, bounds: { resourceBytesMax: 1e9 } as QuotaBounds, at: "" };
+    const { silence, changed } = await createSilence(tx, tenantId, wanted, write);
+    await announceSilences(tx, tenantId, changed);
+    return silence.id;
+  });
+}
+
 /** What a tenant is told when it lives through a story, by part of a second. */
 async function lived(of: Story): Promise<string[]> {
   const { waitSec, intervalSec, sendUpdates, repeatSec, unacknowledged, delaySec } = of;
   const { tenant, at } = await clockedTenant({
-    grouping: { by: [], waitSec, intervalSec },
+    grouping: { by: ["team"], waitSec, intervalSec },
     sendUpdates,
     delaySec,
     ...(repeatSec > 0 && { repeat: true, repeatIntervalSec: repeatSec, repeatWhile: unacknowledged ? 2 : 1 }),
   });
-  const alerts = new Map<number, { firing: boolean; number: number }>();
-  const item = (member: number, ms: number, status: number) => report(t0 + ms, { name: `${member}`, status });
+  const alerts = new Map<number, { firing: boolean; number: number; team: number; silenceId: string | undefined }>();
+  const item = (member: number, ms: number, status: number) =>
+    report(t0 + ms, { name: `${member}`, status, metadata: { team: alerts.get(member)?.team ?? 0 } });
+  const release = async (member: number, ms: number) => {
+    const id = alerts.get(member)?.silenceId;
+    if (id === undefined) return;
+    await transaction(sql, async (tx) => {
+      const { changed } = await expireSilence(tx, tenant.tenantId, id, at(ms));
+      await announceSilences(tx, tenant.tenantId, changed);
+    });
+    Object.assign(alerts.get(member) as object, { silenceId: undefined });
+  };
   const act = async ({ member, what }: Act, ms: number) => {
-    const { firing, number } = alerts.get(member) ?? { firing: false, number: 0 };
+    const before = alerts.get(member) ?? { firing: false, number: 0, team: 0, silenceId: undefined };
+    const { firing, number, team, silenceId } = before;
+    if (what === "release" || (what === "hold" && !firing) || (what === "fire" && !firing)) await release(member, ms);
+    if (what === "hold" && firing && silenceId === undefined)
+      alerts.set(member, { ...before, silenceId: await hold(tenant.tenantId, member, at(ms)) });
     if (what === "fire" && !firing) {
-      alerts.set(member, { firing: true, number: number + 1 });
+      alerts.set(member, { firing: true, number: number + 1, team, silenceId: undefined });
+      await tenant.put(at(ms), item(member, ms, OPEN));
+    }
+    if (what === "move" && firing) {
+      alerts.set(member, { ...before, team: 1 - team });
       await tenant.put(at(ms), item(member, ms, OPEN));
     }
     if (what === "end" && firing) {
-      alerts.set(member, { firing: false, number });
+      alerts.set(member, { ...before, firing: false });
       await tenant.put(at(ms), item(member, ms, CLOSED));
     }
     if (what === "acknowledge" && firing)
@@ -86,30 +127,28 @@ async function lived(of: Story): Promise<string[]> {
     }
     await tenant.groups(at(ms));
   }
-  const rows = await sql<{ createdMs: number; occasion: string; names: string[]; ended: string[] }[]>`
+  const rows = await sql<{ createdMs: number; occasion: string; team: string; names: string[]; ended: string[] }[]>`
     select d.created_ms::float8 as "createdMs", d.occasion,
+      (select told -> 'labels' ->> 'team' from group_messages g
+        where g.tenant_id = d.tenant_id and g.id = (d.told -> 'group' ->> 'message')::uuid) as team,
       array_agg(e.name order by e.name) filter (where not m.resolved) as names,
       array_agg(e.name order by e.name) filter (where m.resolved) as ended
     from due_deliveries d
       join group_message_members m on m.tenant_id = d.tenant_id and m.message_id = (d.told -> 'group' ->> 'message')::uuid
       join events e on e.tenant_id = m.tenant_id and e.id = m.event_id
-    where d.tenant_id = ${tenant.tenantId} group by d.id, d.created_ms, d.occasion order by d.created_ms, d.id`;
+    where d.tenant_id = ${tenant.tenantId} group by d.id, d.tenant_id, d.told, d.created_ms, d.occasion order by d.created_ms, team`;
   return rows.map(
-    ({ createdMs, occasion, names, ended }) =>
-      `${(createdMs - t0) / partMs} ${occasion} ${names?.join("") ?? ""}-${ended?.join("") ?? ""}`,
+    ({ createdMs, occasion, team, names, ended }) =>
+      `${(createdMs - t0) / partMs} ${team} ${occasion} ${names?.join("") ?? ""}-${ended?.join("") ?? ""}`,
   );
 }
 
 test(`random timelines are stored as the documentation tells them (seed ${seed})`, async () => {
-  // What holds moves the first message to the next look, of which the model has no notion.
   await fc.assert(
-    fc.asyncProperty(
-      story.map((of) => ({ ...of, acts: of.acts.filter(({ what }) => what !== "hold" && what !== "release") })),
-      async (of) => {
-        expect(await lived(of)).toEqual(model(inParts(of), spanSec * parts));
-      },
-    ),
-    { numRuns: cases(16 * factor), seed },
+    fc.asyncProperty(story, async (of) => {
+      expect(await lived(of)).toEqual(model(inParts(of), spanSec * parts));
+    }),
+    { numRuns: cases(16), seed },
   );
 }, 300_000);
 

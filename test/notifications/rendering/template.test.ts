@@ -9,18 +9,25 @@ import {
   chat,
   escapeHtml,
   html,
+  json,
   type Markup,
   markdown,
   plainText,
 } from "../../../src/notifications/rendering/markup.ts";
 import {
   brokenTemplate,
+  checkedTemplate,
+  type Escaping,
+  newSteps,
+  parseTemplate,
   render,
   renderedCharsMax,
+  stepsMax,
   type Variables,
 } from "../../../src/notifications/rendering/template.ts";
 import { variablesOf } from "../../../src/notifications/rendering/variables.ts";
 import { cases } from "../../support/cases.ts";
+import { turnMsMax } from "../../support/loop-turns.ts";
 import { eventId, metricNotification, notificationOf } from "../notifications.ts";
 
 const publicUrl = "https://belfry.example.com";
@@ -28,7 +35,19 @@ const teamChat = create(TeamChatDestinationSchema, { channel: "ops", token: "xox
 
 function rendered(template: string, notification: Notification = notificationOf(), markup: Markup = plainText) {
   const destination = { name: "teamChat", desc: TeamChatDestinationSchema, message: teamChat };
-  return render(template, variablesOf(notification, destination, markup, publicUrl), markup);
+  return made(template, variablesOf(notification, destination, markup, publicUrl), markup);
+}
+
+/** What a template makes, in one piece. */
+function made(template: string, variables: Variables, escaping: Escaping, charsMax?: number): Promise<string> {
+  const steps = newSteps();
+  return render(parseTemplate(template, steps), variables, escaping, { steps, pace: () => undefined, charsMax });
+}
+
+/** The processor time since a moment, ms. */
+function spentMs(since: NodeJS.CpuUsage): number {
+  const { user, system } = process.threadCpuUsage(since);
+  return (user + system) / 1000;
 }
 
 describe("every variable", () => {
@@ -84,7 +103,7 @@ describe("every variable", () => {
     ["event.name.length", ""],
     ["__proto__.toString", ""],
     ["toString", ""],
-  ])("of an event: %s", (name, value) => expect(rendered(`{{{${name}}}}`)).toBe(value));
+  ])("of an event: %s", (name, value) => expect(rendered(`{{{${name}}}}`)).resolves.toBe(value));
 
   test.each([
     ["headline", "cpu.busy is 97.5 on web-1"],
@@ -96,16 +115,16 @@ describe("every variable", () => {
     ["metric.timestamp", "2026-11-22T09:59:00.000Z"],
     ["trigger.threshold", "90"],
     ["trigger.threshold_type", "max"],
-  ])("of a metric: %s", (name, value) => expect(rendered(`{{{${name}}}}`, metricNotification())).toBe(value));
+  ])("of a metric: %s", (name, value) => expect(rendered(`{{{${name}}}}`, metricNotification())).resolves.toBe(value));
 
-  test("of data that stay away: the metric has no value", () => {
+  test("of data that stay away: the metric has no value", async () => {
     const notification = metricNotification({ metric: { name: "cpu.busy" } });
-    expect(rendered("{{{headline}}}|{{metric.value}}|{{metric.timestamp}}", notification)).toBe(
+    expect(await rendered("{{{headline}}}|{{metric.value}}|{{metric.timestamp}}", notification)).toBe(
       "no data of cpu.busy from web-1||",
     );
   });
 
-  test("values of headers and secrets of a destination are none", () => {
+  test("values of headers and secrets of a destination are none", async () => {
     const message = create(WebhookDestinationSchema, {
       url: "https://hook.example.com/",
       signingSecret: "whsec_c2VjcmV0",
@@ -114,7 +133,7 @@ describe("every variable", () => {
     const destination = { name: "webhook", desc: WebhookDestinationSchema, message };
     const variables = variablesOf(notificationOf(), destination, plainText, publicUrl);
     expect(JSON.stringify(variables)).not.toMatch(/c2VjcmV0|Bearer secret/);
-    expect(render("{{{destination.webhook.url}}}", variables, plainText)).toBe("https://hook.example.com/");
+    expect(await made("{{{destination.webhook.url}}}", variables, plainText)).toBe("https://hook.example.com/");
   });
 });
 
@@ -129,35 +148,37 @@ describe("values come into a text as its markup wants", () => {
     ["team chat always escapes its own signs", chat, "{{{event.summary}}}", `&lt;b&gt; &amp; "it's" &lt;!channel&gt;`],
     ["team chat with two braces", chat, "{{event.summary}}", `&lt;b&gt; &amp; "it's" &lt;!channel&gt;`],
     ["team chat leaves the template", chat, "<!here> *{{event.name}}*", "<!here> *a/b c?d=é*"],
-    ["an address takes a value as one part", address, "https://x/{{event.name}}", "https://x/a%2Fb%20c%3Fd%3D%C3%A9"],
+    ["an address takes a value as one part", address(), "https://x/{{event.name}}", "https://x/a%2Fb%20c%3Fd%3D%C3%A9"],
     [
       "three braces stay in their segment of a path",
-      address,
+      address(),
       "https://x/{{{event.name}}}",
       "https://x/a%2Fb%20c%3Fd=é",
     ],
-    ["a query takes three braces as they are", address, "https://x/y?z={{{event.name}}}", "https://x/y?z=a/b c?d=é"],
-    ["so does what stands before the path", address, "{{{event.name}}}", "a/b c?d=é"],
-  ])("%s", (_name, markup, template, text) => expect(rendered(template, nasty, markup)).toBe(text));
+    ["a query takes three braces as they are", address(), "https://x/y?z={{{event.name}}}", "https://x/y?z=a/b c?d=é"],
+    ["so does what stands before the path", address(), "{{{event.name}}}", "a/b c?d=é"],
+  ])("%s", (_name, markup, template, text) => expect(rendered(template, nasty, markup)).resolves.toBe(text));
 
   test.each([
     ["plain text", plainText],
     ["HTML", html],
     ["Markdown", markdown],
     ["team chat", chat],
-  ])("characters that change the direction of reading are shown in %s", (_name, markup) => {
+  ])("characters that change the direction of reading are shown in %s", async (_name, markup) => {
     const turned = notificationOf({ event: { summary: "\u202Etxt.exe\u202C \u2066a\u2069" } });
-    const shown = rendered("{{event.summary}} {{{event.summary}}} {{{headline}}} {{link}}", turned, markup);
+    const shown = await rendered("{{event.summary}} {{{event.summary}}} {{{headline}}} {{link}}", turned, markup);
     expect(shown).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
     expect(shown).toMatch(/^\\?\[U\+202E\\?\]txt\.exe/);
   });
 
-  test("a link is written in the markup, with two braces and with three", () => {
+  test("a link is written in the markup, with two braces and with three", async () => {
     const shown = escapeHtml(`<b> & "it's" <!channel>`);
-    expect(rendered("{{link}}", nasty, html)).toMatch(new RegExp(`^<a href="${url}[^"<]*">`));
-    expect(rendered("{{link}}", nasty, html)).toContain(`>${shown}</a>`);
-    expect(rendered("{{{link}}}", nasty, chat)).toMatch(new RegExp(`^<${url}[^|]*\\|&lt;b&gt;.*&lt;!channel&gt;>$`));
-    expect(rendered("{{link}}", notificationOf({ event: { summary: "a [b] c" } }), markdown)).toMatch(
+    expect(await rendered("{{link}}", nasty, html)).toMatch(new RegExp(`^<a href="${url}[^"<]*">`));
+    expect(await rendered("{{link}}", nasty, html)).toContain(`>${shown}</a>`);
+    expect(await rendered("{{{link}}}", nasty, chat)).toMatch(
+      new RegExp(`^<${url}[^|]*\\|&lt;b&gt;.*&lt;!channel&gt;>$`),
+    );
+    expect(await rendered("{{link}}", notificationOf({ event: { summary: "a [b] c" } }), markdown)).toMatch(
       /^\[a \\\[b\\\] c\]\(https:[^)]*\)$/,
     );
   });
@@ -174,7 +195,7 @@ describe("sections", () => {
     ["{{=<% %>=}}<% event.name %> {{event.name}}", "disk-full {{event.name}}"],
     ["", ""],
     ["no tags", "no tags"],
-  ])("%s", (template, text) => expect(rendered(template)).toBe(text));
+  ])("%s", (template, text) => expect(rendered(template)).resolves.toBe(text));
 });
 
 describe("what is no template is refused with its place", () => {
@@ -212,20 +233,87 @@ describe("what is no template is refused with its place", () => {
 });
 
 describe("a result is bounded", () => {
-  test("however often a long value is in it", () => {
+  test("however often a long value is in it", async () => {
     const long = notificationOf({ event: { body: "<".repeat(65_536) } });
-    const text = rendered("{{event.body}}".repeat(4000), long);
+    const text = await rendered("{{event.body}}".repeat(4000), long);
     expect(text).toHaveLength(renderedCharsMax);
     expect(text.endsWith("…")).toBe(true);
   });
 
-  test("and never cut within a character", () => {
-    const text = render("a{{{x}}}", { x: "😀".repeat(10) }, plainText, 5);
+  test("and never cut within a character", async () => {
+    const text = await made("a{{{x}}}", { x: "😀".repeat(10) }, plainText, 5);
     expect(text).toBe("a😀…");
   });
 });
 
-test("templates render as the library's own renderer does", () => {
+describe("the time of a rendering is bounded by its steps", () => {
+  const alerts = Array.from({ length: 100 }, (_, i) => ({ status: "firing", labels: { host: `web-${i}` } }));
+  const lines = Array.from({ length: 101 }, (_, i) => `line ${i}`);
+  const listed: Variables = { alerts, firing: alerts, resolved: [], lines, event: { body: "<".repeat(65_536) }, z: "" };
+  const filled = (piece: string, chars: number) => piece.repeat(Math.floor(chars / piece.length));
+  const each = (inner: string) => `{{#alerts}}${inner}{{/alerts}}`;
+
+  test.each([
+    ["lists within lists", each(each(each("x")))],
+    ["lists within lists of nothing", each(each(each("")))],
+    ["as many tags as fit, for each member", each(filled("{{labels.host}}", 60_000))],
+    ["names of many parts, for each member", each(filled(`{{${"a.".repeat(140)}a}}`, 60_000))],
+    ["tags deep within sections", "{{#event}}".repeat(31) + filled("{{q}}", 60_000) + "{{/event}}".repeat(31)],
+  ])(
+    "what visits too much is refused when it is stored, and fails when it was stored before: %s",
+    async (_what, text) => {
+      expect(brokenTemplate(text)).toMatch(/^takes up to \d+ steps to render; 600000 are allowed: nest fewer lists/);
+      const before = process.threadCpuUsage();
+      await expect(made(text, listed, html)).rejects.toThrow("the templates take more than 600000 steps");
+      expect(spentMs(before)).toBeLessThan(turnMsMax);
+    },
+  );
+
+  test.each([
+    ["tags of an address, for each member", each(filled("{{{z}}}", 3000)), address()],
+    ["tags within a text of JSON", `"${filled("{{lines.x}}", 60_000)}"`, json()],
+    ["letters before each tag of JSON", `"${each(filled("xx{{z}}", 2000))}"`, json()],
+    ["lists within lists", each("{{#lines}}{{.}}{{/lines}}"), html],
+    ["a long value", filled("{{event.body}}", 60_000), html],
+  ])("what is accepted takes 250 ms of the processor at most, in slices: %s", async (_what, text, markup) => {
+    expect(brokenTemplate(text)).toBeUndefined();
+    const steps = newSteps();
+    let slices = 0;
+    const pace = () => (++slices % 1000 === 0 ? Promise.resolve() : undefined);
+    const before = process.threadCpuUsage();
+    await render(parseTemplate(text, steps), listed, markup, { steps, pace });
+    expect(spentMs(before)).toBeLessThan(turnMsMax);
+    expect(slices).toBeGreaterThan(0);
+    expect(stepsMax - steps.left).toBeLessThanOrEqual(checkedTemplate(text).steps);
+  });
+
+  test("none takes more steps than were counted when it was stored", async () => {
+    const name = fc.constantFrom("alerts", "firing", "lines", "labels.host", "event", "z", ".", "last", "a.b.c");
+    const piece: fc.Memo<string> = fc.memo((depth) => {
+      const leaf = fc.oneof(
+        fc.constantFrom("x", "\n"),
+        name.map((of) => `{{${of}}}`),
+      );
+      if (depth <= 1) return leaf;
+      const section = fc
+        .tuple(fc.constantFrom("#", "^"), name, fc.array(piece(), { maxLength: 3 }))
+        .map(([sign, of, inner]) => `{{${sign}${of}}}${inner.join("")}{{/${of}}}`);
+      return fc.oneof(leaf, section);
+    });
+    await fc.assert(
+      fc.asyncProperty(piece(3), async (text) => {
+        const { broken, steps: most } = checkedTemplate(text);
+        fc.pre(broken === undefined && most <= stepsMax);
+        const steps = newSteps();
+        await render(parseTemplate(text, steps), listed, plainText, { steps, pace: () => undefined });
+        expect(stepsMax - steps.left).toBeLessThanOrEqual(most);
+      }),
+      { numRuns: cases(300) },
+    );
+  });
+});
+
+test("templates render as the library's own renderer does", async () => {
   const names = ["a", "b", "group", "group.a", "group.inner.b", "none"];
   const tag = fc.constantFrom(...names);
   const piece: fc.Memo<string> = fc.memo((depth) => {
@@ -244,8 +332,8 @@ test("templates render as the library's own renderer does", () => {
     return fc.oneof(leaf, section);
   });
   const variables: Variables = { a: "1 < 2 & 'three'", b: 0, group: { a: true, inner: { b: "ü" }, none: "" } };
-  fc.assert(
-    fc.property(fc.array(piece(3), { maxLength: 6 }), (pieces) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(piece(3), { maxLength: 6 }), async (pieces) => {
       const template = pieces.join("");
       fc.pre(brokenTemplate(template) === undefined);
       // The library shows a group as [object Object].
@@ -255,22 +343,22 @@ test("templates render as the library's own renderer does", () => {
         {},
         { escape: (value: unknown) => escapeHtml(String(value)) },
       ).replaceAll("[object Object]", "");
-      expect(render(template, variables, { double: escapeHtml, triple: (text) => text })).toBe(theirs);
+      expect(await made(template, variables, { double: escapeHtml, triple: (text) => text })).toBe(theirs);
     }),
     { numRuns: cases(500) },
   );
 });
 
-test("a key that holds full stops is named as it is, within a section too", () => {
+test("a key that holds full stops is named as it is, within a section too", async () => {
   const dimensions = { "k8s.pod.name": "web-1", k8s: "x", "a.b": "", a: { b: "nested", c: "c" } };
-  const shown = (template: string) => render(template, { entity: { dimensions } }, { double: String, triple: String });
-  expect(shown("{{entity.dimensions.k8s.pod.name}} {{entity.dimensions.k8s}} {{entity.dimensions.a.c}}")).toBe(
+  const shown = (template: string) => made(template, { entity: { dimensions } }, { double: String, triple: String });
+  expect(await shown("{{entity.dimensions.k8s.pod.name}} {{entity.dimensions.k8s}} {{entity.dimensions.a.c}}")).toBe(
     "web-1 x c",
   );
-  expect(shown("{{#entity.dimensions}}{{k8s.pod.name}}{{/entity.dimensions}}")).toBe("web-1");
+  expect(await shown("{{#entity.dimensions}}{{k8s.pod.name}}{{/entity.dimensions}}")).toBe("web-1");
 });
 
-test("what the library's own parser takes for a template is one, and nothing else is", () => {
+test("what the library's own parser takes for a template is one, and nothing else is", async () => {
   const pieces = [
     "{{",
     "}}",
@@ -295,8 +383,8 @@ test("what the library's own parser takes for a template is one, and nothing els
   const text = fc.string({ unit: fc.constantFrom(...pieces), maxLength: 24 });
   const opened = fc.tuple(text, text).map(([before, after]) => `${before}{{#a}}${after}{{/a}}${before}`);
   const variables: Variables = { a: "1", b: { a: "2", b: "" } };
-  fc.assert(
-    fc.property(fc.oneof(text, opened), (template) => {
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(text, opened), async (template) => {
       let theirs: string | undefined;
       try {
         theirs = Mustache.render(template, variables, {}, { escape: String }).replaceAll("[object Object]", "");
@@ -304,7 +392,7 @@ test("what the library's own parser takes for a template is one, and nothing els
         theirs = undefined;
       }
       if (theirs === undefined) expect(brokenTemplate(template)).toBeDefined();
-      else expect(render(template, variables, { double: String, triple: String })).toBe(theirs);
+      else expect(await made(template, variables, { double: String, triple: String })).toBe(theirs);
     }),
     { numRuns: cases(5000) },
   );

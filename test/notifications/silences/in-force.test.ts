@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { allMatch, labelMatcher, type MatcherParts } from "../../../src/clause/label-matcher.ts";
+import { unpaced } from "../../../src/event-loop.ts";
 import { labelOf } from "../../../src/events/labels.ts";
 import { loadedSilence, silencesInForce } from "../../../src/notifications/silences/silences-in-force.ts";
 import { cases } from "../../support/cases.ts";
@@ -20,7 +21,7 @@ test("what expressions were compared with is remembered within a bound of charac
   let compared = 0;
   const matches = (value: string) => {
     compared += 1;
-    return matcher?.matches(value) ?? false;
+    return matcher?.matches(value, unpaced) ?? false;
   };
   const silences = silencesInForce(new Map([["a", { ...loaded, matchers: [{ ...matcher, matches } as never] }]]));
   const ask = (i: number) => silences.matching({ x: `${i}`.padStart(250, "v") } as never, 0, () => undefined);
@@ -55,7 +56,7 @@ test("silences that are looked up are those whose matchers all hold, while they 
             ({ matchers, startsMs, endsMs }) =>
               startsMs <= nowMs &&
               endsMs === null &&
-              allMatch(matchers.map(labelMatcher), (name) => labelOf(view, name)),
+              allMatch(matchers.map(labelMatcher), (name) => labelOf(view, name), unpaced),
           );
           expect(found.map(({ id }) => id).sort()).toEqual(expected.map(({ id }) => id).sort());
         }

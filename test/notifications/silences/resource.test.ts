@@ -21,6 +21,7 @@ test("a silence is made, shown, listed by state and matcher, and ended", async (
     createdBy: "ops",
     author: { clientId: expect.any(String), clientName: expect.any(String), keyPrefix: expect.any(String) },
     state: "ACTIVE",
+    trouble: "",
   });
   const pending = await silence({ startsAt: inMs(600_000) });
   expect(pending.state).toBe("PENDING");
@@ -150,6 +151,68 @@ test("a tool's change keeps the scope, ends untilResolved, and alerts show the s
   expect((await tools("GET", "/api/v2/receivers")).body).toEqual([{ name: "belfry" }, { name: "d" }]);
   const { entries } = await ok("GET", "/v1/audit-log?pageSize=10");
   expect(JSON.stringify(entries)).toContain("alertmanager/PostSilences");
+});
+
+test("a silence that a new one replaces has an audit row as the new one has, with the RPC that was called, at both doors", async () => {
+  const { silence, server, tenant, call, ok, inMs } = await silencePlace();
+  const rows = async (rpc: string) =>
+    (await ok("GET", "/v1/audit-log?pageSize=100")).entries
+      .filter((each: { rpc: string }) => each.rpc === rpc)
+      .map(({ resource }: { resource: string }) => resource)
+      .sort();
+  const both = (...ids: string[]) => ids.map((id) => `silence/${id}`).sort();
+  const old = await silence();
+  const wanted = { matchers: ["source=db"], endsAt: inMs(3_600_000), comment: "c" };
+  const { body: made } = await call("PUT", `${path}/${old.id.toUpperCase()}`, wanted);
+  const rpc = "belfry.notifications.v1.SilenceService/ReplaceSilence";
+  expect(made.id).not.toBe(old.id);
+  expect(await rows(rpc)).toEqual(both(old.id, made.id));
+  await ok("PUT", `${path}/${made.id}`, { ...wanted, comment: "in place" });
+  expect(await rows(rpc)).toEqual(both(old.id, made.id, made.id));
+
+  const tools = tool(server, tenant.headers);
+  const matcher = { name: "source", value: "web", isRegex: false, isEqual: null };
+  const sent = { matchers: [matcher], startsAt: new Date().toISOString(), createdBy: "ops", comment: "c" };
+  const post = async (more: object) =>
+    (
+      await tools("POST", "/api/v2/silences", {
+        ...sent,
+        endsAt: new Date(Date.now() + 3_600_000).toISOString(),
+        ...more,
+      })
+    ).body.silenceID as string;
+  const first = await post({ id: null });
+  const second = await post({ id: first, matchers: [{ ...matcher, isEqual: false, value: "" }] });
+  expect(second).not.toBe(first);
+  expect(await rows("alertmanager/PostSilences")).toEqual(both(first, first, second));
+  // One that is over begins anew under another id.
+  await tools("DELETE", `/api/v2/silence/${second}`);
+  const third = await post({ id: second });
+  expect(await rows("alertmanager/PostSilences")).toEqual(both(first, first, second, second, third));
+});
+
+test("a tool's matcher whose isEqual is null, or left out, compares for equality", async () => {
+  const { server, tenant, ok, inMs } = await silencePlace();
+  const times = { startsAt: new Date().toISOString(), endsAt: new Date(Number(inMs(3_600_000))).toISOString() };
+  for (const more of [{ isEqual: null }, {}]) {
+    const matchers = [{ name: "a", value: "b", isRegex: false, ...more }];
+    const sent = { id: null, matchers, ...times, createdBy: "me", comment: "c", annotations: null };
+    const { status, body } = await tool(server, tenant.headers)("POST", "/api/v2/silences", sent);
+    expect(status).toBe(200);
+    expect(await ok("GET", `${path}/${body.silenceID}`)).toMatchObject({ matchers: ['a="b"'] });
+  }
+});
+
+test("an explanation names the client as a silence's author, and what was sent as createdBy beside it", async () => {
+  const { silence, rule, report, ok } = await silencePlace();
+  await rule("r");
+  const { author } = (await silence({ createdBy: "The Chief" })) as unknown as { author: { clientName: string } };
+  await report("disk");
+  const { results } = await ok("POST", "/v1/events:search", { query: {} });
+  const about = { occurrenceId: results[0].occurrences[0].id };
+  const { steps } = await ok("POST", "/v1/notification/rules/r:explain", about);
+  const step = steps.find((each: { step: string }) => each.step === "silence");
+  expect(step).toMatchObject({ author: author.clientName, createdBy: "The Chief" });
 });
 
 test("the 10,001st that has not ended is code 8", async () => {

@@ -6,17 +6,17 @@
 // request, before anything is made of them; within an item that is checked by itself, 16 times as many (of JSON values, four times)
 // refuse the request, and what lies between fails the item alone. Bytes are counted in what was made.
 
-import type { GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { FieldOptions, MessageOptions } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file belfry/limits/v1/limits.proto.
  */
 export const file_belfry_limits_v1_limits: GenFile = /*@__PURE__*/
-  fileDesc("Ch1iZWxmcnkvbGltaXRzL3YxL2xpbWl0cy5wcm90bxIQYmVsZnJ5LmxpbWl0cy52MSIsCgRUcmVlEhEKCW5vZGVzX21heBgBIAEoDRIRCglkZXB0aF9tYXgYAiABKA06TQoEdHJlZRIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxjVhgMgASgLMhYuYmVsZnJ5LmxpbWl0cy52MS5UcmVlUgR0cmVlOjUKBWJhdGNoEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjWhgMgASgIUgViYXRjaDo+Cgp2YWx1ZXNfbWF4Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjXhgMgASgNUgl2YWx1ZXNNYXg6PAoJaXRlbXNfbWF4Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjYhgMgASgNUghpdGVtc01heDpFCg50ZXh0X2J5dGVzX21heBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY2YYDIAEoDVIMdGV4dEJ5dGVzTWF4OkUKDmpzb25fYnl0ZXNfbWF4Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjahgMgASgNUgxqc29uQnl0ZXNNYXg6WAoYdGV4dF9rZXB0X3doZW5fdW5jaGFuZ2VkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjbhgMgASgIUhV0ZXh0S2VwdFdoZW5VbmNoYW5nZWRiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("Ch1iZWxmcnkvbGltaXRzL3YxL2xpbWl0cy5wcm90bxIQYmVsZnJ5LmxpbWl0cy52MSIsCgRUcmVlEhEKCW5vZGVzX21heBgBIAEoDRIRCglkZXB0aF9tYXgYAiABKA0qagoITGFuZ3VhZ2USGAoUTEFOR1VBR0VfVU5TUEVDSUZJRUQQABIUChBMQU5HVUFHRV9NQVRDSEVSEAESFwoTTEFOR1VBR0VfRVhQUkVTU0lPThACEhUKEUxBTkdVQUdFX1RFTVBMQVRFEAM6TQoEdHJlZRIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxjVhgMgASgLMhYuYmVsZnJ5LmxpbWl0cy52MS5UcmVlUgR0cmVlOjUKBWJhdGNoEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjWhgMgASgIUgViYXRjaDo+Cgp2YWx1ZXNfbWF4Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjXhgMgASgNUgl2YWx1ZXNNYXg6PAoJaXRlbXNfbWF4Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjYhgMgASgNUghpdGVtc01heDpFCg50ZXh0X2J5dGVzX21heBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY2YYDIAEoDVIMdGV4dEJ5dGVzTWF4OkUKDmpzb25fYnl0ZXNfbWF4Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjahgMgASgNUgxqc29uQnl0ZXNNYXg6WAoYdGV4dF9rZXB0X3doZW5fdW5jaGFuZ2VkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjbhgMgASgIUhV0ZXh0S2VwdFdoZW5VbmNoYW5nZWQ6VwoIbGFuZ3VhZ2USHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGN2GAyABKA4yGi5iZWxmcnkubGltaXRzLnYxLkxhbmd1YWdlUghsYW5ndWFnZWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * Bounds of a message that holds messages of its own type.
@@ -45,6 +45,54 @@ export type Tree = Message<"belfry.limits.v1.Tree"> & {
  */
 export const TreeSchema: GenMessage<Tree> = /*@__PURE__*/
   messageDesc(file_belfry_limits_v1_limits, 0);
+
+/**
+ * What a text is compiled as.
+ *
+ * @generated from enum belfry.limits.v1.Language
+ */
+export const Language = {
+  /**
+   * It is none.
+   *
+   * @generated from enum value: LANGUAGE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * A matcher of labels, whose value may be a regular expression.
+   *
+   * @generated from enum value: LANGUAGE_MATCHER = 1;
+   */
+  MATCHER: 1,
+
+  /**
+   * A regular expression; of a clause's value, that of OP_REGEX.
+   *
+   * @generated from enum value: LANGUAGE_EXPRESSION = 2;
+   */
+  EXPRESSION: 2,
+
+  /**
+   * A template.
+   *
+   * @generated from enum value: LANGUAGE_TEMPLATE = 3;
+   */
+  TEMPLATE: 3,
+} as const;
+
+/**
+ * What a text is compiled as.
+ *
+ * @generated from enum belfry.limits.v1.Language
+ */
+export type Language = (typeof Language)[keyof typeof Language] | UnknownEnum;
+
+/**
+ * Describes the enum belfry.limits.v1.Language.
+ */
+export const LanguageSchema: GenEnum<Language> = /*@__PURE__*/
+  enumDesc(file_belfry_limits_v1_limits, 0);
 
 /**
  * Bounds of a message that holds messages of its own type.
@@ -104,4 +152,12 @@ export const json_bytes_max: GenExtension<FieldOptions, number> = /*@__PURE__*/
  */
 export const text_kept_when_unchanged: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
   extDesc(file_belfry_limits_v1_limits, 6);
+
+/**
+ * A text that is compiled, whose cost is bounded: the tests with hostile input send it their worst.
+ *
+ * @generated from extension: belfry.limits.v1.Language language = 50013;
+ */
+export const language: GenExtension<FieldOptions, Language> = /*@__PURE__*/
+  extDesc(file_belfry_limits_v1_limits, 7);
 

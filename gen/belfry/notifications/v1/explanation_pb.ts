@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/explanation.proto.
  */
 export const file_belfry_notifications_v1_explanation: GenFile = /*@__PURE__*/
-  fileDesc("CiliZWxmcnkvbm90aWZpY2F0aW9ucy92MS9leHBsYW5hdGlvbi5wcm90bxIXYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEi7AEKD0V4cGxhbmF0aW9uU3RlcBIMCgRzdGVwGAEgASgJEg4KBnJlc3VsdBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDAoEcGF0aBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1bnRpbF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZ3aW5kb3cYByABKAkSEgoKc2lsZW5jZV9pZBgIIAEoCRIOCgZhdXRob3IYCSABKAkSDwoHY29tbWVudBgKIAEoCWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("CiliZWxmcnkvbm90aWZpY2F0aW9ucy92MS9leHBsYW5hdGlvbi5wcm90bxIXYmVsZnJ5Lm5vdGlmaWNhdGlvbnMudjEigAIKD0V4cGxhbmF0aW9uU3RlcBIMCgRzdGVwGAEgASgJEg4KBnJlc3VsdBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDAoEcGF0aBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1bnRpbF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZ3aW5kb3cYByABKAkSEgoKc2lsZW5jZV9pZBgIIAEoCRIOCgZhdXRob3IYCSABKAkSDwoHY29tbWVudBgKIAEoCRISCgpjcmVhdGVkX2J5GAsgASgJYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * One step of a rule's decision.
@@ -77,7 +77,7 @@ export type ExplanationStep = Message<"belfry.notifications.v1.ExplanationStep">
   silenceId: string;
 
   /**
-   * Who made the silence.
+   * The name of the API client, or of the person, that made the silence or changed it last.
    *
    * @generated from field: string author = 9;
    */
@@ -89,6 +89,13 @@ export type ExplanationStep = Message<"belfry.notifications.v1.ExplanationStep">
    * @generated from field: string comment = 10;
    */
   comment: string;
+
+  /**
+   * The silence's `createdBy`: any text, as its maker sent it. Empty when none was sent.
+   *
+   * @generated from field: string created_by = 11;
+   */
+  createdBy: string;
 };
 
 /**

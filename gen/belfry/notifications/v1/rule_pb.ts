@@ -4,6 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_belfry_limits_v1_limits } from "../../limits/v1/limits_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -12,7 +13,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/rule.proto.
  */
 export const file_belfry_notifications_v1_rule: GenFile = /*@__PURE__*/
-  fileDesc("CiJiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKdAQoIR3JvdXBpbmcSKAoCYnkYASADKAlCHLpIGZIBFhAgIhJyEBABGIAIMgleXFB7Q2N9KiQSIQoId2FpdF9zZWMYAiABKANCCrpIByIFGJAcKABIAIgBARImCgxpbnRlcnZhbF9zZWMYAyABKANCC7pICCIGGICjBSgBSAGIAQFCCwoJX3dhaXRfc2VjQg8KDV9pbnRlcnZhbF9zZWMiwgUKBFJ1bGUSJwoEbmFtZRgBIAEoCUIZ4EEC4EEFukgQcg4Y/wEyCV5cUHtDY30qJBIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEg8KB2VuYWJsZWQYAyABKAgSNAoNdHJpZ2dlcl9uYW1lcxgEIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSOAoRZGVzdGluYXRpb25fbmFtZXMYBSADKAlCHbpIGpIBFxDoByISchAQARj/ATIJXlxQe0NjfSokEh4KB21lc3NhZ2UYBiABKAlCDbpICnIIKICABLoBAQASDgoGcmVwZWF0GAcgASgIEiUKD3JlcGVhdF9pbnRlcnZhbBgIIAEoA0IHukgEIgIoAEgAiAEBEh4KCWRlbGF5X3NlYxgJIAEoA0ILukgIIgYYgKMFKAASFAoMc2VuZF91cGRhdGVzGAogASgIEioKBHRhZ3MYCyADKAlCHLpIGZIBFhBkIhJyEBABGP8BMgleXFB7Q2N9KiQSHwoXbXV0ZV9kdXJpbmdfbWFpbnRlbmFuY2UYDCABKAgSJgoZcmVjZW50X25vdGlmaWNhdGlvbl9jb3VudBgNIAEoA0ID4EEDEkQKDHJlcGVhdF93aGlsZRgOIAEoDjIkLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlJlcGVhdFdoaWxlQgi6SAWCAQIQARIUCgd0cm91YmxlGBEgASgJQgPgQQMSJQoIbWF0Y2hlcnMYEiADKAlCE7pIEJIBDRAyIglyBxiAELoBAQASMwoIZ3JvdXBpbmcYEyABKAsyIS5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5Hcm91cGluZxIZCgRldGFnGBAgASgJQgu6SAhyBhhAugEBAEISChBfcmVwZWF0X2ludGVydmFsSgQIDxAQKmMKC1JlcGVhdFdoaWxlEhwKGFJFUEVBVF9XSElMRV9VTlNQRUNJRklFRBAAEhUKEVJFUEVBVF9XSElMRV9PUEVOEAESHwobUkVQRUFUX1dISUxFX1VOQUNLTk9XTEVER0VEEAJiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior]);
+  fileDesc("CiJiZWxmcnkvbm90aWZpY2F0aW9ucy92MS9ydWxlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSKdAQoIR3JvdXBpbmcSKAoCYnkYASADKAlCHLpIGZIBFhAgIhJyEBABGIAIMgleXFB7Q2N9KiQSIQoId2FpdF9zZWMYAiABKANCCrpIByIFGJAcKABIAIgBARImCgxpbnRlcnZhbF9zZWMYAyABKANCC7pICCIGGICjBSgBSAGIAQFCCwoJX3dhaXRfc2VjQg8KDV9pbnRlcnZhbF9zZWMiygUKBFJ1bGUSJwoEbmFtZRgBIAEoCUIZ4EEC4EEFukgQcg4Y/wEyCV5cUHtDY30qJBIhCgtkZXNjcmlwdGlvbhgCIAEoCUIMukgJcgcogCC6AQEAEg8KB2VuYWJsZWQYAyABKAgSNAoNdHJpZ2dlcl9uYW1lcxgEIAMoCUIdukgakgEXEOgHIhJyEBABGP8BMgleXFB7Q2N9KiQSOAoRZGVzdGluYXRpb25fbmFtZXMYBSADKAlCHbpIGpIBFxDoByISchAQARj/ATIJXlxQe0NjfSokEiIKB21lc3NhZ2UYBiABKAlCEbpICnIIKICABLoBAQDotRgDEg4KBnJlcGVhdBgHIAEoCBIlCg9yZXBlYXRfaW50ZXJ2YWwYCCABKANCB7pIBCICKABIAIgBARIeCglkZWxheV9zZWMYCSABKANCC7pICCIGGICjBSgAEhQKDHNlbmRfdXBkYXRlcxgKIAEoCBIqCgR0YWdzGAsgAygJQhy6SBmSARYQZCISchAQARj/ATIJXlxQe0NjfSokEh8KF211dGVfZHVyaW5nX21haW50ZW5hbmNlGAwgASgIEiYKGXJlY2VudF9ub3RpZmljYXRpb25fY291bnQYDSABKANCA+BBAxJECgxyZXBlYXRfd2hpbGUYDiABKA4yJC5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5SZXBlYXRXaGlsZUIIukgFggECEAESFAoHdHJvdWJsZRgRIAEoCUID4EEDEikKCG1hdGNoZXJzGBIgAygJQhe6SBCSAQ0QMiIJcgcYgBC6AQEA6LUYARIzCghncm91cGluZxgTIAEoCzIhLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLkdyb3VwaW5nEhkKBGV0YWcYECABKAlCC7pICHIGGEC6AQEAQhIKEF9yZXBlYXRfaW50ZXJ2YWxKBAgPEBAqYwoLUmVwZWF0V2hpbGUSHAoYUkVQRUFUX1dISUxFX1VOU1BFQ0lGSUVEEAASFQoRUkVQRUFUX1dISUxFX09QRU4QARIfChtSRVBFQVRfV0hJTEVfVU5BQ0tOT1dMRURHRUQQAmIGcHJvdG8z", [file_belfry_limits_v1_limits, file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
  * Makes one message of all that a rule matches with the same values of some labels: a group.
@@ -158,7 +159,8 @@ export type Rule = Message<"belfry.notifications.v1.Rule"> & {
   repeatWhile: RepeatWhile;
 
   /**
-   * Why the rule can notify nobody as it is: it has no trigger, or no destination. Empty: nothing is wrong.
+   * Why the rule can notify nobody as it is: it has no trigger, or no destination. Or why its matchers match more than they name: an
+   * expression would be refused today, or values were too long for one. Empty: nothing is wrong.
    *
    * @generated from field: string trouble = 17;
    */

@@ -4,6 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_belfry_limits_v1_limits } from "../../limits/v1/limits_pb.ts";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -12,7 +13,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/notifications/v1/silence.proto.
  */
 export const file_belfry_notifications_v1_silence: GenFile = /*@__PURE__*/
-  fileDesc("CiViZWxmcnkvbm90aWZpY2F0aW9ucy92MS9zaWxlbmNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSK9BAoHU2lsZW5jZRIbCgJpZBgBIAEoCUIP4EEDukgJcgcYgAi6AQEAEigKCG1hdGNoZXJzGAIgAygJQhbgQQK6SBCSAQ0QMiIJcgcYgBC6AQEAEicKCXN0YXJ0c19hdBgDIAEoA0IPukgMIgoY/7f/kP3OOSgASACIAQESJQoHZW5kc19hdBgEIAEoA0IPukgMIgoY/7f/kP3OOSgASAGIAQESFgoOdW50aWxfcmVzb2x2ZWQYBSABKAgSMAoKcnVsZV9uYW1lcxgGIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBI3ChFkZXN0aW5hdGlvbl9uYW1lcxgHIAMoCUIcukgZkgEWEGQiEnIQEAEY/wEyCV5cUHtDY30qJBIdCgdjb21tZW50GAggASgJQgy6SAlyBxiACLoBAQASIAoKY3JlYXRlZF9ieRgJIAEoCUIMukgJcgcY/wG6AQEAEjsKBmF1dGhvchgKIAEoCzImLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlNpbGVuY2VBdXRob3JCA+BBAxI6CgVzdGF0ZRgLIAEoDjImLmJlbGZyeS5ub3RpZmljYXRpb25zLnYxLlNpbGVuY2UuU3RhdGVCA+BBAyJECgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEgsKB1BFTkRJTkcQARIKCgZBQ1RJVkUQAhILCgdFWFBJUkVEEANCDAoKX3N0YXJ0c19hdEIKCghfZW5kc19hdCJpCg1TaWxlbmNlQXV0aG9yEhsKCWNsaWVudF9pZBgBIAEoCUIIukgFcgMY/wESHQoLY2xpZW50X25hbWUYAiABKAlCCLpIBXIDGP8BEhwKCmtleV9wcmVmaXgYAyABKAlCCLpIBXIDGP8BYgZwcm90bzM", [file_buf_validate_validate, file_google_api_field_behavior]);
+  fileDesc("CiViZWxmcnkvbm90aWZpY2F0aW9ucy92MS9zaWxlbmNlLnByb3RvEhdiZWxmcnkubm90aWZpY2F0aW9ucy52MSLXBAoHU2lsZW5jZRIbCgJpZBgBIAEoCUIP4EEDukgJcgcYgAi6AQEAEiwKCG1hdGNoZXJzGAIgAygJQhrgQQK6SBCSAQ0QMiIJcgcYgBC6AQEA6LUYARInCglzdGFydHNfYXQYAyABKANCD7pIDCIKGP+3/5D9zjkoAEgAiAEBEiUKB2VuZHNfYXQYBCABKANCD7pIDCIKGP+3/5D9zjkoAEgBiAEBEhYKDnVudGlsX3Jlc29sdmVkGAUgASgIEjAKCnJ1bGVfbmFtZXMYBiADKAlCHLpIGZIBFhBkIhJyEBABGP8BMgleXFB7Q2N9KiQSNwoRZGVzdGluYXRpb25fbmFtZXMYByADKAlCHLpIGZIBFhBkIhJyEBABGP8BMgleXFB7Q2N9KiQSHQoHY29tbWVudBgIIAEoCUIMukgJcgcYgAi6AQEAEiAKCmNyZWF0ZWRfYnkYCSABKAlCDLpICXIHGP8BugEBABI7CgZhdXRob3IYCiABKAsyJi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5TaWxlbmNlQXV0aG9yQgPgQQMSOgoFc3RhdGUYCyABKA4yJi5iZWxmcnkubm90aWZpY2F0aW9ucy52MS5TaWxlbmNlLlN0YXRlQgPgQQMSFAoHdHJvdWJsZRgMIAEoCUID4EEDIkQKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASCwoHUEVORElORxABEgoKBkFDVElWRRACEgsKB0VYUElSRUQQA0IMCgpfc3RhcnRzX2F0QgoKCF9lbmRzX2F0ImkKDVNpbGVuY2VBdXRob3ISGwoJY2xpZW50X2lkGAEgASgJQgi6SAVyAxj/ARIdCgtjbGllbnRfbmFtZRgCIAEoCUIIukgFcgMY/wESHAoKa2V5X3ByZWZpeBgDIAEoCUIIukgFcgMY/wFiBnByb3RvMw", [file_belfry_limits_v1_limits, file_buf_validate_validate, file_google_api_field_behavior]);
 
 /**
  * Holds notifications back for a time, by the labels of what they are about. Observing goes on; only the end of what was sent is
@@ -97,6 +98,13 @@ export type Silence = Message<"belfry.notifications.v1.Silence"> & {
    * @generated from field: belfry.notifications.v1.Silence.State state = 11;
    */
   state: Silence_State;
+
+  /**
+   * Why it does not hold all that it names: an expression would be refused today, or values were too long for one. Empty: nothing is wrong.
+   *
+   * @generated from field: string trouble = 12;
+   */
+  trouble: string;
 };
 
 /**

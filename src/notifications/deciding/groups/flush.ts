@@ -30,6 +30,8 @@ export interface Seen {
   readonly startMs: number;
   readonly acknowledged: boolean;
   readonly sentTo: readonly string[];
+  /** Where it is sent as firing once more when nothing holds it back: a message said that all others had ended. */
+  readonly againAt: readonly string[];
   /** By destination: until when something holds it back. */
   readonly holds: ReadonlyMap<string, number>;
 }
@@ -65,6 +67,14 @@ export const fires = ({ state, holds }: Seen, destination: string) => state === 
 /** Tells whether a message to a destination lists a member as resolved. */
 export const isResolved = (seen: Seen, destination: string) => seen.state === "ended" && isHeard(seen, destination);
 
+/** Tells whether a member fires on that a destination was sent as firing, and that something holds back there now. */
+export const isSilenced = ({ state, sentTo, holds }: Seen, destination: string) =>
+  state === "firing" && sentTo.includes(destination) && holds.has(destination);
+
+/** Tells whether something holds a member back everywhere: it is no member until nothing does. */
+export const isHeld = ({ destinationNames }: Pick<GroupManner, "destinationNames">, holds: Seen["holds"]) =>
+  destinationNames.every((name) => holds.has(name));
+
 /**
  * Decides on a group at one of its flushes: the whole of docs/notifications.md, "Groups", without a clock and without a database.
  * @param dueMs the time for which the flush was planned
@@ -77,10 +87,14 @@ export function flush(
   nowMs: number,
 ): Flush {
   const { destinationNames } = manner;
-  const first = members.flatMap((each) => (each.state === "gone" ? [] : firstFlushMs(each, manner.waitMs)));
-  // Whoever began the wait has never joined: it counts from those who have.
-  if (before.flushedMs === undefined && first.length > 0 && Math.min(...first) > nowMs)
-    return { sends: new Map(), group: { ...before, dueMs: Math.min(...first) }, isEarly: true };
+  const first = members
+    .filter(({ state, holds }) => state !== "gone" && !isHeld(manner, holds))
+    .map((each) => firstFlushMs(each, manner.waitMs));
+  // Whoever began the wait has never joined, or is held: it counts from those who have.
+  if (before.flushedMs === undefined && first.length > 0 && Math.min(...first) > nowMs) {
+    const { held, lookMs } = lookAtHeld(manner, before, members, nowMs);
+    return { sends: new Map(), group: { ...before, dueMs: Math.min(...first, lookMs), held }, isEarly: true };
+  }
   const repeats = before.repeatMs !== undefined && before.repeatMs <= nowMs && mayRepeat(manner, members);
   const sends = new Map<string, Occasion>();
   const openAt = before.openAt.filter((name) => destinationNames.includes(name));
@@ -109,7 +123,7 @@ function occasionAt(
 ): Occasion | undefined {
   const firing = members.filter((each) => fires(each, name));
   if (!isOpen) return firing.length > 0 ? "first" : undefined;
-  if (firing.some(({ sentTo }) => !sentTo.includes(name))) return "members";
+  if (firing.some(({ sentTo, againAt }) => !sentTo.includes(name) || againAt.includes(name))) return "members";
   const ended = members.filter((each) => isResolved(each, name));
   const goesOn = members.some((each) => each.state === "firing" && isHeard(each, name));
   if (!goesOn) return sendUpdates && ended.length > 0 ? "clear" : undefined;
@@ -117,24 +131,45 @@ function occasionAt(
   return repeats && firing.length > 0 ? "repeat" : undefined;
 }
 
+/** Where members were sent as firing after these messages, and where they are sent so once more. */
+export function sentAfter<T extends Seen>(members: readonly T[], sends: Flush["sends"]): T[] {
+  const reporting = [...sends].flatMap(([name, occasion]) => (occasion === "clear" ? [] : [name]));
+  const listsNone = new Set(reporting.filter((name) => !members.some((each) => fires(each, name))));
+  return members.map((each) => {
+    const firing = reporting.filter((name) => fires(each, name));
+    const again = reporting.filter((name) => listsNone.has(name) && isSilenced(each, name));
+    return {
+      ...each,
+      sentTo: [...new Set([...each.sentTo, ...firing])],
+      againAt: [...new Set([...each.againAt.filter((name) => !firing.includes(name)), ...again])],
+    };
+  });
+}
+
+/** When a group that nobody has heard of is looked at again because something is held; Infinity: nothing is. */
+function lookAtHeld({ intervalMs }: GroupManner, before: GroupState, members: readonly Seen[], nowMs: number) {
+  const untilMs = members.flatMap(({ state, holds }) => (state === "firing" ? [...holds.values()] : []));
+  if (untilMs.length === 0) return { held: false, lookMs: Infinity };
+  // A silence or a window that ends before this is stored does not find what it held: the second look comes soon.
+  const soonMs = before.held ? intervalMs : Math.min(intervalMs, settledMs);
+  return { held: true, lookMs: Math.max(nowMs + 1, Math.min(nowMs + soonMs, ...untilMs)) };
+}
+
 function after(
-  { waitMs, intervalMs, repeatIntervalMs }: GroupManner,
+  manner: GroupManner,
   before: GroupState,
   members: readonly Seen[],
   { open, sends, dueMs, nowMs }: { open: ReadonlySet<string>; sends: Flush["sends"]; dueMs: number; nowMs: number },
 ): GroupState | undefined {
+  const { waitMs, intervalMs, repeatIntervalMs } = manner;
   const left = members.filter(({ state }) => state === "firing" || state === "waiting");
   if (left.length === 0) return undefined;
   const waiting = left.filter(({ state }) => state === "waiting");
-  const heldUntil = left.flatMap(({ state, holds }) => (state === "firing" ? [...holds.values()] : []));
-  const held = heldUntil.length > 0;
+  const { held, lookMs } = lookAtHeld(manner, before, left, nowMs);
   if (open.size === 0) {
     // Nothing that anyone has heard of goes on: what joins next begins a new wait.
     const dues = waiting.map((each) => firstFlushMs(each, waitMs));
-    // A silence or a window that ends before this is stored does not find what it held: the second look comes soon.
-    const lookMs = before.held ? intervalMs : Math.min(intervalMs, settledMs);
-    if (held) dues.push(Math.max(nowMs + 1, Math.min(nowMs + lookMs, ...heldUntil)));
-    return { flushedMs: undefined, dueMs: Math.min(...dues), repeatMs: undefined, openAt: [], held };
+    return { flushedMs: undefined, dueMs: Math.min(...dues, lookMs), repeatMs: undefined, openAt: [], held };
   }
   const isSent = [...sends.values()].some((occasion) => occasion !== "clear");
   const repeatMs = repeatOf(before, repeatIntervalMs, isSent ? dueMs : undefined, nowMs);

@@ -1,6 +1,7 @@
 import { byteaArray, uuidArray } from "../../../db/batch.ts";
 import type { Db, Sql } from "../../../db/connect.ts";
 import { home } from "../../../db/home-row.ts";
+import type { Pace } from "../../../event-loop.ts";
 import { enqueue, newestMs } from "../../../jobs/queue.ts";
 import { firstId } from "../../delivery-id.ts";
 import type { GroupSnapshot } from "../../delivery-snapshot.ts";
@@ -27,7 +28,11 @@ export interface StoredMember {
   readonly subject: Buffer;
   readonly joinsMs: number;
   readonly sentTo: readonly string[];
+  readonly againAt: readonly string[];
 }
+
+/** Names a member: an alert by its event, which its labels name; anything else by its event or series. */
+export const memberOf = ({ key, eventId }: Pick<Subject, "key" | "eventId">) => eventId ?? key;
 
 /** A message of a group, with all of its members in their order. */
 export interface GroupMessage {
@@ -38,6 +43,8 @@ export interface GroupMessage {
 
 const hex = (bytes: Buffer) => `\\x${bytes.toString("hex")}`;
 const portion = 1000;
+/** What one statement stores of messages, unless one is longer. */
+const messagesCharsMax = 4 * 1024 * 1024;
 /** Messages that one look forgets: each may have as many members as a rule matches. */
 const oldMax = 20;
 
@@ -157,7 +164,7 @@ export async function takingSinceMs(
 }
 
 const memberColumns = (db: Db) =>
-  db`group_key as "groupKey", member, subject, joins_ms::float8 as "joinsMs", sent_to as "sentTo"`;
+  db`group_key as "groupKey", member, subject, joins_ms::float8 as "joinsMs", sent_to as "sentTo", again_at as "againAt"`;
 
 /** Reads the members of groups. By the primary key. */
 export async function membersOf(
@@ -223,19 +230,20 @@ export async function removeGroups(tx: Db, tenantId: string, ruleId: string, key
 /** Stores members, new ones and those that are there: who was in a message joins at no other time by beginning again. */
 export async function writeMembers(tx: Db, tenantId: string, ruleId: string, members: readonly StoredMember[]) {
   for (let from = 0; from < members.length; from += portion) {
-    const rows = members.slice(from, from + portion).map(({ groupKey, member, subject, joinsMs, sentTo }) => ({
+    const rows = members.slice(from, from + portion).map(({ groupKey, member, subject, joinsMs, sentTo, againAt }) => ({
       group_key: hex(groupKey),
       member: hex(member),
       subject: hex(subject),
       joins_ms: joinsMs,
       sent_to: sentTo,
+      again_at: againAt,
     }));
     await tx`
-      insert into group_members as m (tenant_id, rule_id, group_key, member, subject, joins_ms, sent_to)
-      select home.tenant_id, ${ruleId}::uuid, group_key, member, subject, joins_ms, sent_to
+      insert into group_members as m (tenant_id, rule_id, group_key, member, subject, joins_ms, sent_to, again_at)
+      select home.tenant_id, ${ruleId}::uuid, group_key, member, subject, joins_ms, sent_to, again_at
       from ${home(tx, tenantId)}, jsonb_populate_recordset(null::group_members, ${JSON.stringify(rows)}::jsonb)
       on conflict (tenant_id, rule_id, group_key, member) do update set subject = excluded.subject,
-        joins_ms = excluded.joins_ms, sent_to = excluded.sent_to`;
+        joins_ms = excluded.joins_ms, sent_to = excluded.sent_to, again_at = excluded.again_at`;
   }
 }
 
@@ -250,32 +258,58 @@ export async function removeMembers(tx: Db, tenantId: string, ruleId: string, me
     where m.tenant_id = ${tenantId} and m.rule_id = ${ruleId} and m.group_key = gone.group_key and m.member = gone.member`;
 }
 
-/** Stores what messages say, and of whom. */
-export async function keepMessages(tx: Db, tenantId: string, messages: readonly GroupMessage[]): Promise<void> {
-  if (messages.length === 0) return;
-  const rows = messages.map(({ id, told }) => ({ id, told }));
-  await tx`
-    insert into group_messages (tenant_id, id, told)
-    select home.tenant_id, id, told
-    from ${home(tx, tenantId)}, json_populate_recordset(null::group_messages, ${JSON.stringify(rows)}::json)`;
-  const members = messages.flatMap((message) =>
-    message.members.map(({ subject, resolved }, place) => ({
-      message_id: message.id,
-      place,
-      subject: hex(subject.key),
-      event_id: subject.eventId === undefined ? null : hex(subject.eventId),
-      number: subject.number ?? null,
-      entity_id: hex(subject.entityId),
-      resolved,
-    })),
-  );
-  for (let from = 0; from < members.length; from += portion) {
+/** Stores what messages say, and of whom, in slices: a message may have 1 MiB, and a run makes some hundred of them. */
+export async function keepMessages(
+  tx: Db,
+  tenantId: string,
+  messages: readonly GroupMessage[],
+  pace: Pace,
+): Promise<void> {
+  let rows: string[] = [];
+  let size = 0;
+  const write = async () => {
     await tx`
-      insert into group_message_members (tenant_id, message_id, place, subject, event_id, number, entity_id, resolved)
-      select home.tenant_id, message_id, place, subject, event_id, number, entity_id, resolved
-      from ${home(tx, tenantId)},
-        jsonb_populate_recordset(null::group_message_members, ${JSON.stringify(members.slice(from, from + portion))}::jsonb)`;
+      insert into group_messages (tenant_id, id, told)
+      select home.tenant_id, id, told
+      from ${home(tx, tenantId)}, json_populate_recordset(null::group_messages, ${`[${rows.join()}]`}::json)`;
+    [rows, size] = [[], 0];
+  };
+  for (const { id, told } of messages) {
+    await pace();
+    const row = JSON.stringify({ id, told });
+    if (rows.length > 0 && size + row.length > messagesCharsMax) await write();
+    rows.push(row);
+    size += row.length;
   }
+  if (rows.length > 0) await write();
+  for (const { id, members } of messages)
+    for (let from = 0; from < members.length; from += portion) {
+      await pace();
+      await keepMembers(tx, tenantId, id, from, members.slice(from, from + portion));
+    }
+}
+
+async function keepMembers(
+  tx: Db,
+  tenantId: string,
+  id: string,
+  firstPlace: number,
+  members: GroupMessage["members"],
+): Promise<void> {
+  const rows = members.map(({ subject, resolved }, i) => ({
+    message_id: id,
+    place: firstPlace + i,
+    subject: hex(subject.key),
+    event_id: subject.eventId === undefined ? null : hex(subject.eventId),
+    number: subject.number ?? null,
+    entity_id: hex(subject.entityId),
+    resolved,
+  }));
+  await tx`
+    insert into group_message_members (tenant_id, message_id, place, subject, event_id, number, entity_id, resolved)
+    select home.tenant_id, message_id, place, subject, event_id, number, entity_id, resolved
+    from ${home(tx, tenantId)},
+      jsonb_populate_recordset(null::group_message_members, ${JSON.stringify(rows)}::jsonb)`;
 }
 
 /**

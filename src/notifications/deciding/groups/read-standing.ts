@@ -6,11 +6,11 @@ import type { EventIdentity } from "../../../events/fields.ts";
 import type { LabelView } from "../../../events/labels.ts";
 import { CLOSED, type Occurrence } from "../../../events/lifecycle.ts";
 import { keyText as occurrenceText, readOccurrences } from "../../../events/occurrences.ts";
-import type { Silences } from "../../silences/silences-in-force.ts";
+import type { LoadedSilence, Silences } from "../../silences/silences-in-force.ts";
 import { keyText, nilRule, readMatches, type StoredMatch } from "../match-store.ts";
 import type { LoadedRule } from "../matcher/tenant-rules.ts";
 import { holdsOf, inMaintenance } from "../mute.ts";
-import type { Holds } from "../passage.ts";
+import { type Holds, workMs } from "../passage.ts";
 import { viewOf } from "../subject-labels.ts";
 
 /** What stands of a subject for a rule that groups. */
@@ -32,7 +32,48 @@ export interface Standing {
   readonly holds: ReadonlyMap<string, number>;
 }
 
+/** What silences were asked about members, until a time: what is left is asked in the next run. */
+export interface Asking {
+  /** By the subject and how it stands. */
+  readonly answers: Map<string, readonly LoadedSilence[]>;
+  /** When the time is over that the first question began; undefined: none was asked. So each run asks one at least. */
+  untilMs?: number;
+  /** Whether some were not asked. */
+  isLate: boolean;
+}
+
 const portion = 500;
+
+/** Asks the silences about a subject, once for as long as it stands so. */
+async function silencesOver(
+  { silences, nowMs, pace, asking }: Reading,
+  { subject: { key } }: StoredMatch,
+  occurrence: Occurrence | undefined,
+  labels: LabelView,
+): Promise<readonly LoadedSilence[]> {
+  if (!silences.any(nowMs)) return [];
+  if (asking === undefined) return await silences.matching(labels, nowMs, pace);
+  const asked = `${keyText(key)}${occurrence?.severity}:${occurrence?.lastSeenMs}:${occurrence?.instanceCount}`;
+  const known = asking.answers.get(asked);
+  if (known !== undefined) return known;
+  asking.untilMs ??= performance.now() + workMs;
+  if (performance.now() > asking.untilMs) {
+    asking.isLate = true;
+    return [];
+  }
+  const found = await silences.matching(labels, nowMs, pace);
+  asking.answers.set(asked, found);
+  return found;
+}
+
+/** How subjects are read. */
+interface Reading {
+  readonly silences: Silences;
+  readonly nowMs: number;
+  readonly pace: Pace;
+  /** Absent: all are asked about now. */
+  readonly asking?: Asking;
+}
 
 /** Reads what stands of subjects, by their keys' texts; what is deleted is left out. */
 export async function readStanding(
@@ -40,8 +81,9 @@ export async function readStanding(
   tenantId: string,
   rule: LoadedRule,
   keys: readonly Buffer[],
-  { silences, nowMs, pace }: { silences: Silences; nowMs: number; pace: Pace },
+  reading: Reading,
 ): Promise<Map<string, Standing>> {
+  const { pace } = reading;
   const all = new Map<string, Standing>();
   for (let from = 0; from < keys.length; from += portion) {
     const noted = await readMatches(tx, tenantId, keys.slice(from, from + portion));
@@ -66,7 +108,7 @@ export async function readStanding(
       const labelled = { subject, triggerName: triggerNames[0] ?? "", isSeries: value !== undefined };
       const labels = viewOf(labelled, dimensions, found);
       if (labels === undefined) continue;
-      const silenced = holdsOf(silences.any(nowMs) ? await silences.matching(labels, nowMs, pace) : [], rule);
+      const silenced = holdsOf(await silencesOver(reading, match, found?.occurrence, labels), rule);
       const holds = new Map([...silenced].map(([name, { untilMs }]) => [name, untilMs]));
       if (rule.muteDuringMaintenance && inMaintenance(entity))
         for (const name of rule.destinationNames) holds.set(name, Infinity);

@@ -2,6 +2,7 @@ import type { Db } from "../../../db/connect.ts";
 import { paced } from "../../../event-loop.ts";
 import type { Hold } from "../../silences/silences.ts";
 import type { LoadedRule, TenantRules } from "../matcher/tenant-rules.ts";
+import { workMs } from "../passage.ts";
 import type { Ends, Verdict, Waiting } from "../recheck.ts";
 import { stillFiring } from "./group-store.ts";
 import { readStanding } from "./read-standing.ts";
@@ -29,7 +30,12 @@ export async function judgeMessages(
   const verdicts = new Map<string, Verdict>();
   const isAsked = rules.silences.any(nowMs) ? () => true : ({ silenceId }: Waiting) => silenceId !== undefined;
   const byMessage = Map.groupBy(messages.filter(isAsked), ({ ruleId, told }) => `${ruleId} ${told.group?.message}`);
-  for (const some of byMessage.values()) {
+  const untilMs = performance.now() + workMs;
+  for (const [i, some] of [...byMessage.values()].entries()) {
+    if (i > 0 && performance.now() > untilMs) {
+      for (const { id } of some) verdicts.set(id, { send: "next" });
+      continue;
+    }
     const [{ ruleId }] = some as [Waiting, ...Waiting[]];
     const rule = rules.byId.get(ruleId);
     if (rule === undefined) continue;

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import type { Db } from "../../../db/connect.ts";
 import { type Pace, paced } from "../../../event-loop.ts";
@@ -7,6 +8,7 @@ import { type Again, enqueue, type Job, type NewJob } from "../../../jobs/queue.
 import type { JobKind } from "../../../jobs/worker.ts";
 import { deliveryId } from "../../delivery-id.ts";
 import { groupSubject } from "../../matched-subject.ts";
+import { noSilences } from "../../silences/silences-in-force.ts";
 import type { Deciding } from "../deciding.ts";
 import { type Grouping, groupLabels, groupsMax, sameGroups } from "../grouping.ts";
 import { standingKind, ungroupingJob } from "../look-at-changed-rules.ts";
@@ -21,12 +23,15 @@ import {
   firstFlushMs,
   flush,
   type GroupManner,
+  isHeld,
   isResolved,
+  isSilenced,
   nextFlushMs,
   type Seen,
+  sentAfter,
 } from "./flush.ts";
 import { flushJob, type GroupPayload, groupJobs, groupsKind } from "./group-jobs.ts";
-import { byLabels, groupSnapshot, type Listed } from "./group-snapshot.ts";
+import { groupSnapshot, type Listed } from "./group-snapshot.ts";
 import {
   countGroups,
   dueGroups,
@@ -34,6 +39,7 @@ import {
   keepGrouping,
   keepMessages,
   lockGroups,
+  memberOf,
   membershipsOf,
   membersOf,
   nextDueMs,
@@ -46,19 +52,26 @@ import {
   writeGroups,
   writeMembers,
 } from "./group-store.ts";
-import { readStanding, type Standing } from "./read-standing.ts";
+import { type Asking, readStanding, type Standing } from "./read-standing.ts";
 
 /** What one run takes: keys of subjects, groups, and members of these. */
 const keysMax = 2000;
 const groupsAtOnce = 200;
 const membersAtOnce = 2000;
+/** Members that are read together, unless one group has more. */
+const membersTogether = 500;
 /** Triggers that a delivery names. */
 const triggersMax = 100;
 /** What must wait for other changes is looked at again after this time. */
 const laterMs = 200;
 
+/** Rules of which this process remembers what silences were asked for groups that took more than a run. */
+const unfinishedMax = 100;
+
 /** Looks at the groups of rules: takes in what began, and flushes what is due. */
 export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): JobKind {
+  const unfinished = new LRUCache<string, Unfinished>({ max: unfinishedMax });
+
   async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<readonly Again[]> {
     const rules = await memory.now(tx, tenantId);
     const again: Again[] = [];
@@ -77,8 +90,13 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
       const keys = own
         .flatMap(({ payload }) => (payload as GroupPayload).keys)
         .map((key) => Buffer.from(key, "base64url"));
-      const look: Look = { tx, tenantId, rule, rules, nowMs, pace };
-      const done = await lookAtRule(look, keys, own);
+      const place = `${tenantId} ${ruleId}`;
+      const known = unfinished.get(place);
+      const answers: Asking["answers"] = known?.silences === rules.silences ? known.answers : new Map();
+      const asking: Asking = { answers, isLate: false };
+      const done = await lookAtRule({ tx, tenantId, rule, rules, nowMs, pace, asking }, keys, own);
+      if (asking.isLate) unfinished.set(place, { silences: rules.silences, answers });
+      else unfinished.delete(place);
       notices.push(...done.notices);
       over.push(...done.over.map((key) => ({ rule, key, heldOnly: true })));
       const [first] = own as [Job, ...Job[]];
@@ -105,8 +123,14 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
   return { name: groupsKind, sizeMax: keysMax, timed: true, run };
 }
 
+/** What silences have answered about the members of a rule's groups, that a run had no time to ask them all about. */
+interface Unfinished extends Pick<Asking, "answers"> {
+  readonly silences: TenantRules["silences"];
+}
+
 /** What a look at the groups of a rule works with. */
 interface Look {
+  readonly asking: Asking;
   readonly tx: Db;
   readonly tenantId: string;
   readonly rule: LoadedRule;
@@ -160,9 +184,6 @@ async function lookAtRule(look: Look, keys: readonly Buffer[], own: readonly Job
   return { ...nothing, ...flushed, nextMs: await nextDueMs(tx, tenantId, rule.id) };
 }
 
-/** Names a member: an alert by its event, which its labels name; anything else by its event or series. */
-const memberOf = ({ key, eventId }: Standing["match"]["subject"]) => eventId ?? key;
-
 function mannerOf({ rule }: Look, { waitSec, intervalSec }: Grouping): GroupManner {
   const { repeat, repeatWhile, repeatIntervalMs, sendUpdates, destinationNames } = rule;
   const repeats = repeat && repeatWhile !== RepeatWhile.UNSPECIFIED;
@@ -176,22 +197,20 @@ function mannerOf({ rule }: Look, { waitSec, intervalSec }: Grouping): GroupMann
   };
 }
 
+const isOf =
+  ({ key }: Standing["match"]["subject"]) =>
+  (member: StoredMember) =>
+    member.subject.equals(key);
+
 /** Takes in what began, and has the groups of what began or ended flushed when it is time. */
 async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Promise<void> {
-  const { tx, tenantId, rule, rules, nowMs, pace } = look;
+  const { tx, tenantId, rule, nowMs, pace } = look;
   const manner = mannerOf(look, grouping);
-  const standing = await readStanding(tx, tenantId, rule, keys, { silences: rules.silences, nowMs, pace });
+  const standing = await readStanding(tx, tenantId, rule, keys, { silences: noSilences, nowMs, pace });
   const began = [...standing.values()].filter(({ fires }) => fires);
-  const asked = [...new Set(keys.flatMap((key) => membersNamed(key, standing)))];
-  const before = Map.groupBy(
-    await membershipsOf(
-      tx,
-      tenantId,
-      rule.id,
-      asked.map((text) => Buffer.from(text, "latin1")),
-    ),
-    ({ member }) => keyText(member),
-  );
+  const texts = new Set(keys.flatMap((key) => membersNamed(key, standing)));
+  const asked = Array.from(texts, (text) => Buffer.from(text, "latin1"));
+  const before = Map.groupBy(await membershipsOf(tx, tenantId, rule.id, asked), ({ member }) => keyText(member));
   const wanted = new Map<string, Buffer>();
   const placed = began.map((each) => {
     const labels = groupLabels(grouping, each.labels);
@@ -215,9 +234,11 @@ async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Pr
     changed.set(keyText(group.key), { ...now, dueMs: Math.min(now.dueMs ?? Infinity, dueMs) });
   };
   const members: StoredMember[] = [];
+  /** The groups of those that fire, by their subjects. */
+  const places = new Map<string, Buffer>();
   for (const { each, labels, key } of placed) {
     await pace();
-    const { subject, matchedMs } = each.match;
+    const { subject } = each.match;
     const own = before.get(keyText(memberOf(subject))) ?? [];
     const isBeyond = own.some(({ groupKey }) => groupKey.equals(beyondKey));
     if (!isBeyond && !groups.has(keyText(key)) && room > 0) {
@@ -227,15 +248,16 @@ async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Pr
     const group =
       (isBeyond ? undefined : groups.get(keyText(key))) ?? groups.get(keyText(beyondKey)) ?? fresh(beyondKey, {});
     groups.set(keyText(group.key), group);
+    places.set(keyText(subject.key), group.key);
     const there = own.find(({ groupKey }) => groupKey.equals(group.key));
-    const joinsMs =
-      there !== undefined && staysJoined(there, rule.delayMs, nowMs) ? there.joinsMs : matchedMs + rule.delayMs;
+    const joinsMs = joinMs(each.match, there, own.some(isOf(subject)), rule.delayMs, nowMs);
     members.push({
       groupKey: group.key,
       member: memberOf(subject),
       subject: subject.key,
       joinsMs,
       sentTo: there?.sentTo ?? [],
+      againAt: there?.againAt ?? [],
     });
     if (group.flushedMs === undefined) hasten(group, firstFlushMs({ joinsMs, startMs: each.startMs }, manner.waitMs));
     else hasten(group, nextFlushMs(group.flushedMs, manner.intervalMs, Math.max(nowMs, joinsMs - 1)));
@@ -246,21 +268,55 @@ async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Pr
       if (group?.flushedMs !== undefined) hasten(group, nextFlushMs(group.flushedMs, manner.intervalMs, nowMs));
     }
   const named = new Set(keys.map(keyText));
-  // What ends before its delay does has never joined.
-  const early = [...before.values()]
-    .flat()
-    .filter(
-      ({ subject, joinsMs }) =>
-        joinsMs > nowMs && named.has(keyText(subject)) && !standing.get(keyText(subject))?.fires,
-    );
+  const over = [...before.values()].flat().filter(({ subject, groupKey }) => {
+    const isOver = !standing.get(keyText(subject))?.fires || places.get(keyText(subject))?.equals(groupKey) === false;
+    return named.has(keyText(subject)) && isOver;
+  });
+  // What ends, or leaves, before its delay does or while it is held has never joined.
+  const held = await heldOf(look, manner, over);
+  const early = over.filter((each) => each.joinsMs > nowMs || held.has(each));
   await removeMembers(tx, tenantId, rule.id, early);
   await writeMembers(tx, tenantId, rule.id, lastOf(members));
   await writeGroups(tx, tenantId, rule.id, [...changed.values()]);
 }
 
-/** Tells whether one that begins again has joined already: not where it was in no message and has to wait for its delay anew. */
-const staysJoined = ({ sentTo, joinsMs }: StoredMember, delayMs: number, nowMs: number) =>
-  sentTo.length > 0 || (delayMs === 0 && joinsMs <= nowMs);
+/** Finds those that were in no message and that silences or windows hold everywhere. */
+async function heldOf(
+  { tx, tenantId, rule, rules: { silences }, nowMs, pace }: Look,
+  manner: GroupManner,
+  members: readonly StoredMember[],
+): Promise<ReadonlySet<StoredMember>> {
+  const unsent = members.filter(({ sentTo }) => sentTo.length === 0);
+  if (unsent.length === 0 || !(silences.any(nowMs) || rule.muteDuringMaintenance)) return new Set();
+  const keys = new Map(unsent.map(({ subject }) => [keyText(subject), subject]));
+  const standing = await readStanding(tx, tenantId, rule, [...keys.values()], { silences, nowMs, pace });
+  return new Set(
+    unsent.filter(({ subject }) => {
+      const now = standing.get(keyText(subject));
+      return now !== undefined && isHeld(manner, now.holds);
+    }),
+  );
+}
+
+/**
+ * When a member joins a group. One that was in a message, or has joined and waits for no delay anew, joined when it did; one that comes
+ * from another group by a change of its labels joins now.
+ */
+function joinMs(
+  { matchedMs }: Standing["match"],
+  there: StoredMember | undefined,
+  isMember: boolean,
+  delayMs: number,
+  nowMs: number,
+): number {
+  const afterDelayMs = matchedMs + delayMs;
+  if (there !== undefined) {
+    const { sentTo, joinsMs } = there;
+    const hasJoined = joinsMs <= nowMs && (delayMs === 0 || afterDelayMs <= joinsMs);
+    return sentTo.length > 0 || hasJoined ? joinsMs : afterDelayMs;
+  }
+  return isMember ? Math.max(nowMs, afterDelayMs) : afterDelayMs;
+}
 
 /** Of an event of which two occurrences are named the later one counts. */
 const lastOf = (members: readonly StoredMember[]) => [
@@ -291,28 +347,47 @@ const fresh = (key: Buffer, labels: Readonly<Record<string, string>>): StoredGro
   held: false,
 });
 
+/** The first groups that have so many members together, at least one. */
+function firstGroups<T extends { readonly count: number }>(groups: readonly T[], membersMax: number): T[] {
+  let count = 0;
+  const end = groups.findIndex((group, i) => {
+    count += group.count;
+    return i > 0 && count > membersMax;
+  });
+  return end === -1 ? [...groups] : groups.slice(0, end);
+}
+
+/**
+ * Reads groups with their members as they stand, the first of them: those about whose members the silences could be asked in time. None: what
+ * they have answered is remembered for the next run.
+ */
+async function readDue(look: Look, groups: readonly (StoredGroup & { readonly count: number })[]) {
+  const { tx, tenantId, rule, rules, nowMs, pace, asking } = look;
+  const due: StoredGroup[] = [];
+  const members = new Map<string, StoredMember[]>();
+  const standing = new Map<string, Standing>();
+  for (let from = 0; from < groups.length && !asking.isLate; ) {
+    const some = firstGroups(groups.slice(from), membersTogether);
+    from += some.length;
+    const keys = some.map(({ key }) => key);
+    const stored = await membersOf(tx, tenantId, rule.id, keys);
+    const subjects = new Map(stored.map(({ subject }) => [keyText(subject), subject]));
+    const reading = { silences: rules.silences, nowMs, pace, asking };
+    const found = await readStanding(tx, tenantId, rule, [...subjects.values()], reading);
+    if (asking.isLate) break;
+    for (const [key, each] of found) standing.set(key, each);
+    for (const [key, own] of Map.groupBy(stored, ({ groupKey }) => keyText(groupKey))) members.set(key, own);
+    due.push(...some);
+  }
+  return { due, members, standing };
+}
+
 /** Flushes groups that are due, as many as one run takes; without a time all, which end then. */
 async function flushDue(look: Look, grouping: Grouping, untilMs: number | undefined) {
   const { tx, tenantId, rule, rules, nowMs, pace } = look;
   const ends = untilMs === undefined;
   const all = await dueGroups(tx, tenantId, rule.id, untilMs, groupsAtOnce);
-  const due: StoredGroup[] = [];
-  let count = 0;
-  for (const group of all) {
-    if (due.length > 0 && count + group.count > membersAtOnce) break;
-    count += group.count;
-    due.push(group);
-  }
-  const stored = await membersOf(
-    tx,
-    tenantId,
-    rule.id,
-    due.map(({ key }) => key),
-  );
-  const subjects = new Map(stored.map(({ subject }) => [keyText(subject), subject]));
-  const reading = { silences: rules.silences, nowMs, pace };
-  const standing = await readStanding(tx, tenantId, rule, [...subjects.values()], reading);
-  const byGroup = Map.groupBy(stored, ({ groupKey }) => keyText(groupKey));
+  const { due, members: byGroup, standing } = await readDue(look, firstGroups(all, membersAtOnce));
   const notices: Notice[] = [];
   const messages: GroupMessage[] = [];
   const kept: StoredGroup[] = [];
@@ -332,7 +407,7 @@ async function flushDue(look: Look, grouping: Grouping, untilMs: number | undefi
     else kept.push(flushed.group);
     if (flushed.group === undefined || flushed.gone.length > 0) settled.push(group.key);
   }
-  await keepMessages(tx, tenantId, messages);
+  await keepMessages(tx, tenantId, messages, pace);
   await writeMembers(tx, tenantId, rule.id, changed);
   await removeMembers(tx, tenantId, rule.id, gone);
   await writeGroups(tx, tenantId, rule.id, kept);
@@ -386,6 +461,7 @@ async function flushGroup(
       startMs: now?.startMs ?? each.joinsMs,
       acknowledged: now?.found?.occurrence.acknowledged ?? false,
       sentTo: each.sentTo,
+      againAt: each.againAt,
       holds: now?.holds ?? new Map(),
       stored: each,
       standing: now,
@@ -394,7 +470,7 @@ async function flushGroup(
   const dueMs = Math.min(group.dueMs ?? nowMs, nowMs);
   const first = flush(manner, group, members, dueMs, nowMs);
   const said = await messagesOf(look, group, isBeyond, members, first.sends, group.lastMs);
-  const told = members.map((each) => ({ ...each, sentTo: sentTo(each, first.sends) }));
+  const told = sentAfter(members, first.sends);
   if (ends && first.group !== undefined) {
     const ended = told.map((each): Member => ({ ...each, state: each.state === "firing" ? "ended" : each.state }));
     const last = flush(manner, { ...first.group, repeatMs: undefined }, ended, dueMs, nowMs);
@@ -404,11 +480,14 @@ async function flushGroup(
     return { notices, messages: [...said.messages, ...after.messages], changed: [], gone: [], moved, group: undefined };
   }
   const { notices, messages, lastMs } = said;
-  const changed = told.filter((each, i) => each.sentTo.length > (members[i] as Member).sentTo.length);
+  const changed = told.filter(({ sentTo, againAt }, i) => {
+    const { sentTo: sentBefore, againAt: againBefore } = members[i] as Member;
+    return sentTo.length > sentBefore.length || againAt.join("\n") !== againBefore.join("\n");
+  });
   return {
     notices,
     messages,
-    changed: changed.map((each) => ({ ...each.stored, sentTo: each.sentTo })),
+    changed: changed.map(({ stored: row, sentTo, againAt }) => ({ ...row, sentTo, againAt })),
     gone: members.flatMap(({ state, stored }) =>
       state === "gone" || (state === "ended" && !first.isEarly) ? [stored] : [],
     ),
@@ -421,14 +500,6 @@ async function flushGroup(
     },
   };
 }
-
-/** The destinations that were sent a message in which a member fires, after these messages. */
-const sentTo = (member: Member, sends: Flush["sends"]) => [
-  ...new Set([
-    ...member.sentTo,
-    ...[...sends].flatMap(([name, occasion]) => (occasion !== "clear" && fires(member, name) ? [name] : [])),
-  ]),
-];
 
 /** Makes the messages of a flush: destinations that hear of the same members share one. */
 async function messagesOf(
@@ -450,16 +521,15 @@ async function messagesOf(
     const chosen = members.flatMap((each, i) =>
       each.standing && isListed(each) ? [{ each, standing: each.standing, i }] : [],
     );
-    const key = chosen.map(({ i }) => i).join();
+    const silenced = members.flatMap((each) => (each.standing && isSilenced(each, name) ? [each.standing] : []));
+    const key = `${chosen.map(({ i }) => i).join()} ${silenced.length}`;
     let message = messages.get(key);
     if (message === undefined) {
-      const listed = chosen
-        .map(({ each, standing }): Listed => ({ standing, resolved: each.state !== "firing" }))
-        .sort(byLabels);
-      await pace();
+      const own = chosen.map(({ each, standing }): Listed => ({ standing, resolved: each.state !== "firing" }));
+      const { told, listed } = await groupSnapshot({ labels: group.labels, beyond }, own, pace, silenced);
       message = {
         id: deliveryId(createdMs),
-        told: groupSnapshot({ labels: group.labels, beyond }, listed),
+        told,
         members: listed.map(({ standing, resolved }) => ({ subject: standing.match.subject, resolved })),
       };
       messages.set(key, message);

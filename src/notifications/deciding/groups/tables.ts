@@ -57,6 +57,8 @@ export const groupMembers = pgTable(
     joinsMs: bigintMs("joins_ms").notNull(),
     /** The destinations that were sent a message in which it fires. */
     sentTo: texts("sent_to").notNull(),
+    /** Those of them that were since sent that all others had ended while something held it back: it is sent there as firing once more. */
+    againAt: texts("again_at").notNull().default([]),
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.ruleId, table.groupKey, table.member] }),

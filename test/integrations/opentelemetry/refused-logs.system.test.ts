@@ -1,0 +1,55 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import {
+  ExportLogsServiceRequestSchema,
+  ExportLogsServiceResponseSchema,
+} from "#gen/opentelemetry/proto/collector/logs/v1/logs_service_pb.ts";
+import { loopTurns, turnMsMax } from "../../support/loop-turns.ts";
+import { testServer } from "../../support/server.ts";
+import { testTenant } from "../../support/tenant.ts";
+import { tool } from "../calls.ts";
+
+const server = await testServer();
+const { headers } = await testTenant(server.database.sql);
+const call = tool(server, headers);
+
+const count = 50_000;
+const text = (key: string, stringValue: string) => ({
+  key,
+  value: { value: { case: "stringValue" as const, value: stringValue } },
+});
+const attributes = (each: number) => Array.from({ length: each }, (_, i) => text(`k${i}`, "value"));
+const timeUnixNano = BigInt(Date.now()) * 1_000_000n;
+
+/** Sends as many log records as a request may have; returns how many were refused, and what that took of the processor. */
+async function sent(record: object) {
+  const logRecords = Array.from({ length: count }, () => record);
+  const body = Buffer.from(
+    toBinary(
+      ExportLogsServiceRequestSchema,
+      create(ExportLogsServiceRequestSchema, { resourceLogs: [{ scopeLogs: [{ logRecords }] }] }),
+    ),
+  );
+  const turns = loopTurns();
+  const before = process.threadCpuUsage();
+  const answer = await call("POST", "/v1/logs", body, { "content-type": "application/x-protobuf" });
+  const { user, system } = process.threadCpuUsage(before);
+  const turnMs = turns.longest().ms;
+  turns.stop();
+  const { partialSuccess } = fromBinary(ExportLogsServiceResponseSchema, answer.bytes);
+  return { refused: Number(partialSuccess?.rejectedLogRecords), processorMs: (user + system) / 1000, turnMs };
+}
+
+test.each([
+  ["without a name, with 20 attributes", { timeUnixNano, attributes: attributes(20) }],
+  [
+    "with control characters in their names, and 10 attributes",
+    { timeUnixNano, eventName: "a\nb", attributes: attributes(10) },
+  ],
+  ["that are too old", { timeUnixNano: 1_600_000_000_000_000_000n, eventName: "a", attributes: attributes(10) }],
+])("50,000 log records %s are refused within 2 s of the processor", async (_what, record) => {
+  const { refused, processorMs, turnMs } = await sent(record);
+  expect(refused).toBe(count);
+  expect(processorMs).toBeLessThan(2000);
+  expect(turnMs).toBeLessThan(turnMsMax);
+});

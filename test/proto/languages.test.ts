@@ -1,0 +1,101 @@
+import { readFileSync } from "node:fs";
+import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import { Language, language } from "#gen/belfry/limits/v1/limits_pb.ts";
+import { compareExpression } from "../../src/clause/expression.ts";
+import { readMatcher } from "../../src/clause/label-matcher.ts";
+import { parsePattern } from "../../src/clause/regex.ts";
+import { paced } from "../../src/event-loop.ts";
+import { loopTurns, turnMsMax } from "../support/loop-turns.ts";
+import { readTree } from "../support/tree.ts";
+
+const root = new URL("../..", import.meta.url).pathname;
+const modules = [
+  "clause/v1/clause",
+  "clause/v1/trigger_clause",
+  "notifications/v1/destination",
+  "notifications/v1/rule",
+  "notifications/v1/rule_service",
+  "notifications/v1/silence",
+  "notifications/v1/silence_service",
+  "notifications/v1/trigger",
+];
+const messages: DescMessage[] = [];
+for (const name of modules) {
+  const exported: Record<string, unknown> = await import(`${root}gen/belfry/${name}_pb.ts`);
+  for (const each of Object.values(exported))
+    if ((each as Partial<DescMessage>)?.kind === "message") messages.push(each as DescMessage);
+}
+const marked = new Map<string, number>(
+  messages
+    .flatMap(({ fields }) => fields)
+    .filter((field: DescField) => getOption(field, language) !== Language.UNSPECIFIED)
+    .map((field) => [`${field.parent.name}.${field.name}`, getOption(field, language)]),
+);
+
+/** Which fields, or parameters of an integration, reach the functions that compile or render, by the file that calls them. */
+const callers: Readonly<Record<string, readonly string[]>> = {
+  "src/clause/check.ts": ["Filter.value"],
+  "src/clause/trigger.ts": ["TriggerMatchers.matchers", "TriggerQuery.matchers"],
+  "src/integrations/alertmanager/listing.ts": ["?filter", "?receiver"],
+  "src/notifications/kinds.ts": [...marked.keys()].filter((name) => /Destination\.|^Fact\./.test(name)),
+  "src/notifications/kinds/webhook.ts": ["WebhookDestination.body"],
+  "src/notifications/preview-message.ts": ["PreviewMessageRequest.message"],
+  "src/notifications/rules.ts": ["Rule.matchers", "Rule.message"],
+  "src/notifications/silences/service.ts": ["ListSilencesRequest.filter"],
+  "src/notifications/silences/silences.ts": ["Silence.matchers"],
+  "src/notifications/sources/event.ts": ["TriggerQuery.matchers"],
+  "src/notifications/window-messages.ts": ["Rule.message"],
+};
+const compiling = /\b(?:readMatchers?|readExpression|parsePattern|brokenTemplate|RE2JS\.compile)\(/;
+/** They define the functions. */
+const own =
+  /^src\/(?:clause\/(?:expression|expression-size|label-matcher|regex)|notifications\/rendering\/template)\.ts$/;
+
+test("each call that compiles what a request holds is of a field or parameter that is marked, and each mark has its call", () => {
+  const found = [...readTree(root)]
+    .filter(([path, text]) => path.startsWith("src/") && !own.test(path) && compiling.test(text))
+    .map(([path]) => path);
+  expect(found.sort()).toEqual(Object.keys(callers).sort());
+  const parameters = readFileSync(`${root}src/integrations/alertmanager/alertmanager.ts`, "utf8");
+  for (const name of Object.values(callers).flat()) {
+    if (name.startsWith("?")) expect(parameters).toContain(`${name.slice(1)}: "`);
+    else expect([name, marked.has(name)]).toEqual([name, true]);
+  }
+  expect([...marked.keys()].filter((name) => !Object.values(callers).flat().includes(name))).toEqual([]);
+});
+
+/** Expressions that once took seconds to compile or compare, or that are the worst within the bounds. */
+const hostile = [
+  "(?:^|$|^|$|^|$){1000}",
+  "(?:a?){31}(?:a?){31}",
+  `(?i)[^${"B-\\x{1E943}".repeat(60)}]`,
+  `(?i)${"\\pL".repeat(200)}`,
+  "^\\pL{990}",
+  "(?:.*a.{20}){20}x",
+  "(?:a|b)*a(?:a|b){200}!?(?:a|b)*",
+  "((((((a*)*)*)*)*)*)*b",
+  "(?:a{250}){4}",
+  `${"(".repeat(300)}${")".repeat(300)}`,
+];
+
+test("hostile expressions, a hundred at once, are read and compared with 64 KB in turns of 250 ms at most", async () => {
+  const turns = loopTurns();
+  const text = "ab a".repeat(16_384);
+  const ask = async (source: string, i: number) => {
+    const pace = paced(undefined, `hostile ${i}`);
+    await pace();
+    const read = readMatcher(`a=~${source}`);
+    if (!("column" in read)) await read.matches(text, pace);
+    let pattern: ReturnType<typeof parsePattern> | undefined;
+    try {
+      pattern = parsePattern(source, "value");
+    } catch {
+      // Refused: that is an answer.
+    }
+    if (pattern !== undefined) await compareExpression(pattern.expression, text, pace);
+  };
+  await Promise.all(Array.from({ length: 100 }, (_, i) => ask(hostile[i % hostile.length] as string, i)));
+  expect(turns.longest().ms).toBeLessThan(turnMsMax);
+  turns.stop();
+}, 120_000);
