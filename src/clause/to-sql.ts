@@ -51,9 +51,11 @@ export interface Found extends Matching {
  * @param beyond of a clause that is stored: what a comparison of too many steps comes to
  */
 export function toSql(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Fragment {
-  const { sql, apart } = toMatching(db, clause, path, columns, beyond);
-  return apart === undefined ? sql : db`(${apart} and ${sql})`;
+  return together(db, toMatching(db, clause, path, columns, beyond));
 }
+
+const together = (db: Db, { sql, apart }: Matching): Fragment =>
+  apart === undefined ? sql : db`(${apart} and ${sql})`;
 
 /** The same, with what an index that knows the tenant answers by itself. */
 export function toMatching(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Matching {
@@ -63,7 +65,7 @@ export function toMatching(db: Db, clause: Clause, path: string, columns: Column
 /** Both forms of a clause that has been checked; each is written when it is called. */
 export function clauseForms(db: Db, clause: Checked, columns: Columns): Record<"general" | "indexed", () => Fragment> {
   const whole = compile(db, clause, columns);
-  return { general: whole.general, indexed: () => written(db, whole).sql };
+  return { general: whole.general, indexed: () => together(db, written(db, whole)) };
 }
 
 /** The same of a clause that has been checked, for a caller that chooses how its rows are read. */

@@ -6,10 +6,10 @@ import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb
 import { connect } from "../../src/db/connect.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { entityCache } from "../../src/entities/entity-cache.ts";
+import { paced } from "../../src/event-loop.ts";
 import { storingChanges } from "../../src/events/changes.ts";
 import { groupEvents } from "../../src/events/group.ts";
 import { labelOf, labelSql } from "../../src/events/labels.ts";
-import { paced } from "../../src/event-loop.ts";
 import { openAlerts } from "../../src/events/open-alerts.ts";
 import { lookedUp } from "../../src/events/rows.ts";
 import { ingestEvents } from "../entities/stored.ts";

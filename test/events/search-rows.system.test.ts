@@ -147,7 +147,8 @@ const questions: Record<string, Question> = {
   "alerts by a label": async (tenantId) => {
     const matchers = readMatchers(["source=host-8", "ticket=~T-.*"], "filter");
     let count = 0;
-    for await (const page of openAlerts(sql, tenantId, { matchers, path: "filter", pace: paced() })) count += page.length;
+    for await (const page of openAlerts(sql, tenantId, { matchers, path: "filter", pace: paced() }))
+      count += page.length;
     return count;
   },
   "what a trigger of a host would have matched": async (tenantId) => {
