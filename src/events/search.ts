@@ -84,17 +84,13 @@ function pageStatement(
 ) {
   const keys = sortKeys(db, tenantId, query);
   // Each key is made once, and then is a column; the event's id distinguishes all events.
-  const columns = keys.map((key, i): SortKey => ({ ...key, expression: db`${db(`key_${i}`)}` }));
+  const names = keys.map((_, i) => db`${db(`key_${i}`)}` as Fragment);
+  const columns = keys.map((key, i): SortKey => ({ ...key, expression: names[i] as Fragment }));
   const byOccurrence = [...columns, { expression: db`number`, type: "bigint", descending: false } satisfies SortKey];
   const byEvent = [...columns, { expression: db`event_id`, type: "bytea", descending: false } satisfies SortKey];
   const named = sqlJoin(
     db,
-    keys.map(({ expression }, i) => db`${expression} as ${db(`key_${i}`)}`),
-    ",",
-  );
-  const keyColumns = sqlJoin(
-    db,
-    columns.map(({ expression }) => expression),
+    keys.map(({ expression }, i) => db`${expression} as ${names[i] as Fragment}`),
     ",",
   );
   const after = page.after === undefined ? db`true` : beyond(db, byEvent, page.after, page.backward);
@@ -107,7 +103,7 @@ function pageStatement(
   // Of events whose occurrences no longer fit into the page only the first is read, which says that there are more.
   return db<TotalRow[]>`
     with matching as (
-      select event_id, ${keyColumns}, row_number() over of_event as place, count(*) over of_event as matched,
+      select event_id, ${sqlJoin(db, names, ",")}, row_number() over of_event as place, count(*) over of_event as matched,
         array_agg(number) over of_event as numbers
       from (select o.event_id, o.number, ${named} from ${matching.from} where ${matching.where}) as found
       window of_event as (
