@@ -260,6 +260,14 @@ export const undecided = (path: string) =>
     FieldRule.REGULAR_EXPRESSION,
   );
 
+/** A statement with expressions took longer than the server allows. */
+export const tooManyComparisons = () =>
+  invalidField(
+    "",
+    "compares too many values, or too long ones, with regular expressions: make them simpler, or narrow the search by other conditions",
+    FieldRule.REGULAR_EXPRESSION,
+  );
+
 /** The opposite of an answer; what is undecided stays so. */
 export function negated(answer: Later<Answer>): Later<Answer> {
   if (answer instanceof Promise) return answer.then((found) => (found === undefined ? undefined : !found));

@@ -31,10 +31,19 @@ test.each([
     const held = await silence({ matchers });
     await report("disk", { metadataFields: { long } });
 
-    const told = (await deliveries()).map((each) => [each.ruleName, (each.silenceId ?? "") !== ""]);
-    expect(told.sort()).toEqual(notifies ? [["all", holds], ["own", holds]] : [["all", holds]]);
+    const told = (await deliveries()).map((each) => [each.rule, (each.silenceId ?? "") !== ""]);
+    expect(told.sort()).toEqual(
+      notifies
+        ? [
+            ["all", holds],
+            ["own", holds],
+          ]
+        : [["all", holds]],
+    );
 
-    const said = undecided ? `${JSON.stringify(matcher).slice(1, -1)}`.replace(expression, `"${expression}": ${trouble}`) : "";
+    const said = undecided
+      ? `${JSON.stringify(matcher).slice(1, -1)}`.replace(expression, `"${expression}": ${trouble}`)
+      : "";
     for (const path of [`silences/${held.id}`, "rules/own", "silences", "rules?name=own"])
       expect(JSON.stringify(await ok("GET", `/v1/notification/${path}`)), path).toContain(
         `"trouble":${JSON.stringify(said)}`,
@@ -56,16 +65,19 @@ test.each([
   },
 );
 
-test.each(["filter", "not"])("OP_REGEX that a value is too long for: searches and watches answer 400 (%s)", async (kind) => {
-  const { call, report } = await silencePlace();
-  await report("disk", { metadataFields: { long } });
-  const filter = { filter: { field: "metadataFields.long", operation: "OP_REGEX", value: expression } };
-  const clause = kind === "not" ? { not: { clause: filter } } : filter;
-  for (const path of ["search", "group"]) {
-    const answer = await call("POST", `/v1/events:${path}`, { query: { clause } });
-    expect([path, answer.status, JSON.stringify(answer.body)]).toEqual([path, 400, expect.stringContaining(tooLong)]);
-  }
-});
+test.each(["filter", "not"])(
+  "OP_REGEX that a value is too long for: searches and watches answer 400 (%s)",
+  async (kind) => {
+    const { call, report } = await silencePlace();
+    await report("disk", { metadataFields: { long } });
+    const filter = { filter: { field: "metadataFields.long", operation: "OP_REGEX", value: expression } };
+    const clause = kind === "not" ? { not: { clause: filter } } : filter;
+    for (const path of ["search", "group"]) {
+      const answer = await call("POST", `/v1/events:${path}`, { query: { clause } });
+      expect([path, answer.status, JSON.stringify(answer.body)]).toEqual([path, 400, expect.stringContaining(tooLong)]);
+    }
+  },
+);
 
 test("a trigger whose OP_REGEX leaves an entity undecided takes it, and says so", async () => {
   const value = { kind: { case: "stringValue" as const, value: expression } };

@@ -150,7 +150,9 @@ test("looks at what stands whose comparisons take longer end after 200 ms, and c
     report(t0, { dimensions: { source: `web-${i}` }, metadata: { long: mixed(9000, i + 1) } }),
   );
   const disks = (rest: string) => ({
-    allOf: { clauses: [equals("name", "disk full"), { matchers: { matchers: [`long=~(?:a|b)*a(?:a|b){200}${rest}`] } }] },
+    allOf: {
+      clauses: [equals("name", "disk full"), { matchers: { matchers: [`long=~(?:a|b)*a(?:a|b){200}${rest}`] } }],
+    },
   });
   await tenant.trigger("disks", disks("(?:a|b)*"));
   await tenant.destination("d");
@@ -163,13 +165,13 @@ test("looks at what stands whose comparisons take longer end after 200 ms, and c
   const runs = Object.fromEntries(
     [unmuteKind, repeatKind, standingKind].map((name) => [name, measured(engine.kinds, name)]),
   );
-    await tenant.maintenance(t0 + 1000, false);
-    expect(await tenant.told()).toEqual(Array(count).fill(`first@${t0 + 1000}`));
-    await tenant.repeat(t0 + 61_000);
-    expect((await tenant.told()).filter((each) => each === `repeat@${t0 + 61_000}`)).toHaveLength(count);
-    await tenant.trigger("disks", disks("[^ab](?:a|b)*"));
-    await tenant.lookAtStanding(t0 + 62_000);
-    expect((await sql`select from rule_matches where tenant_id = ${tenant.tenantId} and standing`).count).toBe(0);
+  await tenant.maintenance(t0 + 1000, false);
+  expect(await tenant.told()).toEqual(Array(count).fill(`first@${t0 + 1000}`));
+  await tenant.repeat(t0 + 61_000);
+  expect((await tenant.told()).filter((each) => each === `repeat@${t0 + 61_000}`)).toHaveLength(count);
+  await tenant.trigger("disks", disks("[^ab](?:a|b)*"));
+  await tenant.lookAtStanding(t0 + 62_000);
+  expect((await sql`select from rule_matches where tenant_id = ${tenant.tenantId} and standing`).count).toBe(0);
   for (const [kind, each] of Object.entries(runs)) {
     expect([kind, each.length]).toEqual([kind, Math.max(2, each.length)]);
     expect([kind, Math.max(...each)]).toEqual([kind, Math.min(stepMsMax, ...[Math.max(...each)])]);
