@@ -114,8 +114,10 @@ test.skipIf(onCitus)(
       }
     }
     expect(refused).toEqual([]);
+    const texts = [...statements.values()].map(({ text }) => text);
+    const among = texts.flatMap((text) => text.match(/\b[a-z_]+\b/g) ?? []);
     const { url, sql } = await testDatabase({ statementTimeoutMs: 120_000 });
-    const { growing, measured, failed } = await growingStatements(url, sql, [...statements.values()]);
+    const { growing, measured, failed } = await growingStatements(url, sql, [...statements.values()], among);
     expect([...failed]).toEqual([]);
     expect(measured).toBeGreaterThan(4 * statements.size);
     expect(growing.map(described)).toEqual([]);
