@@ -79,6 +79,7 @@ describe("docs/errors.md", () => {
     "must contain at least 1 item(s)",
     "must have at most",
     "must not be $1",
+    "too many steps",
     "no data… from …",
     'text collate "C"',
     'text[] collate "C"',
@@ -122,6 +123,7 @@ describe("docs/errors.md", () => {
     expect(carried.sort()).toMatchInlineSnapshot(`
       [
         "src/clause/check.ts: rule",
+        "src/clause/label-matcher.ts: mistakeText(read)",
         "src/clause/trigger.ts: rule",
         "src/dictionary/entries.ts: kind.title",
         "src/errors.ts: message",

@@ -10,7 +10,7 @@ import {
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
 import { beyondBounds, type Checked, type Counting, newCounting, not } from "./checked.ts";
-import { countExpression } from "./expression.ts";
+import { countExpression, type ExpressionCount } from "./expression.ts";
 import type { Comparison, Literal } from "./field.ts";
 import { fold } from "./fold.ts";
 import { operationRules, opposites, type ValueKind } from "./operations.ts";
@@ -33,10 +33,16 @@ type Member = { [N in Name]: { case: N; value: NonNullable<Clause[N]>; path: str
  * Checks a clause against all rules of the language, and reads it.
  * @param path the clause's place in the request, for errors.
  * @param beyond of a clause that is stored: what a comparison of too many steps comes to
+ * @param expressions what else counts together with its expressions
  * @throws code 3 with the path of what is wrong.
  */
-export function checkClause(clause: Clause, path: string, beyond: Beyond = "refuse"): Checked {
-  return read(clause, path, 1, { ...newCounting(), beyond });
+export function checkClause(
+  clause: Clause,
+  path: string,
+  beyond: Beyond = "refuse",
+  expressions?: ExpressionCount,
+): Checked {
+  return read(clause, path, 1, { ...newCounting(expressions), beyond });
 }
 
 /** How clauses are read: those that are stored have been counted. */

@@ -160,230 +160,57 @@ export function expressionSize(expression: string): ExpressionSize | PatternMist
   }
 }
 
-function measured(expression: string): ExpressionSize {
-  let at = 0;
+function measured(text: string): ExpressionSize {
   let folds = false;
-  let repeatedAt = -1;
   let readBytes = 0;
-  const names = new Set<string>();
+  /** The repetition that was read last; undefined: something else was. */
+  let before: Repetition | undefined;
   let group = newGroup(-1, false, false);
   const around: Group[] = [];
-
-  const found = (form: RegExp): RegExpExecArray | null => {
-    form.lastIndex = at;
-    return form.exec(expression);
-  };
-  const add = (part: Part) => {
-    if (group.last !== undefined) group.read = sequence(group.read, group.last);
-    group.last = part;
-  };
-  const alternative = () => choice(group.alternatives, sequence(group.read, group.last ?? nothing));
-  const point = () => {
-    const code = expression.codePointAt(at) as number;
-    at += code > 0xffff ? 2 : 1;
-    return code;
-  };
-
-  /** The code point that an escape stands for. */
-  function escaped(): number {
-    const from = at;
-    if (from + 1 >= expression.length) throw new Wrong(from, "trailing backslash at end of expression");
-    const hex = found(hexEscape);
-    const code = hex && Number.parseInt(hex[1] ?? hex[2] ?? "", 16);
-    if (hex && code !== null && code <= 0x10ffff) {
-      at += hex[0].length;
-      return code;
-    }
-    const octal = found(octalEscape);
-    if (octal) {
-      at += octal[0].length;
-      return Number.parseInt(octal[0].slice(1), 8);
-    }
-    at += 1;
-    const sign = point();
-    const text = String.fromCodePoint(sign);
-    if (controls.includes(text) || /^[^0-9A-Za-z]$/.test(text)) if (sign < 128) return sign;
-    at = from;
-    const wrong = text === "x" ? (found(hexRead)?.[0] ?? text) : `\\${text}`;
-    throw new Wrong(from, `invalid escape sequence: ${wrong}`);
-  }
-
-  /** How many ranges `\p…` has; undefined: it is another escape. */
-  function propertyAt(): number | undefined {
-    if (!/^\\[pP]/.test(expression.slice(at, at + 2))) return undefined;
-    const there = found(property);
-    const name = there && (there[2] ?? there[3] ?? "");
-    if (there === null || name === null || !isProperty(name.replace(/^\^/, "")))
-      throw new Wrong(at, `invalid character class range: ${there?.[0] ?? expression.slice(at)}`);
-    at += there[0].length;
-    readBytes += folds ? 2 * propertyBytes : propertyBytes;
-    return propertyRanges;
-  }
-
-  /** How many ranges the brackets have that begin here. */
-  function brackets(): number {
-    const from = at;
-    at += expression[at + 1] === "^" ? 2 : 1;
-    let ranges = 1;
-    for (let first = true; first || expression[at] !== "]"; first = false) {
-      const posix = found(posixForm);
-      if (posix) {
-        if (!found(posixName)) throw new Wrong(at, `invalid character class range: ${posix[0]}`);
-        at += posix[0].length;
-        ranges += narrowRanges;
-        continue;
-      }
-      const ofProperty = propertyAt();
-      if (ofProperty !== undefined) ranges += ofProperty;
-      else if (found(perlClass)) {
-        at += 2;
-        ranges += narrowRanges;
-      } else ranges += range(from);
-    }
-    at += 1;
-    return ranges;
-  }
-
-  function range(bracketAt: number): number {
-    const from = at;
-    const end = () => {
-      if (at >= expression.length) throw new Wrong(bracketAt, "missing closing ]");
-      return expression[at] === "\\" ? escaped() : point();
-    };
-    const low = end();
-    let high = low;
-    if (expression[at] === "-" && expression[at + 1] !== "]") {
-      at += 1;
-      high = end();
-      if (high < low) throw new Wrong(from, `invalid character class range: ${expression.slice(from, at)}`);
-    }
-    if (!folds) return 1;
-    const folded = Math.max(0, Math.min(high, foldedMax) - Math.max(low, foldedMin) + 1);
-    readBytes += folded * foldedPointBytes;
-    return 1 + Math.min(folded * 3, propertyRanges);
-  }
-
-  function openGroup() {
-    const from = at;
-    if (expression[at + 1] !== "?") {
-      around.push(group);
-      group = newGroup(from, true, folds);
-      at += 1;
-      return;
-    }
-    const named = found(groupName);
-    if (named || /^\(\?P?</.test(expression.slice(at, at + 4))) {
-      const end = expression.indexOf(">", at);
-      if (named === null)
-        throw new Wrong(
-          from,
-          end < 0 ? "invalid named capture" : `invalid named capture: ${expression.slice(at, end + 1)}`,
-        );
-      const [whole, name = ""] = named;
-      if (names.has(name)) throw new Wrong(from, `duplicate capture group name: ${name}`);
-      names.add(name);
-      around.push(group);
-      group = newGroup(from, true, folds);
-      at += whole.length;
-      return;
-    }
-    const flags = found(groupFlags);
-    if (flags === null)
-      throw new Wrong(from, `invalid or unsupported Perl syntax: ${found(flagsRead)?.[0] ?? expression.slice(at)}`);
-    const [whole, on = "", off = "", end] = flags;
-    if (end === ":") {
-      around.push(group);
-      group = newGroup(from, false, folds);
-    }
-    folds = (folds || on.includes("i")) && !off.includes("i");
-    at += whole.length;
-  }
-
-  function closeGroup() {
-    const outer = around.pop();
-    if (outer === undefined) throw new Wrong(at, "unexpected )");
-    const inner = alternative();
-    const whole = group.captures ? { ...inner, instructions: inner.instructions + 2 } : inner;
-    folds = group.folds;
-    group = outer;
-    add(whole);
-    at += 1;
-  }
-
-  function repeat([text, low, comma, high]: RegExpExecArray) {
-    const from = at;
-    const min = low === undefined ? (text === "+" ? 1 : 0) : Number(low);
-    const max =
-      low === undefined ? (text === "?" ? 1 : Infinity) : high === undefined ? (comma ? Infinity : min) : Number(high);
-    if (min > timesMax || (Number.isFinite(max) && (max > timesMax || min > max)))
-      throw new Wrong(from, `invalid repeat count: ${text}`);
-    at += text.length;
-    if (expression[at] === "?") at += 1;
-    if (repeatedAt >= 0)
-      throw new Wrong(repeatedAt, `invalid nested repetition operator: ${expression.slice(repeatedAt, at)}`);
-    if (group.last === undefined)
-      throw new Wrong(from, `missing argument to repetition operator: ${expression.slice(from, at)}`);
-    const times = low === undefined ? group.last.times : Math.max(1, Number.isFinite(max) ? max : min);
-    if (low !== undefined && max !== 0 && times * group.last.times > timesMax)
-      throw new Wrong(from, `invalid repeat count: ${expression.slice(from, at)}`);
-    const whole = repeated(group.last, min, max);
-    group.last = { ...whole, times: low === undefined ? group.last.times : max === 0 ? 1 : times * group.last.times };
-    repeatedAt = from;
-  }
-
-  function escapeOrClass() {
-    const letter = expression[at + 1] ?? "";
-    const assertion = Object.hasOwn(assertions, letter) ? assertions[letter] : undefined;
-    if (assertion !== undefined) {
-      add(assertion);
-      at += 2;
-    } else if (letter === "Q") {
-      const end = expression.indexOf("\\E", at + 2);
-      // It would take the end of the group with it, in which Alertmanager puts an expression.
-      if (end < 0) throw new Wrong(at, "missing closing )");
-      for (at += 2; at < end; point()) add(character);
-      at = end + 2;
-    } else {
-      const ranges = propertyAt();
-      if (ranges !== undefined) add(classOf(ranges));
-      else if (found(perlClass)) {
-        add(classOf(narrowRanges));
-        at += 2;
-      } else {
-        escaped();
-        add(character);
+  const names = new Set<string>();
+  for (let at = 0; at < text.length; ) {
+    const token = tokenAt(text, at, folds);
+    if (token.kind === "repetition") {
+      group.last = repeatedBy(group.last, token, before);
+      before = token;
+    } else before = undefined;
+    switch (token.kind) {
+      case "parts":
+        for (const part of token.parts) add(group, part);
+        readBytes += token.readBytes;
+        break;
+      case "open":
+        if (token.name !== undefined && names.has(token.name))
+          throw new Wrong(at, `duplicate capture group name: ${token.name}`);
+        if (token.name !== undefined) names.add(token.name);
+        around.push(group);
+        group = newGroup(at, token.captures, folds);
+        ({ folds } = token);
+        break;
+      case "flags":
+        ({ folds } = token);
+        break;
+      case "or":
+        group.alternatives = alternativeOf(group);
+        group.read = undefined;
+        group.last = undefined;
+        break;
+      case "close": {
+        const outer = around.pop();
+        if (outer === undefined) throw new Wrong(at, "unexpected )");
+        const inner = alternativeOf(group);
+        add(outer, group.captures ? { ...inner, instructions: inner.instructions + 2 } : inner);
+        ({ folds } = group);
+        group = outer;
       }
     }
-  }
-
-  while (at < expression.length) {
-    const before = repeatedAt;
-    const c = expression[at];
-    const times = c === "{" || c === "*" || c === "+" || c === "?" ? found(repetition) : null;
-    if (times) {
-      repeat(times);
-      continue;
-    }
-    if (c === "(") openGroup();
-    else if (c === ")") closeGroup();
-    else if (c === "|") {
-      group.alternatives = alternative();
-      group.read = undefined;
-      group.last = undefined;
-      at += 1;
-    } else if (c === "[") add(classOf(brackets()));
-    else if (c === "\\") escapeOrClass();
-    else if (c === "^" || c === "$") {
-      add(nothing);
-      at += 1;
-    } else {
-      point();
-      add(character);
-    }
-    if (before === repeatedAt) repeatedAt = -1;
+    at = token.end;
   }
   if (around.length > 0) throw new Wrong(group.at, "missing closing )");
-  const { instructions, wide, ranges, empty } = alternative();
+  return sizeOf(alternativeOf(group), readBytes);
+}
+
+function sizeOf({ instructions, wide, ranges, empty }: Part, readBytes: number): ExpressionSize {
   const ends = 2; // one that fails and one that matches
   return {
     instructions: instructions + ends,
@@ -391,4 +218,206 @@ function measured(expression: string): ExpressionSize {
     bytes: (instructions + ends) * instructionBytes + ranges * rangeBytes + readBytes,
     matchesEmpty: empty,
   };
+}
+
+function add(group: Group, part: Part): void {
+  if (group.last !== undefined) group.read = sequence(group.read, group.last);
+  group.last = part;
+}
+
+const alternativeOf = ({ alternatives, read, last }: Group): Part =>
+  choice(alternatives, sequence(read, last ?? nothing));
+
+/** Multiplies a part out. @param before the repetition that stands right before this one */
+function repeatedBy(part: Part | undefined, token: Repetition, before: Repetition | undefined): Part {
+  const { at, written, min, max, isCounted } = token;
+  if (before !== undefined)
+    throw new Wrong(before.at, `invalid nested repetition operator: ${before.written}${written}`);
+  if (part === undefined) throw new Wrong(at, `missing argument to repetition operator: ${written}`);
+  const whole = repeated(part, min, max);
+  if (!isCounted) return { ...whole, times: part.times };
+  if (max === 0) return { ...whole, times: 1 };
+  const times = part.times * Math.max(1, Number.isFinite(max) ? max : min);
+  if (times > timesMax) throw new Wrong(at, `invalid repeat count: ${written}`);
+  return { ...whole, times };
+}
+
+interface Repetition {
+  readonly kind: "repetition";
+  readonly at: number;
+  readonly end: number;
+  readonly written: string;
+  readonly min: number;
+  readonly max: number;
+  /** Whether it has braces. */
+  readonly isCounted: boolean;
+}
+
+/** What stands at one place of an expression, up to `end`. */
+type Token = { readonly end: number } & (
+  | Repetition
+  | { readonly kind: "parts"; readonly parts: readonly Part[]; readonly readBytes: number }
+  | { readonly kind: "open"; readonly captures: boolean; readonly name?: string; readonly folds: boolean }
+  | { readonly kind: "flags"; readonly folds: boolean }
+  | { readonly kind: "or" | "close" }
+);
+
+/** @param folds whether case is folded here */
+function tokenAt(text: string, at: number, folds: boolean): Token {
+  switch (text[at]) {
+    case "(":
+      return groupAt(text, at, folds);
+    case ")":
+      return { kind: "close", end: at + 1 };
+    case "|":
+      return { kind: "or", end: at + 1 };
+    case "[":
+      return classToken(bracketsAt(text, at, folds));
+    case "\\":
+      return escapeAt(text, at, folds);
+    case "^":
+    case "$":
+      return partToken(nothing, at + 1);
+  }
+  return repetitionAt(text, at) ?? partToken(character, pointAt(text, at).end);
+}
+
+const partToken = (part: Part, end: number): Token => ({ kind: "parts", parts: [part], readBytes: 0, end });
+const classToken = ({ ranges, readBytes, end }: Ranges): Token => ({
+  kind: "parts",
+  parts: [classOf(ranges)],
+  readBytes,
+  end,
+});
+
+function repetitionAt(text: string, at: number): Repetition | undefined {
+  const found = formAt(repetition, text, at);
+  if (found === null) return undefined;
+  const [sign, low, comma, high] = found;
+  const end = at + sign.length + (text[at + sign.length] === "?" ? 1 : 0);
+  const whole = { kind: "repetition" as const, at, end, written: text.slice(at, end) };
+  if (low === undefined)
+    return { ...whole, min: sign === "+" ? 1 : 0, max: sign === "?" ? 1 : Infinity, isCounted: false };
+  const min = Number(low);
+  const max = high !== undefined ? Number(high) : comma ? Infinity : min;
+  if (min > timesMax || (Number.isFinite(max) && (max > timesMax || min > max)))
+    throw new Wrong(at, `invalid repeat count: ${sign}`);
+  return { ...whole, min, max, isCounted: true };
+}
+
+function groupAt(text: string, at: number, folds: boolean): Token {
+  if (text[at + 1] !== "?") return { kind: "open", captures: true, folds, end: at + 1 };
+  if (/^\(\?P?</.test(text.slice(at, at + 4))) {
+    const named = formAt(groupName, text, at);
+    if (named) return { kind: "open", captures: true, name: named[1] ?? "", folds, end: at + named[0].length };
+    const end = text.indexOf(">", at);
+    throw new Wrong(at, end < 0 ? "invalid named capture" : `invalid named capture: ${text.slice(at, end + 1)}`);
+  }
+  const flags = formAt(groupFlags, text, at);
+  if (flags === null)
+    throw new Wrong(at, `invalid or unsupported Perl syntax: ${formAt(flagsRead, text, at)?.[0] ?? text.slice(at)}`);
+  const [whole, on = "", off = "", close] = flags;
+  const inner = { folds: (folds || on.includes("i")) && !off.includes("i"), end: at + whole.length };
+  return close === ":" ? { kind: "open", captures: false, ...inner } : { kind: "flags", ...inner };
+}
+
+function escapeAt(text: string, at: number, folds: boolean): Token {
+  const letter = text[at + 1] ?? "";
+  const assertion = Object.hasOwn(assertions, letter) ? assertions[letter] : undefined;
+  if (assertion !== undefined) return partToken(assertion, at + 2);
+  if (letter === "Q") {
+    const end = text.indexOf("\\E", at + 2);
+    // It would take the end of the group with it, in which Alertmanager puts an expression.
+    if (end < 0) throw new Wrong(at, "missing closing )");
+    return { kind: "parts", parts: Array.from(text.slice(at + 2, end), () => character), readBytes: 0, end: end + 2 };
+  }
+  const known = namedClassAt(text, at, folds);
+  return known === undefined ? partToken(character, escapedAt(text, at).end) : classToken(known);
+}
+
+/** A code point, and where it ends. */
+interface Point {
+  readonly code: number;
+  readonly end: number;
+}
+
+function pointAt(text: string, at: number): Point {
+  const code = text.codePointAt(at) as number;
+  return { code, end: at + (code > 0xffff ? 2 : 1) };
+}
+
+/** The code point that an escape stands for. */
+function escapedAt(text: string, at: number): Point {
+  if (at + 1 >= text.length) throw new Wrong(at, "trailing backslash at end of expression");
+  const hex = formAt(hexEscape, text, at);
+  const code = hex ? Number.parseInt(hex[1] ?? hex[2] ?? "", 16) : Infinity;
+  if (hex && code <= 0x10ffff) return { code, end: at + hex[0].length };
+  const octal = formAt(octalEscape, text, at);
+  if (octal) return { code: Number.parseInt(octal[0].slice(1), 8), end: at + octal[0].length };
+  const sign = pointAt(text, at + 1);
+  const written = String.fromCodePoint(sign.code);
+  if (sign.code < 128 && (controls.includes(written) || /^[^0-9A-Za-z]$/.test(written))) return sign;
+  const wrong = written === "x" ? (formAt(hexRead, text, at)?.[0] ?? written) : `\\${written}`;
+  throw new Wrong(at, `invalid escape sequence: ${wrong}`);
+}
+
+/** How many ranges a class has, or a part of one, and where it ends. */
+interface Ranges {
+  readonly ranges: number;
+  readonly readBytes: number;
+  readonly end: number;
+}
+
+/** Reads `\d`, `\p…` and the like; undefined: it is another escape. */
+function namedClassAt(text: string, at: number, folds: boolean): Ranges | undefined {
+  if (formAt(perlClass, text, at)) return { ranges: narrowRanges, readBytes: 0, end: at + 2 };
+  if (!/^\\[pP]/.test(text.slice(at, at + 2))) return undefined;
+  const found = formAt(property, text, at);
+  const name = found?.[2] ?? found?.[3];
+  if (found === null || name === undefined || !isProperty(name.replace(/^\^/, "")))
+    throw new Wrong(at, `invalid character class range: ${found?.[0] ?? text.slice(at)}`);
+  const readBytes = folds ? 2 * propertyBytes : propertyBytes;
+  return { ranges: propertyRanges, readBytes, end: at + found[0].length };
+}
+
+function bracketsAt(text: string, at: number, folds: boolean): Ranges {
+  let ranges = 1;
+  let readBytes = 0;
+  const from = text[at + 1] === "^" ? at + 2 : at + 1;
+  let end = from;
+  while (end === from || text[end] !== "]") {
+    const inner = posixAt(text, end) ?? namedClassAt(text, end, folds) ?? rangeAt(text, end, at, folds);
+    ranges += inner.ranges;
+    readBytes += inner.readBytes;
+    ({ end } = inner);
+  }
+  return { ranges, readBytes, end: end + 1 };
+}
+
+function posixAt(text: string, at: number): Ranges | undefined {
+  const found = formAt(posixForm, text, at);
+  if (found === null) return undefined;
+  if (!formAt(posixName, text, at)) throw new Wrong(at, `invalid character class range: ${found[0]}`);
+  return { ranges: narrowRanges, readBytes: 0, end: at + found[0].length };
+}
+
+/** @param bracketAt where the brackets begin in which the range stands */
+function rangeAt(text: string, at: number, bracketAt: number, folds: boolean): Ranges {
+  const boundAt = (place: number): Point => {
+    if (place >= text.length) throw new Wrong(bracketAt, "missing closing ]");
+    return text[place] === "\\" ? escapedAt(text, place) : pointAt(text, place);
+  };
+  const low = boundAt(at);
+  const isRange = text[low.end] === "-" && text[low.end + 1] !== "]";
+  const high = isRange ? boundAt(low.end + 1) : low;
+  const { end } = high;
+  if (high.code < low.code) throw new Wrong(at, `invalid character class range: ${text.slice(at, end)}`);
+  if (!folds) return { ranges: 1, readBytes: 0, end };
+  const folded = Math.max(0, Math.min(high.code, foldedMax) - Math.max(low.code, foldedMin) + 1);
+  return { ranges: 1 + Math.min(folded * 3, propertyRanges), readBytes: folded * foldedPointBytes, end };
+}
+
+function formAt(form: RegExp, text: string, at: number): RegExpExecArray | null {
+  form.lastIndex = at;
+  return form.exec(text);
 }

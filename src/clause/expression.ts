@@ -16,6 +16,8 @@ export interface Expression {
   readonly source: string;
   /** Whether it is compared with whole texts; else with all that they contain. */
   readonly whole: boolean;
+  /** The only texts that it matches where it is plain to see; undefined: others. */
+  readonly values: readonly string[] | undefined;
   /** What every match of the whole begins with, as far as that is plain to see: to compare it takes a tenth of the program's time. */
   readonly begin: string;
   /** Undefined: it cannot be compiled. */
@@ -58,20 +60,26 @@ export function countExpression(count: ExpressionCount, { size }: Pick<Expressio
 /** Reads an expression without compiling it. One with a `refusal` is for what is stored; it is compared within the same bounds. */
 export function readExpression(source: string, whole: boolean): Expression {
   const begin = whole ? beginOf(source) : "";
+  const values = whole ? valuesOf(source) : undefined;
   const size = expressionSize(source);
-  if ("reason" in size) return { source, whole, begin, size: undefined, refusal: size };
+  if ("reason" in size) return { source, whole, values, begin, size: undefined, refusal: size };
   const { instructions, bytes } = size;
   const isTooComplex = instructions > instructionsMax || bytes > totalBytesMax;
   const refusal = isTooComplex ? { at: 0, reason: "the expression is too complex" } : undefined;
   const isCompiled = instructions <= storedInstructionsMax && bytes <= totalBytesMax;
-  return { source, whole, begin, size: isCompiled ? size : undefined, refusal };
+  return { source, whole, values, begin, size: isCompiled ? size : undefined, refusal };
 }
 
-/** Says what becomes of a stored expression that would be refused today. */
-export function refusedText({ size, refusal }: Expression): string {
-  const reason = refusal?.reason ?? "";
-  if (size === undefined) return `${reason}: it is compared with nothing`;
-  return `${reason}: it is compared with values of up to ${Math.floor(stepsMax / size.weight)} characters`;
+/** No value that a rule, trigger or silence compares has more characters: that is all of an event's metadata. */
+const valueCharactersMax = 65_536;
+
+/** Says which values a stored expression leaves undecided; empty: none. */
+export function expressionTrouble({ size, values, refusal }: Expression): string {
+  const reason = refusal === undefined ? "" : `${refusal.reason}: `;
+  if (size === undefined) return `${reason}it is compared with nothing`;
+  const charactersMax = Math.floor(stepsMax / size.weight);
+  if (values !== undefined || charactersMax >= valueCharactersMax) return "";
+  return `${reason}it is compared with values of up to ${charactersMax} characters`;
 }
 
 /** A compiled expression with the states that its comparisons have found. */
@@ -145,7 +153,8 @@ function turnOf(pace: Pace): Promise<void> | undefined {
  * counted against the tenant's share.
  */
 export function compareExpression(expression: Expression, text: string, pace: Pace): Later<Answer> {
-  const { size, begin } = expression;
+  const { size, values, begin } = expression;
+  if (values !== undefined) return values.includes(text);
   if (size === undefined) return undefined;
   if (text === "") return size.matchesEmpty;
   if (!text.startsWith(begin)) return false;
@@ -182,6 +191,15 @@ function found(program: Program, { source, whole }: Expression, text: string, pa
     programs.set(source, program);
   }
   return answer;
+}
+
+/** Texts without a meaning in expressions, one or several to choose from; karma puts them into a group. */
+const literals = /^[\w :/,@%-]+(?:\|[\w :/,@%-]+)*$/;
+const inGroup = /^\^\(\?:([^()]*)\)\$$/;
+
+function valuesOf(expression: string): readonly string[] | undefined {
+  const [, inner = expression] = inGroup.exec(expression) ?? [];
+  return literals.test(inner) ? inner.split("|") : undefined;
 }
 
 function beginOf(expression: string): string {
@@ -239,6 +257,14 @@ export const undecided = (path: string) =>
   invalidField(
     path,
     `compares a value that is too long for its expression: that takes more than ${stepsMax} steps, which are instructions times characters`,
+    FieldRule.REGULAR_EXPRESSION,
+  );
+
+/** A statement with expressions took longer than the server allows. */
+export const tooManyComparisons = () =>
+  invalidField(
+    "",
+    "compares too many values, or too long ones, with regular expressions: make them simpler, or narrow the search by other conditions",
     FieldRule.REGULAR_EXPRESSION,
   );
 

@@ -8,11 +8,11 @@ import {
   countExpression,
   type Expression,
   type ExpressionCount,
+  expressionTrouble,
   type Later,
   negated,
   newExpressionCount,
   readExpression,
-  refusedText,
 } from "./expression.ts";
 
 export type MatcherOperator = "=" | "!=" | "=~" | "!~";
@@ -171,10 +171,13 @@ export function storedMatchers(texts: readonly string[], path: string): LabelMat
   });
 }
 
-/** Says why the expressions of matchers would be refused today; empty: they would not. */
+/** Says which values the first of these matchers leaves undecided that leaves any; empty: none does. */
 export function matchersTrouble(matchers: readonly LabelMatcher[]): string {
-  const refused = matchers.find(({ expression }) => expression?.refusal !== undefined);
-  return refused === undefined ? "" : `${matcherText(refused)}: ${refusedText(refused.expression as Expression)}`;
+  for (const matcher of matchers) {
+    const trouble = matcher.expression === undefined ? "" : expressionTrouble(matcher.expression);
+    if (trouble !== "") return `${matcherText(matcher)}: ${trouble}`;
+  }
+  return "";
 }
 
 /** Writes a matcher so that `readMatcher` reads the same one. */

@@ -58,7 +58,7 @@ export interface CompiledTrigger {
   contains: readonly Needle[];
   /** How many texts it compares an event with that no index keeps from it: none where it needs an equality. */
   comparisons: number;
-  /** Why its expressions would be refused today; empty: they would not. */
+  /** Which values its expressions leave undecided; empty: none. */
   trouble: string;
 }
 

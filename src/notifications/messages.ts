@@ -9,10 +9,8 @@ import { GroupingSchema, RepeatWhile, type Rule, RuleSchema } from "#gen/belfry/
 import { type Trigger, TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { etagOf } from "../rpc/etag.ts";
 import type { Grouping } from "./deciding/grouping.ts";
-import { ownTrigger } from "./deciding/matcher/own-trigger.ts";
 import { shownTriggerType } from "./sources.ts";
 import { destinationTrouble, type Reach, ruleTrouble } from "./troubles.ts";
-import { undecidedText } from "./undecided.ts";
 
 /** What triggers, destinations and rules have alike. */
 interface Named {
@@ -56,15 +54,10 @@ export interface RuleRow extends Named {
 }
 
 /** A trigger as the API shows it. */
-export function toTrigger(
-  { type, ...row }: TriggerRow,
-  troubles: Readonly<Record<string, string>> = {},
-  tenantId = "",
-): Trigger {
+export function toTrigger({ type, ...row }: TriggerRow, troubles: Readonly<Record<string, string>> = {}): Trigger {
   const shown = shownTriggerType(type);
   const etag = etagOf([row.description, row.tags, type]);
-  const trouble = shown.trouble || troubles[row.name] || undecidedText({ tenantId, triggerName: row.name });
-  return create(TriggerSchema, { ...row, ...shown, etag, trouble });
+  return create(TriggerSchema, { ...row, ...shown, etag, trouble: shown.trouble || (troubles[row.name] ?? "") });
 }
 
 /** A destination as the API shows it. */
@@ -75,7 +68,7 @@ export function toDestination({ type: stored, secretsDigest, ...row }: Destinati
 }
 
 /** A rule as the API shows it. */
-export function toRule({ repeatIntervalSec, delaySec, repeatWhile, grouping, ...row }: RuleRow, tenantId = ""): Rule {
+export function toRule({ repeatIntervalSec, delaySec, repeatWhile, grouping, ...row }: RuleRow): Rule {
   const { description, tags, enabled, message, repeat, sendUpdates, muteDuringMaintenance } = row;
   const { triggerNames, destinationNames, matchers } = row;
   return create(RuleSchema, {
@@ -106,6 +99,6 @@ export function toRule({ repeatIntervalSec, delaySec, repeatWhile, grouping, ...
         intervalSec: BigInt(grouping.intervalSec),
       }),
     }),
-    trouble: ruleTrouble(row) || undecidedText({ tenantId, triggerName: ownTrigger(row.name) }),
+    trouble: ruleTrouble(row),
   });
 }

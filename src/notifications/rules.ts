@@ -229,13 +229,12 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
       const { tenantId } = principalOf(context);
       const [row] = await orm(db).select(columnsOf(tenantId)).from(rules).where(named(tenantId, name));
       if (row === undefined) throw notFound("rule", name);
-      return create(GetRuleResponseSchema, { rule: toRule(row, tenantId) });
+      return create(GetRuleResponseSchema, { rule: toRule(row) });
     },
 
     async listRules(request, context) {
-      const { tenantId } = principalOf(context);
-      const { items, ...page } = await listRules(db, tenantId, request);
-      return create(ListRulesResponseSchema, { ...page, rules: items.map((row) => toRule(row, tenantId)) });
+      const { items, ...page } = await listRules(db, principalOf(context).tenantId, request);
+      return create(ListRulesResponseSchema, { ...page, rules: items.map(toRule) });
     },
 
     async updateRule({ rule: sent = create(RuleSchema), updateMask }, context) {

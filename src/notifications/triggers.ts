@@ -114,7 +114,7 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
       const [row] = await orm(db).select(columnsOf(tenantId)).from(triggers).where(named(tenantId, name));
       if (row === undefined) throw notFound("trigger", name);
       const troubles = await triggerTroubles(db, tenantId);
-      return create(GetTriggerResponseSchema, { trigger: toTrigger(row, troubles, tenantId) });
+      return create(GetTriggerResponseSchema, { trigger: toTrigger(row, troubles) });
     },
 
     async listTriggers(request, context) {
@@ -125,7 +125,7 @@ export function triggerService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl
       ]);
       return create(ListTriggersResponseSchema, {
         ...page,
-        triggers: items.map((row) => toTrigger(row, troubles, tenantId)),
+        triggers: items.map((row) => toTrigger(row, troubles)),
       });
     },
 

@@ -8,6 +8,7 @@ import {
   CustomPropertyUpdaterSchema,
 } from "#gen/belfry/properties/v1/custom_property_updater_pb.ts";
 import { checkClause } from "../clause/check.ts";
+import { type ExpressionCount, newExpressionCount } from "../clause/expression.ts";
 import { type QuotaBounds, tooLarge, tooMany } from "../db/admission-quota.ts";
 import { jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
@@ -39,8 +40,8 @@ const those = async (ids: readonly string[], change: (id: string) => Promise<{ i
 const unknown = (id: string): ItemResult => ({ id, error: notFound(kind, id).rawMessage });
 const good = (id: string): ItemResult => ({ id, error: "" });
 
-/** Why an updater cannot be taken, each rule with its path; empty when it can. */
-function refusal(updater: CustomPropertyUpdater, path: string): string {
+/** Why an updater cannot be taken, each rule with its path; empty when it can. Its expressions count together with those of the same request. */
+function refusal(updater: CustomPropertyUpdater, path: string, expressions: ExpressionCount): string {
   const { name, entityInput, properties } = updater;
   const broken: Broken[] = [];
   const rules = validateItem(CustomPropertyUpdaterSchema, updater, path);
@@ -53,7 +54,8 @@ function refusal(updater: CustomPropertyUpdater, path: string): string {
     broken.push(...brokenProperties(properties, `${path}.properties`));
   }
   broken.push(...rules);
-  if (broken.length === 0) return brokenClause(entityInput?.clause as Clause, `${path}.entity_input.clause`);
+  if (broken.length === 0)
+    return brokenClause(entityInput?.clause as Clause, `${path}.entity_input.clause`, expressions);
   return rulesText(broken);
 }
 
@@ -66,9 +68,9 @@ function portionsOf<T>(items: readonly T[]): T[][] {
 }
 
 /** What is wrong with a clause. A mistake of an item is reported in its result, so what the language throws is caught here. */
-function brokenClause(clause: Clause, path: string): string {
+function brokenClause(clause: Clause, path: string, expressions: ExpressionCount): string {
   try {
-    return rulesText(brokenKeys(checkClause(clause, path)));
+    return rulesText(brokenKeys(checkClause(clause, path, "refuse", expressions)));
   } catch (error) {
     if (error instanceof ConnectError && error.code === Code.InvalidArgument) return error.rawMessage;
     throw error;
@@ -107,11 +109,12 @@ interface Held {
 /** Locks the set, and answers what of each is to be stored, or why it cannot be taken, and which of those that they touch there are. */
 async function checkInLock(tx: Db, tenantId: string, updaters: readonly CustomPropertyUpdater[]) {
   const pace = paced(undefined, tenantId);
+  const expressions = newExpressionCount();
   const refusals: string[] = [];
   const values: (ReturnType<typeof valuesOf> | undefined)[] = [];
   for (const [i, updater] of updaters.entries()) {
     await pace();
-    refusals.push(refusal(updater, `updaters[${i}]`));
+    refusals.push(refusal(updater, `updaters[${i}]`, expressions));
     values.push(refusals[i] === "" ? valuesOf(updater) : undefined);
   }
   const sizes: number[] = [];

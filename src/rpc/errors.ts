@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
-import { tooManySteps, undecided } from "../clause/expression.ts";
+import { tooManyComparisons, tooManySteps, undecided } from "../clause/expression.ts";
 import { causes, isConnectionLost } from "../db/driver/connection-errors.ts";
 import { moreMistakes, type Violation } from "../error-reasons.ts";
 import { invalidFields, unavailable } from "../errors.ts";
@@ -91,6 +91,9 @@ export function abortError(signal: AbortSignal): ConnectError {
 /** What PostgreSQL refuses for want of room or connections, or to end an idle transaction: it may take the same later. */
 const overloaded = /^(53...|57P05|25P03)$/;
 
+/** What statements hold that compare with regular expressions, as `toSql` writes it. */
+const comparing = 'collate "C" ~ ';
+
 function stateOf(error: unknown): string | undefined {
   for (const at of causes(error)) if ("code" in at && typeof at.code === "string") return at.code;
   return undefined;
@@ -118,6 +121,8 @@ export function toAnswer(
       unexpected: false,
     };
   }
+  if (state === "57014" && causes(error).some((each) => "query" in each && String(each.query).includes(comparing)))
+    return { answer: tooManyComparisons(), unexpected: false };
   if (state === "57014")
     return { answer: deadlineExceeded("a statement took longer than the server allows"), unexpected: false };
   if (state?.startsWith("54")) {

@@ -334,6 +334,22 @@ describe("results", () => {
   });
 });
 
+test("the expressions of all updaters of a request count together", async () => {
+  const { post } = await world();
+  const filter = { filter: { field: "note", operation: "OP_REGEX", value: "[ab]{250}[ab]{250}[ab]{250}[ab]{150}" } };
+  const updaters = ["a", "b", "c"].map((name) => ({
+    name,
+    entityInput: { clause: { and: { clauses: Array(5).fill(filter) } } },
+    properties: { owner: name },
+  }));
+  const { body } = await post("create", { updaters });
+  expect(body.results.map(({ error }: Result) => error)).toEqual([
+    "",
+    "",
+    expect.stringContaining("the expressions are too complex together"),
+  ]);
+});
+
 describe("the list", () => {
   test("comes by name, 50 a page unless a limit is given, and says whether there is more", async () => {
     const { post, create } = await world();

@@ -1,8 +1,11 @@
+import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { eq } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
+import { ClauseSchema, Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { apiKeyPrefixes } from "../../src/auth/tables.ts";
+import { toSql } from "../../src/clause/to-sql.ts";
 import { cancelOn } from "../../src/db/driver/cancel.ts";
 import { invalidFields, notFound } from "../../src/errors.ts";
 import { abortError, pathsWithin, toAnswer } from "../../src/rpc/errors.ts";
@@ -52,6 +55,27 @@ describe("what PostgreSQL refuses", () => {
       }),
     );
     expect(codeOf(error)).toBe(Code.DeadlineExceeded);
+  });
+
+  test("one that takes too long and compares with regular expressions is code 3, which says so", async () => {
+    const value = { kind: { case: "stringValue" as const, value: "a.*b" } };
+    const filter = { field: "f", operation: Operation.OP_REGEX, value };
+    const regexClause = create(ClauseSchema, { filter });
+    const slow = sql`repeat('ab', n % 1000)`;
+    const condition = toSql(sql, regexClause, "query.clause", {
+      field: () => ({ type: "text", sql: () => slow }),
+      withIds: () => slow,
+    });
+    const error = await failure(() =>
+      sql.begin(async (tx) => {
+        await tx`set local statement_timeout = 50`;
+        await tx`select from generate_series(1, 100000000) as n where ${condition}`;
+      }),
+    );
+    expect(toAnswer(error, "r-1").answer).toMatchObject({
+      code: Code.InvalidArgument,
+      rawMessage: expect.stringContaining("with regular expressions"),
+    });
   });
 
   test("a statement that the caller has cancelled is code 1", async () => {

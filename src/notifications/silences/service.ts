@@ -26,7 +26,6 @@ import { principalOf } from "../../rpc/context.ts";
 import { audited } from "../../tenants/audit.ts";
 import { labelsKey, readLabels } from "../deciding/subject-labels.ts";
 import { occurrenceSubject } from "../matched-subject.ts";
-import { undecidedText } from "../undecided.ts";
 import { silencePreviews } from "./preview.ts";
 import {
   activeSilences,
@@ -63,7 +62,7 @@ export function toSilence(row: StoredSilence, nowMs: number): Silence {
     createdBy: row.createdBy,
     author: { clientId, clientName, keyPrefix },
     state: Silence_State[stateOf(row, nowMs)],
-    trouble: matchersTrouble(row.parts.map(labelMatcher)) || undecidedText({ silenceId: row.id }),
+    trouble: matchersTrouble(row.parts.map(labelMatcher)),
   });
 }
 

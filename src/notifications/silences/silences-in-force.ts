@@ -2,7 +2,6 @@ import { LRUCache } from "lru-cache";
 import { allMatch, type LabelMatcher, labelMatcher, type MatcherParts } from "../../clause/label-matcher.ts";
 import type { Pace } from "../../event-loop.ts";
 import { type LabelView, labelOf } from "../../events/labels.ts";
-import { noteUndecided } from "../undecided.ts";
 
 /** A silence as it is read for rules. Times are ms since the epoch. */
 export interface SilenceRow {
@@ -76,15 +75,10 @@ export const loadedSilence = ({
   destinationNames: new Set(destinationNames),
 });
 
-/** Texts without a meaning in expressions, one or several to choose from; karma puts them into a group. */
-const literals = /^[\w :/,@%-]+(?:\|[\w :/,@%-]+)*$/;
-const inGroup = /^\^\(\?:([^()]*)\)\$$/;
-
 /** The values of which a label has one if a matcher holds; undefined: it may have any other. */
-function valuesOf({ operator, value }: LabelMatcher): readonly string[] | undefined {
+function valuesOf({ operator, value, expression }: LabelMatcher): readonly string[] | undefined {
   if (operator === "=") return value === "" ? undefined : [value];
-  const [, inner = value] = inGroup.exec(value) ?? [];
-  return operator === "=~" && literals.test(inner) ? inner.split("|") : undefined;
+  return operator === "=~" ? expression?.values : undefined;
 }
 
 /** How many characters of values, and silences by them, are remembered of what expressions were compared with. */
@@ -161,7 +155,6 @@ export function silencesInForce(byId: ReadonlyMap<string, LoadedSilence>): Silen
         const answer = allMatch(silence.matchers, (name) => labelOf(labels, name), pace);
         const matches = answer instanceof Promise ? await answer : answer;
         if (matches === true) found.push(silence);
-        else if (matches === undefined) noteUndecided({ silenceId: silence.id });
       }
       return found;
     },

@@ -36,13 +36,13 @@ export const event: TriggerSource<EventSource> = {
   },
 
   doubt({ query }) {
-    const names = compileTrigger(clauseOf(query), path, events).fields;
+    const { fields: names, trouble } = compileTrigger(clauseOf(query), path, events);
     for (const name of names) {
       const meant = name.startsWith(ofEntity) ? undefined : nearlyNamed(name);
       if (meant !== undefined)
         return `it looks at ${JSON.stringify(name)}, which only a dimension or metadata can be; did you mean ${JSON.stringify(meant)}?`;
     }
-    return "";
+    return trouble;
   },
 
   ready({ query }, fields) {

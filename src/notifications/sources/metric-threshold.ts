@@ -15,7 +15,7 @@ import { inMaintenance } from "../deciding/mute.ts";
 import type { Sight } from "../deciding/passage.ts";
 import { passFrom } from "../deciding/stages.ts";
 import { type Subject, seriesSubject } from "../matched-subject.ts";
-import { checkEntityQuery, meansOf } from "./entity-query.ts";
+import { checkEntityQuery, entityQueryTrouble, meansOf } from "./entity-query.ts";
 import { lookAtSeries } from "./look-at-series.ts";
 import { metricData, type SourceOptions, type TriggerSource } from "./source.ts";
 import { aheadMs, boundsOf, crossed } from "./threshold-bounds.ts";
@@ -40,6 +40,8 @@ export const metricThreshold: TriggerSource<MetricThresholdSource> = {
     checkEntityQuery(source, path);
     if (metricClause !== undefined) labelsPredicate(metricClause, `${path}.metricClause`);
   },
+
+  doubt: entityQueryTrouble,
 
   ready: ({ metricClause, ...source }, fields) => ({
     means: meansOf(source, fields),

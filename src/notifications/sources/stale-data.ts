@@ -15,7 +15,7 @@ import type { Sight } from "../deciding/passage.ts";
 import { passFrom } from "../deciding/stages.ts";
 import { staleSubject } from "../matched-subject.ts";
 import type { RulePart } from "../rules-version.ts";
-import { checkEntityQuery, meansOf } from "./entity-query.ts";
+import { checkEntityQuery, entityQueryTrouble, meansOf } from "./entity-query.ts";
 import { lastTimes } from "./last-times.ts";
 import { lookAtWatches } from "./look-at-watches.ts";
 import {
@@ -69,6 +69,8 @@ export const staleData: TriggerSource<StaleDataSource> = {
   fit(source) {
     if (source.durationSec > durationSecMax) source.durationSec = durationSecMax;
   },
+
+  doubt: entityQueryTrouble,
 
   ready: (source, fields) => ({ means: meansOf(source, fields) }),
 

@@ -2,7 +2,6 @@ import type { FoldedRow } from "../../../clause/folded-row.ts";
 import type { Db } from "../../../db/connect.ts";
 import { type Pace, paced } from "../../../event-loop.ts";
 import { CLOSED } from "../../../events/lifecycle.ts";
-import { noteUndecided } from "../../undecided.ts";
 import { ownTrigger } from "./own-trigger.ts";
 import { type MatchRow, readCounts, readEntitiesOf } from "./rows.ts";
 import type { Matches, TenantRules } from "./tenant-rules.ts";
@@ -55,7 +54,7 @@ export async function findMatches(
   let count = 0;
   for (const [i, candidate] of candidates.entries()) {
     if (isLate(i)) return i;
-    const matches = rulesOf(rules, await matchingOf(tenantId, candidate, pace));
+    const matches = rulesOf(rules, await matchingOf(candidate, pace));
     count += matches.size;
     if (count > matchesMax && i > 0) return i;
     (all[i] as Matched).matches = matches;
@@ -71,7 +70,7 @@ interface Candidate {
 }
 
 /** The names of the triggers that match. A closed occurrence matches only those that look at the status. */
-async function matchingOf(tenantId: string, candidate: Candidate, pace: Pace): Promise<Set<string>> {
+async function matchingOf(candidate: Candidate, pace: Pace): Promise<Set<string>> {
   const { row, folded, triggers } = candidate;
   const closed = row.status === CLOSED;
   const matching = new Set<string>();
@@ -85,7 +84,6 @@ async function matchingOf(tenantId: string, candidate: Candidate, pace: Pace): P
     const answer = trigger.matches(folded, pace);
     const matches = answer instanceof Promise ? await answer : answer;
     // What is undecided notifies.
-    if (matches === undefined) noteUndecided({ tenantId, triggerName: trigger.name });
     if (matches !== false) matching.add(trigger.name);
   }
   return matching;
