@@ -150,7 +150,7 @@ test("looks at what stands whose comparisons take longer end after 200 ms, and c
     report(t0, { dimensions: { source: `web-${i}` }, metadata: { long: mixed(9000, i + 1) } }),
   );
   const disks = (rest: string) => ({
-    allOf: {
+    and: {
       clauses: [equals("name", "disk full"), { matchers: { matchers: [`long=~(?:a|b)*a(?:a|b){200}${rest}`] } }],
     },
   });
@@ -173,7 +173,7 @@ test("looks at what stands whose comparisons take longer end after 200 ms, and c
   await tenant.lookAtStanding(t0 + 62_000);
   expect((await sql`select from rule_matches where tenant_id = ${tenant.tenantId} and standing`).count).toBe(0);
   for (const [kind, each] of Object.entries(runs)) {
-    expect([kind, each.length]).toEqual([kind, Math.max(2, each.length)]);
-    expect([kind, Math.max(...each)]).toEqual([kind, Math.min(stepMsMax, ...[Math.max(...each)])]);
+    expect(each.length, kind).toBeGreaterThan(1);
+    expect(Math.max(...each), kind).toBeLessThan(stepMsMax);
   }
 }, 120_000);
