@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { expect, test } from "vitest";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
@@ -69,6 +70,16 @@ const again = ({ parameters, ...statement }: RanStatement): RanStatement => ({
 /** What a key is checked by is remembered for a second; deliveries that are due are looked for beside the call. */
 const isOfCall = ({ text }: RanStatement) => !/\b(?:api_keys|due_deliveries)\b/.test(text);
 
+/** What a call sends for each of two tenants. What the server does beside it is sent meanwhile, but seldom in each of five. */
+async function sentFor([few, full]: [World, World], make: Make, name: string) {
+  const of = async (world: World, turn: number) =>
+    (await sentStatements(world.tenant.id, () => make(world, `${name}-${turn}`, ""))).filter(isOfCall);
+  for (let turn = 1; ; turn++) {
+    const [sent, sentFull] = [await of(few, turn), await of(full, turn)];
+    if (turn === 5 || isDeepStrictEqual(textsOf(sentFull), textsOf(sent))) return [sent, sentFull] as const;
+  }
+}
+
 test.skipIf(onCitus)(
   "the 9,000th of each kind reads no more than twice the rows of the first, by as many statements",
   async () => {
@@ -88,10 +99,7 @@ test.skipIf(onCitus)(
     }
     for (const [i, state] of ["not analysed", "analysed"].entries()) {
       for (const [things, make] of Object.entries(makes)) {
-        const [sent, sentFull] = [
-          await sentStatements(few.tenant.id, () => make(few, `next-${i}`, "")),
-          await sentStatements(full.tenant.id, () => make(full, `next-${i}`, "")),
-        ].map((all) => all.filter(isOfCall)) as [RanStatement[], RanStatement[]];
+        const [sent, sentFull] = await sentFor([few, full], make, `next-${i}`);
         expect.soft(textsOf(sentFull), things).toEqual(textsOf(sent));
         const [rows, rowsFull] = [await rowsOf(few, sent), await rowsOf(full, sent)];
         expect.soft(rows, things).toBeGreaterThan(0);
