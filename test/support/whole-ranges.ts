@@ -6,7 +6,10 @@ const notByKey = String.raw`(?!.*\b(?:id|name)"? (?:= \$|= any\(|in \(\$))`;
  * may ask for all that a tenant has.
  */
 export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
-  { begin: /^select array\[ ?\( ?(?:with owners|select count)/, why: "counts candidates of a clause, 36,000 of each index at most" },
+  {
+    begin: /^select array\[ ?\( ?(?:with owners|select count)/,
+    why: "counts candidates of a clause, 36,000 of each index at most",
+  },
   { begin: /^with walked as materialized/, why: "walks back until a clause has matched enough for a page" },
   { begin: /^with matching as/, why: "a clause may match all of the tenant's, and is counted" },
   { begin: /^select count\(\*\)(?: as \w+)? from/, why: "counts what a list or a clause asks for" },
@@ -137,7 +140,8 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "a test looks at all",
   },
   {
-    begin: /^select o\.event_id, o\.number from (?:occurrences o|\(.*) where o\.tenant_id = \$\d+ and o\.end_ms is null limit/,
+    begin:
+      /^select o\.event_id, o\.number from (?:occurrences o|\(.*) where o\.tenant_id = \$\d+ and o\.end_ms is null limit/,
     why: "all alerts that are open, or the candidates of a filter",
   },
   {
