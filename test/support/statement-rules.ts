@@ -160,7 +160,8 @@ function selectedFaults(table: string, node: Node, common: boolean): string[] {
 
 /** The conditions that all must hold; `(tenant_id = $1) is true` says whose rows they are, but leads to no node (src/db/plans.ts). */
 function conjuncts(condition: unknown): unknown[] {
-  if (!onCitus && at(condition, "BooleanTest", "booltesttype") === "IS_TRUE") return [at(condition, "BooleanTest", "arg")];
+  if (!onCitus && at(condition, "BooleanTest", "booltesttype") === "IS_TRUE")
+    return [at(condition, "BooleanTest", "arg")];
   if (at(condition, "BoolExpr", "boolop") !== "AND_EXPR") return [condition];
   return list(at(condition, "BoolExpr", "args")).flatMap(conjuncts);
 }
