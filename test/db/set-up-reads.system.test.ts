@@ -81,7 +81,7 @@ async function sentFor([few, full]: [World, World], make: Make, name: string) {
 }
 
 test.skipIf(onCitus)(
-  "the 9,000th of each kind reads no more than twice the rows of the first, by as many statements",
+  "the 9,000th of each kind reads no more than twice the rows of the third, by as many statements",
   async () => {
     const [few, full] = [await tenantWith(0), await tenantWith(many)];
     const session = sessionOf(url, { ...settings, plan_cache_mode: "force_custom_plan" });
