@@ -70,12 +70,6 @@ export interface SqlField {
 export interface Field<Row> extends ValueField<Row>, SqlField {}
 
 /**
- * How an index finds rows where none is offered that begins with the tenant. `leads`: it knows the tenant itself. `joins`: it does
- * beside one that leads, within an `or`.
- */
-export type Apart = "leads" | "joins";
-
-/**
  * A form of a condition that an index answers; exact: it is the condition itself; few: rarely true of many rows; broad:
  * the index must gather all of its rows, which may be many, so an `and` leaves it out beside others that are few.
  */
@@ -85,7 +79,8 @@ export interface Indexed {
   exact: boolean;
   few?: boolean;
   broad?: boolean;
-  apart?: Apart | undefined;
+  /** Whether one index, which knows the tenant itself, answers it by reading few rows: it is asked alone. */
+  apart?: boolean;
 }
 
 /** The values of a caller's rows, by which a clause over them becomes a predicate. */

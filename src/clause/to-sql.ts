@@ -5,7 +5,7 @@ import { sqlJoin } from "../db/sql-join.ts";
 import { checkClause } from "./check.ts";
 import type { Asked, Checked } from "./checked.ts";
 import { checkNames, withNumbers } from "./enumeration.ts";
-import type { Apart, Columns, Condition, SqlField } from "./field.ts";
+import type { Columns, Condition, SqlField } from "./field.ts";
 import { numericTextSql } from "./numeric-text.ts";
 import { type Element, holdsSql } from "./operations.ts";
 import type { Beyond } from "./regex.ts";
@@ -25,7 +25,7 @@ interface Answered {
   rest: (() => Fragment) | undefined;
   few: boolean;
   broad: boolean;
-  apart: Apart | undefined;
+  apart: boolean;
 }
 
 /** How a clause is asked of rows. */
@@ -51,13 +51,21 @@ export interface Found extends Matching {
  * @param beyond of a clause that is stored: what a comparison of too many steps comes to
  */
 export function toSql(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Fragment {
-  const { sql, apart } = toMatching(db, clause, path, columns, beyond);
-  return apart === undefined ? sql : db`(${apart} and ${sql})`;
+  return together(db, toMatching(db, clause, path, columns, beyond));
 }
+
+const together = (db: Db, { sql, apart }: Matching): Fragment =>
+  apart === undefined ? sql : db`(${apart} and ${sql})`;
 
 /** The same, with what an index that knows the tenant answers by itself. */
 export function toMatching(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Matching {
   return written(db, compile(db, checkClause(clause, path, beyond), columns));
+}
+
+/** Both forms of a clause that has been checked; each is written when it is called. */
+export function clauseForms(db: Db, clause: Checked, columns: Columns): Record<"general" | "indexed", () => Fragment> {
+  const whole = compile(db, clause, columns);
+  return { general: whole.general, indexed: () => together(db, written(db, whole)) };
 }
 
 /** The same of a clause that has been checked, for a caller that chooses how its rows are read. */
@@ -71,7 +79,7 @@ export function searchCondition(db: Db, clause: Checked, columns: Columns): Foun
 function written(db: Db, { general, indexed }: Compiled): Matching & { few: boolean } {
   if (indexed === undefined) return { sql: general(), few: false, apart: undefined };
   const { sql, rest, few, apart } = indexed;
-  if (apart === "leads") return { sql: rest === undefined ? db`true` : rest(), few, apart: db`(${sql()})` };
+  if (apart) return { sql: rest === undefined ? db`true` : rest(), few, apart: db`(${sql()})` };
   return { sql: rest === undefined ? db`(${sql()})` : db`(${sql()} and ${rest()})`, few, apart: undefined };
 }
 
@@ -100,7 +108,7 @@ function compile(db: Db, clause: Checked, columns: Columns): Compiled {
       const sql = () => (ids.length === 0 ? db`false` : columns.withIds(db, ids));
       return {
         general: sql,
-        indexed: { sql, rest: undefined, few: true, broad: false, apart: "joins" },
+        indexed: { sql, rest: undefined, few: true, broad: false, apart: false },
         byId: { ids: [ids], rest: undefined },
       };
     }
@@ -131,9 +139,7 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
       parts.map((part) => part.general),
     );
   const led = parts.some(({ indexed }) => indexed?.few && !indexed.broad);
-  const leads = parts.some(({ indexed }) => indexed?.apart === "leads" && !indexed.broad);
-  const helps = ({ broad, few, apart }: Answered) => !(led && broad) && !(leads && apart === "joins" && !few);
-  const helpful = parts.filter(({ indexed }) => indexed && helps(indexed));
+  const helpful = parts.filter(({ indexed }) => indexed && !(led && indexed.broad));
   const indexed = helpful.flatMap((part) => part.indexed ?? []);
   if (indexed.length === 0) return { general };
   const rest = parts.flatMap((part) => (helpful.includes(part) ? (part.indexed?.rest ?? []) : part.general));
@@ -148,10 +154,7 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
       rest: rest.length === 0 ? undefined : () => every(db, rest),
       few: indexed.some(({ few }) => few),
       broad: !led && indexed.some(({ broad }) => broad),
-      apart:
-        leads || indexed.every(({ apart }) => apart === "leads")
-          ? "leads"
-          : indexed.find(({ apart }) => apart)?.apart && "joins",
+      apart: indexed.every(({ apart }) => apart),
     },
     byId: byIdOfAll(db, parts),
   };
@@ -187,9 +190,7 @@ function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
       rest: indexed.some(({ rest }) => rest !== undefined) ? general : undefined,
       few: indexed.some(({ few }) => few),
       broad: indexed.some(({ broad }) => broad),
-      apart: indexed.every(({ apart }) => apart)
-        ? (indexed.find(({ apart }) => apart === "leads") ?? indexed[0])?.apart
-        : undefined,
+      apart: indexed.every(({ apart }) => apart),
     },
   };
 }
@@ -209,7 +210,7 @@ function satisfies(db: Db, field: SqlField, asked: Condition): Compiled {
       rest: index.exact ? undefined : general,
       few: index.few ?? false,
       broad: index.broad ?? false,
-      apart: index.apart,
+      apart: index.apart ?? false,
     },
   };
 }

@@ -42,6 +42,8 @@ const jsonNames: Partial<Record<string, string>> = { allOf: "and", anyOf: "or", 
 
 /** A trigger's clause, ready to be asked of rows. */
 export interface CompiledTrigger {
+  /** The clause, its texts in lower case. */
+  clause: Checked;
   matches(row: FoldedRow, pace: Pace): Later<Answer>;
   /** The fields that its comparisons name. */
   fields: ReadonlySet<string>;
@@ -93,6 +95,7 @@ export function compileTrigger<Row>(
     return only?.operation === Operation.OP_CONTAINS ? [{ field, text: only.value }] : [];
   });
   return {
+    clause: checked,
     matches: triggerPredicate(checked, folded),
     fields: new Set([
       ...askedOf(checked).map(({ field }) => field),

@@ -39,7 +39,7 @@ function nameIndex(db: Db, tenantId: string, condition: Condition): Indexed | un
     return undefined;
   });
   if (!parts.every((part) => part !== undefined)) return nameText(db, tenantId, condition);
-  return { sql: () => db`(tenant_id = ${tenantId} and ${sqlJoin(db, parts, "and")})`, exact: true, apart: "joins" };
+  return { sql: () => sqlJoin(db, parts, "and"), exact: true };
 }
 
 function number(column: (db: Db) => Fragment, get: (row: EntityRow) => bigint | null): Make {

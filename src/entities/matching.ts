@@ -24,12 +24,15 @@ export function matchingEntities(db: Db, tenantId: string, clause: Checked, colu
     : { ...living, from: entitiesOf(db, tenantId, parseIds(ids.reduce(inBoth))), few };
 }
 
-/** Where the living entities are that a clause matches. What an index answers apart stands by itself, so that no other index is taken for it. */
+/**
+ * Where the living entities are that a clause matches. What an index answers apart stands behind a fence, with no condition by which another
+ * index could be taken: `deleted_ms is null` alone offers a walk along all of a partial one.
+ */
 export function livingEntities(db: Db, tenantId: string, matching: Matching): Omit<MatchingEntities, "few"> {
   const { sql, apart } = matching;
   if (apart === undefined) return { from: db`entities`, sql: livingWhere(db, tenantId, matching) };
-  const found = livingWhere(db, tenantId, { sql: db`true`, apart });
-  return { from: db`(select * from entities where ${found} offset 0) as entities`, sql };
+  const from = db`(select * from entities where ${tenantApart(db, tenantId)} and ${apart} offset 0) as entities`;
+  return { from, sql: db`deleted_ms is null and ${sql}` };
 }
 
 /** True for the living entities of a tenant that a clause matches: for statements that lock them, which need the table itself. */

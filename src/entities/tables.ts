@@ -39,6 +39,8 @@ export const entities = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.id] }),
+    // Names of those that events still stand on.
+    index("entities_deleted").on(table.tenantId, table.name).where(sql`deleted_ms is not null`),
     index("entities_name").on(table.tenantId, table.name, table.id).where(sql`deleted_ms is null`),
     // An id is a digest of its tenant, too, so no other has it. A look-up is shorter than by the primary key.
     index("entities_id").using("hash", table.id).where(sql`deleted_ms is null`),

@@ -9,7 +9,7 @@ import { sqlJoin } from "../db/sql-join.ts";
 import { idText } from "../entities/identity.ts";
 import { failedPrecondition, invalidField } from "../errors.ts";
 import { type ColumnField, type EventField, eventField, fieldColumn, mapValue } from "./fields.ts";
-import { matchingInstances, matchingOccurrences } from "./matching.ts";
+import { type MatchingOccurrences, matchingInstances, matchingOccurrences } from "./matching.ts";
 
 /** How many counts an answer may hold: values, or values in buckets. */
 export const countsMax = 200_000;
@@ -46,7 +46,10 @@ export const groupNamesOf = (fields: readonly string[]) => (fields.length === 0 
  * @throws code 9 when there are more than `countsMax` counts; code 3 when their values hold more bytes than an answer may
  */
 export async function countGroups(db: Db, tenantId: string, question: Question, signal: AbortSignal): Promise<Count[]> {
-  const { fields } = question;
+  const { query, fields, countInstances } = question;
+  const matching = countInstances
+    ? matchingInstances(db, tenantId, query, "query", fields)
+    : await matchingOccurrences(db, tenantId, query, "query", signal);
   const kinds = fields.map((name) => ({ name, field: eventField(name) }));
   const columns = kinds.flatMap(({ name, field }) => (field.kind === "column" ? [{ name, field: field.name }] : []));
   const counts: Count[] = [];
@@ -57,9 +60,10 @@ export async function countGroups(db: Db, tenantId: string, question: Question, 
     for (const count of found.counts) counts.push(count);
     if (counts.length > countsMax) throw tooManyCounts();
   };
-  if (columns.length > 0 || fields.length === 0) add(await countColumns(db, tenantId, question, columns, signal));
+  if (columns.length > 0 || fields.length === 0)
+    add(await countColumns(db, tenantId, question, matching, columns, signal));
   for (const { name, field } of kinds) {
-    if (field.kind !== "column") add(await countElements(db, tenantId, question, name, field, signal));
+    if (field.kind !== "column") add(await countElements(db, tenantId, question, matching, { name, field }, signal));
   }
   // Without rows there is no group.
   if (fields.length === 0 && counts.length === 0) counts.push({ field: "total", value: 0, bucketMs: 0n, count: 0n });
@@ -85,14 +89,9 @@ function compareValues(a: string | number, b: string | number): number {
   return typeof a === "number" ? -1 : 1;
 }
 
-function rowsOf(db: Db, tenantId: string, { query, fields, countInstances, bucketMs }: Question) {
-  const matching = countInstances
-    ? matchingInstances(db, tenantId, query, "query", fields)
-    : matchingOccurrences(db, tenantId, query, "query");
-  const bucket =
-    bucketMs === undefined ? db`0::bigint` : db`${matching.timeMs} - ${matching.timeMs} % ${bucketMs}::bigint`;
-  return { ...matching, bucket };
-}
+/** Start of the bucket that a row counts in. */
+const bucketOf = (db: Db, { bucketMs }: Question, { timeMs }: MatchingOccurrences) =>
+  bucketMs === undefined ? db`0::bigint` : db`${timeMs} - ${timeMs} % ${bucketMs}::bigint`;
 
 /** What a statement has counted, and the bytes of its values, each once. */
 interface Counted {
@@ -140,10 +139,12 @@ async function countColumns(
   db: Db,
   tenantId: string,
   question: Question,
+  matching: MatchingOccurrences,
   fields: { name: string; field: ColumnField }[],
   signal: AbortSignal,
 ): Promise<Counted> {
-  const { from, where, bucket } = rowsOf(db, tenantId, question);
+  const { from, where } = matching;
+  const bucket = bucketOf(db, question, matching);
   const names = fields.map((_, i) => db`${db(`value_${i}`)}`);
   const values = fields.map(({ field }, i) => db`${fieldColumn(db, tenantId, field)} as ${names[i] as Fragment}`);
   // A constant bucket would be hashed with each row.
@@ -173,11 +174,12 @@ async function countElements(
   db: Db,
   tenantId: string,
   question: Question,
-  name: string,
-  field: Exclude<EventField, { kind: "column" }>,
+  matching: MatchingOccurrences,
+  { name, field }: { name: string; field: Exclude<EventField, { kind: "column" }> },
   signal: AbortSignal,
 ): Promise<Counted> {
-  const { from, where, bucket } = rowsOf(db, tenantId, question);
+  const { from, where } = matching;
+  const bucket = bucketOf(db, question, matching);
   const counted = db`
     select bucket, element, count(*) as count
     from (select ${bucket} as bucket, ${mapValue(db, tenantId, field)} as value from ${from} where ${where}) as found

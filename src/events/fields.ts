@@ -238,6 +238,9 @@ export function fieldColumn(db: Db, tenantId: string, name: ColumnField): Fragme
   return columns[name].sql(db, tenantId) as Fragment;
 }
 
+/** The numbers of a column that is an enumeration, by their names. */
+export const columnNumbers = (name: ColumnField): Column["numbers"] => (columns[name] as Column).numbers;
+
 /** A column as clauses read it. */
 export function columnField(tenantId: string, name: ColumnField): Field<EventRow> {
   const { type, get, numbers, indexed }: Column = columns[name];

@@ -81,7 +81,7 @@ async function readGroups(
   { rowsMax, after }: Pick<ReturnType<typeof countedPage>, "rowsMax" | "after">,
   signal: AbortSignal,
 ): Promise<GroupRow[]> {
-  const { from, where } = matchingOccurrences(db, tenantId, query, "query");
+  const { from, where } = await matchingOccurrences(db, tenantId, query, "query", signal);
   // The empty text stands for no label, as it does in matchers.
   const ofLabels = labels.map((name) => db`left(coalesce(${labelSql(db, name)}, ''), ${valueCharsMax})`);
   const values = byEntity ? [...ofLabels, db`encode(e.entity_id, 'hex')`] : ofLabels;

@@ -4,17 +4,21 @@ import type { TimeRange } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { ActiveCriteria, type EventQuery, EventQuerySchema } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { PageInputSchema } from "#gen/belfry/paging/v1/paging_pb.ts";
-import { toSql } from "../clause/to-sql.ts";
+import { checkClause } from "../clause/check.ts";
+import type { Checked } from "../clause/checked.ts";
+import { clauseForms, toSql } from "../clause/to-sql.ts";
 import { int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { sqlJoin } from "../db/sql-join.ts";
 import { invalidField, invalidFields } from "../errors.ts";
 import { checkEnd, checkOpenStart } from "../rpc/times.ts";
+import { asksForOpen, candidatesOfMembers, candidatesOfQuery, candidatesOfTrigger } from "./candidate-sources.ts";
+import { type Candidates, candidatesOfClause, choice, fewCandidates, someCandidates } from "./candidates.ts";
 import { isOfInstance } from "./fields.ts";
 import type { OccurrenceKey } from "./occurrences.ts";
 import { eventResolver } from "./resolver.ts";
-import { eventAndEntity } from "./rows.ts";
+import { eventAndEntity, lookedUp } from "./rows.ts";
 
 /** Rows of a statement: `from` names them o, with their event e and their entity n; `where` holds for those that match. */
 export interface MatchingOccurrences {
@@ -24,8 +28,20 @@ export interface MatchingOccurrences {
   timeMs: Fragment;
 }
 
-/** The occurrences that a query asks for, at the time that they were last seen. `path` is the query's place in the request. */
-export function matchingOccurrences(db: Db, tenantId: string, query: EventQuery, path: string): MatchingOccurrences {
+/** A query whose rules have been checked. */
+export interface ReadQuery {
+  /** Reads all that there is, by what PostgreSQL takes for the best index. */
+  all(): MatchingOccurrences;
+  /** Reads these candidates alone, a query of `event_id` and `number`, each by its key. */
+  among(keys: Fragment): MatchingOccurrences;
+  /** Reads these rows of occurrences alone, a query. */
+  ofRows(occurrences: Fragment): Omit<MatchingOccurrences, "timeMs">;
+  /** Where what matches is, as far as the query says. */
+  candidates(): Candidates | undefined;
+}
+
+/** Reads a query for the occurrences at the time that they were last seen. `path` is its place in the request. @throws code 3 */
+export function readQuery(db: Db, tenantId: string, query: EventQuery, path: string): ReadQuery {
   const { start, end } = checkedRange(query, path);
   const overlap = query.activeCriteria === ActiveCriteria.BY_OVERLAP;
   const conditions: Fragment[] = [];
@@ -33,11 +49,53 @@ export function matchingOccurrences(db: Db, tenantId: string, query: EventQuery,
     conditions.push(overlap ? db`(o.end_ms is null or o.end_ms >= ${start})` : seen(db, ">=", start));
   }
   if (end !== undefined) conditions.push(overlap ? db`o.start_ms < ${end}` : seen(db, "<", end));
+  conditions.push(...askedOfRow(db, tenantId, query));
+  const clause = query.clause && checkClause(query.clause, `${path}.clause`);
+  const forms = clause && clauseForms(db, clause, eventResolver(tenantId));
+  const timeMs = overlap ? withinRange(db, { start, end }) : (db`o.last_seen_ms` as Fragment);
+  // By occurrences_open.
+  const open = asksForOpen(query) ? [db`(o.end_ms is null and o.number >= 0)` as Fragment] : [];
+  const where = (form: "general" | "indexed") =>
+    sqlJoin(
+      db,
+      [...conditions, ...(form === "indexed" ? open : []), ...(forms === undefined ? [] : [forms[form]()])],
+      "and",
+    );
   return {
-    from: db`occurrences o ${eventAndEntity(db, tenantId)}`,
-    where: sqlJoin(db, [...conditions, ...asked(db, tenantId, query, path)], "and"),
-    timeMs: overlap ? withinRange(db, { start, end }) : (db`o.last_seen_ms` as Fragment),
+    all: () => ({ from: db`occurrences o ${eventAndEntity(db, tenantId)}`, where: where("indexed"), timeMs }),
+    among: (keys) => ({
+      from: db`(${keys}) as candidate cross join lateral (
+          select * from occurrences
+          where tenant_id = ${tenantId} and event_id = candidate.event_id and number = candidate.number limit 1
+        ) as o ${lookedUp(db, tenantId)}`,
+      where: where("general"),
+      timeMs,
+    }),
+    ofRows: (occurrences) => ({
+      from: forms === undefined ? db`(${occurrences}) as o` : db`(${occurrences}) as o ${lookedUp(db, tenantId)}`,
+      where: where("general"),
+    }),
+    candidates: () =>
+      choice([
+        clause && candidatesOfClause(db, clause, candidatesOfQuery(db, tenantId)),
+        candidatesOfMembers(db, query),
+      ]),
   };
+}
+
+/** The occurrences that a query asks for: candidates by their keys, or all that there is. @throws as `readQuery` */
+export async function matchingOccurrences(
+  db: Db,
+  tenantId: string,
+  query: EventQuery,
+  path: string,
+  signal?: AbortSignal,
+): Promise<MatchingOccurrences> {
+  const read = readQuery(db, tenantId, query, path);
+  const candidates = read.candidates();
+  const some =
+    (await fewCandidates(db, tenantId, candidates, signal)) ?? (await someCandidates(db, tenantId, candidates, signal));
+  return some === undefined ? read.all() : read.among(some.keys);
 }
 
 /** Last sight, or the moment of a time range that is next to it: what is alive in the range may be seen last outside of it. */
@@ -61,6 +119,8 @@ export function matchingInstances(
   const conditions: Fragment[] = [];
   if (start !== undefined) conditions.push(db`o.time_ms >= ${start}`);
   if (end !== undefined) conditions.push(db`o.time_ms < ${end}`);
+  const asked = askedOfRow(db, tenantId, query);
+  if (query.clause !== undefined) asked.push(toSql(db, query.clause, `${path}.clause`, eventResolver(tenantId)));
   const own = query.clause === undefined && fields.every(isOfInstance);
   return {
     // Without the join, which names a column outside of the primary key, the key's index alone is read.
@@ -73,7 +133,7 @@ export function matchingInstances(
         left join occurrences c on c.tenant_id = ${tenantId} and c.event_id = i.event_id and c.number = i.number
       where i.tenant_id = ${tenantId}
     ) o ${eventAndEntity(db, tenantId)}`,
-    where: sqlJoin(db, [...conditions, ...asked(db, tenantId, query, path)], "and"),
+    where: sqlJoin(db, [...conditions, ...asked], "and"),
     timeMs: db`o.time_ms` as Fragment,
   };
 }
@@ -121,30 +181,34 @@ export function refuseUnused(query: EventQuery, path: string, members: readonly 
   if (broken.length > 0) throw invalidFields(broken);
 }
 
-function asked(db: Db, tenantId: string, query: EventQuery, path: string): Fragment[] {
+/** What a query asks of an occurrence or instance itself. */
+function askedOfRow(db: Db, tenantId: string, query: EventQuery): Fragment[] {
   const conditions = [db`o.tenant_id = ${tenantId}` as Fragment];
   if (query.severities.length > 0) conditions.push(db`o.severity = any(${int4Array(query.severities)}::int4[])`);
   if (query.statuses.length > 0) conditions.push(db`o.status = any(${int4Array(query.statuses)}::int4[])`);
-  if (query.clause !== undefined) conditions.push(toSql(db, query.clause, `${path}.clause`, eventResolver(tenantId)));
   return conditions;
 }
 
 /**
- * The occurrences that were last seen in a time range, the latest first, to the five minutes; at most `most`. `path`: of the
- * message that holds the range. @throws code 3 for a range that is empty, or in seconds
+ * The occurrences that were last seen in a time range, the latest first, to the five minutes; at most `most`: of all, or of those
+ * among which a clause says that its matches are. `path`: of the message that holds the range. @throws code 3 for a range that is
+ * empty, or in seconds
  */
 export async function seenOccurrences(
   db: Db,
   tenantId: string,
   timeRange: TimeRange,
-  most: number,
+  { clause, most }: { clause: Checked; most: number },
   signal: AbortSignal,
 ): Promise<OccurrenceKey[]> {
-  const { where } = matchingOccurrences(db, tenantId, create(EventQuerySchema, { timeRange }), "");
-  // By occurrences_seen, backwards.
+  const read = readQuery(db, tenantId, create(EventQuerySchema, { timeRange }), "");
+  const candidates = candidatesOfClause(db, clause, candidatesOfTrigger(db, tenantId));
+  const few = await fewCandidates(db, tenantId, choice([candidates, read.candidates()]), signal);
+  // All of them by occurrences_seen, backwards.
+  const from = few === undefined ? db`occurrences o` : read.among(few.keys).from;
   const rows = await cancelOn(
     db<{ event_id: Buffer; number: number }[]>`
-      select o.event_id, o.number from occurrences o where ${where} order by o.seen_slot desc limit ${most}`,
+      select o.event_id, o.number from ${from} where ${read.all().where} order by o.seen_slot desc limit ${most}`,
     signal,
   );
   return rows.map(({ event_id, number }) => ({ eventId: event_id, number }));

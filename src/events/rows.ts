@@ -53,7 +53,8 @@ export function lookedUp(db: Db, tenantId: string): Fragment {
       select * from events where tenant_id = ${tenantId} and id = o.event_id limit 1
     ) as e on true
     left join lateral (
-      select name, dimensions, metadata from entities where tenant_id = ${tenantId} and id = e.entity_id limit 1
+      select id, name, dimensions, metadata, core_properties from entities
+      where tenant_id = ${tenantId} and id = e.entity_id limit 1
     ) as n on true`;
 }
 

@@ -1,4 +1,5 @@
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
+import type { Fragment } from "postgres";
 import type { Event } from "#gen/belfry/events/v1/event_pb.ts";
 import {
   type EventQuery,
@@ -17,9 +18,11 @@ import { sqlJoin } from "../db/sql-join.ts";
 import { storedBytes } from "../db/stored-bytes.ts";
 import { paced } from "../event-loop.ts";
 import { inTurn } from "../rpc/large-responses.ts";
+import { fewCandidates, keysOfEvents, someCandidates } from "./candidates.ts";
 import { eventColumnNames, eventField, eventSortKeys } from "./fields.ts";
-import { matchingOccurrences } from "./matching.ts";
+import { type MatchingOccurrences, readQuery } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
+import { isOfNewest, newestPage } from "./newest.ts";
 import { type OccurrenceRow, ofEvent, storedColumns } from "./rows.ts";
 
 function sortKeys(db: Db, tenantId: string, query: EventQuery): SortKey[] {
@@ -43,34 +46,64 @@ interface PageRow extends OccurrenceRow {
   fits: boolean;
 }
 
+type TotalRow = PageRow & { total: bigint };
+
+/** Reads the rows of a page: among few candidates, among those that a walk meets first, or among all. */
 async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageRequest, signal: AbortSignal) {
+  const read = readQuery(db, tenantId, query, "query");
+  const candidates = read.candidates();
+  const few = await fewCandidates(db, tenantId, candidates, signal);
+  const rowsOf = (matching: MatchingOccurrences, total: Fragment) =>
+    cancelOn(pageStatement(db, tenantId, query, page, matching, total), signal);
+  const first = db`(select count(*) from first)` as Fragment;
+  if (few !== undefined) return await rowsOf(read.among(few.keys), first);
+  const some = await someCandidates(db, tenantId, candidates, signal);
+  const all = some === undefined ? read.all() : read.among(some.keys);
+  if (!isOfNewest(query, page) || !isShort(query)) return await rowsOf(all, first);
+  const { from, where } = all;
+  // Of what asks for nothing but events the primary key alone is read.
+  const total =
+    db`(select count(*) from (select distinct o.event_id from ${from} where ${where}) as matching)` as Fragment;
+  return await newestPage(db, tenantId, read, page, signal, async (eventIds) => {
+    const rows = await rowsOf(read.among(keysOfEvents(db, tenantId, eventIds)), total);
+    return { answer: rows, events: new Set(rows.map(({ event_id }) => event_id.toString("latin1"))).size };
+  });
+}
+
+/** A query whose clause is written more than once has at most this size. */
+const shortBytes = 65_536;
+const isShort = (query: EventQuery) => toBinary(EventQuerySchema, query).length <= shortBytes;
+
+function pageStatement(
+  db: Db,
+  tenantId: string,
+  query: EventQuery,
+  page: PageRequest,
+  matching: MatchingOccurrences,
+  counted: Fragment,
+) {
   const keys = sortKeys(db, tenantId, query);
   // Each key is made once, and then is a column; the event's id distinguishes all events.
-  const columns = keys.map((key, i): SortKey => ({ ...key, expression: db`${db(`key_${i}`)}` }));
+  const names = keys.map((_, i) => db`${db(`key_${i}`)}` as Fragment);
+  const columns = keys.map((key, i): SortKey => ({ ...key, expression: names[i] as Fragment }));
   const byOccurrence = [...columns, { expression: db`number`, type: "bigint", descending: false } satisfies SortKey];
   const byEvent = [...columns, { expression: db`event_id`, type: "bytea", descending: false } satisfies SortKey];
   const named = sqlJoin(
     db,
-    keys.map(({ expression }, i) => db`${expression} as ${db(`key_${i}`)}`),
-    ",",
-  );
-  const keyColumns = sqlJoin(
-    db,
-    columns.map(({ expression }) => expression),
+    keys.map(({ expression }, i) => db`${expression} as ${names[i] as Fragment}`),
     ",",
   );
   const after = page.after === undefined ? db`true` : beyond(db, byEvent, page.after, page.backward);
-  const total = page.counted === undefined ? db`(select count(*) from first)` : db`${page.counted}::bigint`;
-  const matching = matchingOccurrences(db, tenantId, query, "query");
+  const total = page.counted === undefined ? counted : db`${page.counted}::bigint`;
   const reading = orderBy(db, byEvent, page.backward);
   const entityBytes = storedBytes(db, [db`n.dimensions`, db`n.metadata`]);
   const ownBytes = storedBytes(db, [db`o.metadata`, db`o.body`]);
   // Each match is read once; its event and entity once for the page, and before only where a sort key asks for them. What the page
   // shows is looked up by its keys: a join could compare each with each (design/statements).
   // Of events whose occurrences no longer fit into the page only the first is read, which says that there are more.
-  const statement = db<(PageRow & { total: bigint })[]>`
+  return db<TotalRow[]>`
     with matching as (
-      select event_id, ${keyColumns}, row_number() over of_event as place, count(*) over of_event as matched,
+      select event_id, ${sqlJoin(db, names, ",")}, row_number() over of_event as place, count(*) over of_event as matched,
         array_agg(number) over of_event as numbers
       from (select o.event_id, o.number, ${named} from ${matching.from} where ${matching.where}) as found
       window of_event as (
@@ -119,9 +152,6 @@ async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageR
     from judged o
     where o.place = 1 or o.bytes <= ${pageBytesMax}
     order by o.event_place, o.place`;
-  const rows = await cancelOn(statement, signal);
-  // Without a cursor no row means no match.
-  return { total: page.counted ?? rows[0]?.total ?? 0n, rows };
 }
 
 /** Whether all that an answer shows of an event fits into the page. */
@@ -167,7 +197,9 @@ export async function searchEvents(
 }
 
 async function eventPage(db: Db, tenantId: string, query: EventQuery, page: PageRequest, signal: AbortSignal) {
-  const { total, rows } = await readPage(db, tenantId, query, page, signal);
+  const rows = await readPage(db, tenantId, query, page, signal);
+  // Without a cursor no row means no match.
+  const total = page.counted ?? rows[0]?.total ?? 0n;
   const shown = selection(query.fields.map(({ field }) => field));
   const found = byEvent(rows);
   const fitting = found.filter((group, place) => place === 0 || isWhole(group)).length;

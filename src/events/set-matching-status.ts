@@ -7,38 +7,35 @@ import {
   StatusItemSchema,
 } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { EventQuerySchema } from "#gen/belfry/events/v1/query_service_pb.ts";
-import { byteaArray, int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { sqlJoin } from "../db/sql-join.ts";
 import { idText } from "../entities/identity.ts";
 import { invalidField } from "../errors.ts";
 import { inTurn } from "../rpc/large-responses.ts";
+import { keyList } from "./candidates.ts";
 import { lockEvents } from "./lock.ts";
-import { matchingOccurrences, refuseUnused } from "./matching.ts";
+import { type MatchingOccurrences, matchingOccurrences, readQuery, refuseUnused } from "./matching.ts";
 import { occurrenceIdText } from "./occurrence-id.ts";
 import type { OccurrenceKey } from "./occurrences.ts";
 
 /** How many occurrences a call changes. */
 const changedMax = 1000;
 
-function matchingStatement(
-  db: Db,
-  tenantId: string,
-  { query = create(EventQuerySchema), acknowledged, statusWrapper }: SetMatchingStatusRequest,
-  among: Fragment,
-) {
-  refuseUnused(query, "query", ["sortBy", "pageInput", "fields"]);
+/** Those that a request would change. @throws code 3 where it changes nothing */
+function differing(db: Db, { acknowledged, statusWrapper }: SetMatchingStatusRequest): Fragment {
   const differs: Fragment[] = [];
   if (acknowledged !== undefined) differs.push(db`o.acknowledged <> ${acknowledged}`);
   if (statusWrapper !== undefined) differs.push(db`o.status <> ${statusWrapper.status}`);
   if (differs.length === 0) throw invalidField("acknowledged", "is required, or statusWrapper", FieldRule.REQUIRED);
-  const { from, where } = matchingOccurrences(db, tenantId, query, "query");
-  return db<{ event_id: Buffer; number: number; total: bigint }[]>`
-    select o.event_id, o.number, count(*) over () as total
-    from ${from} where ${where} and ${sqlJoin(db, differs, "or")} and ${among}
-    order by o.event_id, o.number limit ${changedMax}`;
+  return sqlJoin(db, differs, "or");
 }
+
+const matchingStatement = (db: Db, { from, where }: MatchingOccurrences, differs: Fragment) =>
+  db<{ event_id: Buffer; number: number; total: bigint }[]>`
+    select o.event_id, o.number, count(*) over () as total
+    from ${from} where ${where} and ${differs}
+    order by o.event_id, o.number limit ${changedMax}`;
 
 /** Finds the occurrences of a query that do not stand as they shall, and how many more there are. */
 export async function toSet(
@@ -47,8 +44,13 @@ export async function toSet(
   request: SetMatchingStatusRequest,
   signal: AbortSignal,
 ): Promise<{ keys: OccurrenceKey[]; remaining: bigint }> {
-  const statement = matchingStatement(db, tenantId, request, db`true`);
-  const rows = await inTurn(tenantId, signal, () => cancelOn(statement, signal));
+  const query = request.query ?? create(EventQuerySchema);
+  refuseUnused(query, "query", ["sortBy", "pageInput", "fields"]);
+  const differs = differing(db, request);
+  const rows = await inTurn(tenantId, signal, async () => {
+    const matching = await matchingOccurrences(db, tenantId, query, "query", signal);
+    return await cancelOn(matchingStatement(db, matching, differs), signal);
+  });
   const keys = rows.map(({ event_id, number }) => ({ eventId: event_id, number }));
   return { keys, remaining: (rows[0]?.total ?? 0n) - BigInt(rows.length) };
 }
@@ -64,18 +66,12 @@ export async function stillToSet(
   keys: readonly OccurrenceKey[],
 ): Promise<StatusItem[]> {
   if (keys.length === 0) return [];
-  const ids = byteaArray(keys.map(({ eventId }) => eventId));
   await lockEvents(tx, tenantId, [
     ...new Map(keys.map(({ eventId }) => [eventId.toString("latin1"), eventId])).values(),
   ]);
-  const rows = await matchingStatement(
-    tx,
-    tenantId,
-    request,
-    tx`(o.event_id, o.number) in (
-      select event_id, number from unnest(${ids}::bytea[], ${int4Array(keys.map(({ number }) => number))}::int4[])
-        as found (event_id, number))`,
-  );
+  const found = tx`select event_id, number from ${keyList(tx, keys)}` as Fragment;
+  const matching = readQuery(tx, tenantId, request.query ?? create(EventQuerySchema), "query").among(found);
+  const rows = await matchingStatement(tx, matching, differing(tx, request));
   const { acknowledged, statusWrapper } = request;
   return rows.map(({ event_id, number }) =>
     create(StatusItemSchema, {

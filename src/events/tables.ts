@@ -24,6 +24,10 @@ export const events = pgTable(
     foreignKey({ columns: [table.tenantId, table.entityId], foreignColumns: [entities.tenantId, entities.id] }),
     index("events_entity").on(table.tenantId, table.entityId),
     index("events_name").on(table.tenantId, table.name, table.id),
+    // Labels that the metadata of occurrences do not hold whole.
+    index("events_labels")
+      .using("gin", table.tenantId, sql`(alert_labels::jsonb) jsonb_path_ops`)
+      .where(sql`alert_labels is not null`),
     index("events_key").on(table.tenantId, table.dedupKey, table.id).where(sql`dedup_key is not null`),
   ],
 );
@@ -66,6 +70,10 @@ export const occurrences = pgTable(
     index("occurrences_open")
       .on(table.tenantId, table.severity, table.seenSlot)
       .where(sql`end_ms is null and number >= 0`),
+    // Types and metadata. A report that changes them updates all indexes of the row.
+    index("occurrences_terms")
+      .using("gin", table.tenantId, table.type, table.metadata.op("jsonb_path_ops"))
+      .with({ gin_pending_list_limit: 128 }),
     // What expires next.
     index("occurrences_expiry")
       .on(table.tenantId, table.expiresMs, table.eventId)

@@ -1,5 +1,5 @@
 import type { Config } from "../config/settings.ts";
-import type { OpenAlert } from "../events/open-alerts.ts";
+import type { AskedLabels, OpenAlert } from "../events/open-alerts.ts";
 import type { ForeignRoutes } from "../http/port.ts";
 import { timeStarter } from "../wire/call.ts";
 import { type ItemCounts, itemCounts, type Serving } from "./foreign-engine.ts";
@@ -14,8 +14,8 @@ interface Options extends Omit<Serving, "counts" | "startTime"> {
   models: IntegrationParts["models"];
   events: IntegrationParts["events"];
   points: IntegrationParts["points"];
-  /** The open occurrences, in pages. */
-  openAlerts(tenantId: string): AsyncIterable<readonly OpenAlert[]>;
+  /** The open occurrences that have the labels that are asked for, in pages. */
+  openAlerts(tenantId: string, asked: AskedLabels): AsyncIterable<readonly OpenAlert[]>;
   standing: IntegrationParts["standing"];
   silences: IntegrationParts["silences"];
   keepsIdentity: IntegrationParts["keepsIdentity"];

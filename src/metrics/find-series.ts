@@ -63,10 +63,10 @@ function inOrder(db: Db, tenantId: string, { after, metric }: Pick<Wanted, "afte
   const { metric: name, begin, hash } = after ?? { metric: "", begin: "", hash: Buffer.alloc(0) };
   return db`
     select number::float8 as number, metric, labels, labels_begin, labels_hash, units, description, instrument from series
-    where tenant_id = ${tenantId} and entity_id >= entity.id and entity_id <= entity.id
+    where tenant_id = ${tenantId} and entity_id = entity.id
       and (metric, labels_begin, labels_hash) > (${name}::text, ${begin}::text, ${hash}::bytea)
       ${metric === undefined ? db`` : db`and metric = ${metric}`}
-    order by entity_id, metric, labels_begin, labels_hash limit ${portion}`;
+    order by metric, labels_begin, labels_hash limit ${portion}`;
 }
 
 /** The series of `entity` with a label, in any order, by the key of series_labels; one more than a portion: there are more. */

@@ -39,7 +39,13 @@ export function triggerPreviews(
       const range = timeRange ?? create(TimeRangeSchema, { start: BigInt(Math.floor(nowMs()) - dayMs) });
       checkRange(range);
       const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
-      const keys = await seenOccurrences(db, tenantId, range, lookedAtMax + 1, context.signal);
+      const keys = await seenOccurrences(
+        db,
+        tenantId,
+        range,
+        { clause: trigger.clause, most: lookedAtMax + 1 },
+        context.signal,
+      );
       const partial = keys.length > lookedAtMax;
       let count = 0;
       const latest: MatchRow[] = [];

@@ -91,8 +91,9 @@ export function abortError(signal: AbortSignal): ConnectError {
 /** What PostgreSQL refuses for want of room or connections, or to end an idle transaction: it may take the same later. */
 const overloaded = /^(53...|57P05|25P03)$/;
 
-/** What statements hold that compare with regular expressions, as `toSql` writes it. */
-const comparing = 'collate "C" ~ ';
+/** Tells a statement that compares with regular expressions by the operator, as `toSql` writes it. */
+const isComparing = (error: unknown) =>
+  causes(error).some((each) => "query" in each && String(each.query).includes('collate "C" ~ '));
 
 function stateOf(error: unknown): string | undefined {
   for (const at of causes(error)) if ("code" in at && typeof at.code === "string") return at.code;
@@ -121,8 +122,7 @@ export function toAnswer(
       unexpected: false,
     };
   }
-  if (state === "57014" && causes(error).some((each) => "query" in each && String(each.query).includes(comparing)))
-    return { answer: tooManyComparisons(), unexpected: false };
+  if (state === "57014" && isComparing(error)) return { answer: tooManyComparisons(), unexpected: false };
   if (state === "57014")
     return { answer: deadlineExceeded("a statement took longer than the server allows"), unexpected: false };
   if (state?.startsWith("54")) {

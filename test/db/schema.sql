@@ -361,6 +361,7 @@ create table entities (
   constraint entities_tenant_id_id_pk PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX entities_by_parents ON public.entities USING gin (COALESCE((dimensions -> '_svc_parent_entity_id'::text), (core_properties -> '_svc_parent_entity_id'::text))) WITH (fastupdate='false') WHERE (COALESCE((dimensions -> '_svc_parent_entity_id'::text), (core_properties -> '_svc_parent_entity_id'::text)) IS NOT NULL);
+CREATE INDEX entities_deleted ON public.entities USING btree (tenant_id, name) WHERE (deleted_ms IS NOT NULL);
 CREATE INDEX entities_id ON public.entities USING hash (id) WHERE (deleted_ms IS NULL);
 CREATE INDEX entities_name ON public.entities USING btree (tenant_id, name, id) WHERE (deleted_ms IS NULL);
 CREATE INDEX entities_terms ON public.entities USING gin (entity_terms(tenant_id, name, dimensions, core_properties, custom_properties));
@@ -396,6 +397,7 @@ create table events (
 );
 CREATE INDEX events_entity ON public.events USING btree (tenant_id, entity_id);
 CREATE INDEX events_key ON public.events USING btree (tenant_id, dedup_key, id) WHERE (dedup_key IS NOT NULL);
+CREATE INDEX events_labels ON public.events USING gin (tenant_id, ((alert_labels)::jsonb) jsonb_path_ops) WHERE (alert_labels IS NOT NULL);
 CREATE INDEX events_name ON public.events USING btree (tenant_id, name, id);
 
 create table feed (
@@ -620,6 +622,7 @@ CREATE INDEX occurrences_expiry ON public.occurrences USING btree (tenant_id, ex
 CREATE INDEX occurrences_open ON public.occurrences USING btree (tenant_id, severity, seen_slot) WHERE ((end_ms IS NULL) AND (number >= 0));
 CREATE INDEX occurrences_seen ON public.occurrences USING btree (tenant_id, seen_slot);
 CREATE INDEX occurrences_start ON public.occurrences USING btree (tenant_id, event_id, start_ms, number);
+CREATE INDEX occurrences_terms ON public.occurrences USING gin (tenant_id, type, metadata jsonb_path_ops) WITH (gin_pending_list_limit='128');
 
 create table property_updater_sets (
   tenant_id uuid not null,

@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import { expect, test } from "vitest";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
 import { newWorld, type World } from "../support/calls.ts";
 import { onCitus } from "../support/citus.ts";
+import { plain } from "../support/our-statements.ts";
 import { sessionOf, settings, stopAutovacuum } from "../support/plan-scenarios.ts";
 import { type Prepared, prepare, rowsRead } from "../support/rows-read.ts";
 import { sentStatements } from "../support/sent-statements.ts";
@@ -46,22 +48,40 @@ const server = await testServer({});
 const { sql, url } = server.database;
 await stopAutovacuum(sql);
 
-/** A tenant that has made one of each, so that its totals are known, after it had `count` of each. */
+/** A tenant that has made two of each, so that its totals are known, after it had `count` of each. */
 async function tenantWith(count: number): Promise<World> {
   const world = await newWorld(server);
   if (count > 0) await fillTenant(sql, world.tenant.id, count, tables);
   await sql`update rules set enabled = true where tenant_id = ${world.tenant.id}`;
-  for (const make of Object.values(makes)) await make(world, "first", "");
+  for (const make of Object.values(makes)) {
+    for (const name of ["first", "second"]) await make(world, name, "");
+  }
   // As a trigger that compares a text with each event.
   await sql`update triggers set comparisons = 1 where tenant_id = ${world.tenant.id} and name = 'first'`;
   return world;
 }
 
-/** What a key is checked by is remembered for a second. */
-const isOfCall = ({ text }: RanStatement) => !/\bapi_keys\b/.test(text);
+const textsOf = (sent: readonly RanStatement[]) => sent.map(({ text }) => plain(text));
+/** The same call for another name: what it made is there by now. */
+const again = ({ parameters, ...statement }: RanStatement): RanStatement => ({
+  ...statement,
+  parameters: parameters?.map((value) => value?.replaceAll("next", "after") ?? null),
+});
+/** What a key is checked by is remembered for a second; deliveries that are due are looked for beside the call. */
+const isOfCall = ({ text }: RanStatement) => !/\b(?:api_keys|due_deliveries)\b/.test(text);
+
+/** What a call sends for each of two tenants. What the server does beside it is sent meanwhile, but seldom in each of five. */
+async function sentFor([few, full]: [World, World], make: Make, name: string) {
+  const of = async (world: World, turn: number) =>
+    (await sentStatements(world.tenant.id, () => make(world, `${name}-${turn}`, ""))).filter(isOfCall);
+  for (let turn = 1; ; turn++) {
+    const [sent, sentFull] = [await of(few, turn), await of(full, turn)];
+    if (turn === 5 || isDeepStrictEqual(textsOf(sentFull), textsOf(sent))) return [sent, sentFull] as const;
+  }
+}
 
 test.skipIf(onCitus)(
-  "the 9,000th of each kind reads no more than twice the rows of the first, by as many statements",
+  "the 9,000th of each kind reads no more than twice the rows of the third, by as many statements",
   async () => {
     const [few, full] = [await tenantWith(0), await tenantWith(many)];
     const session = sessionOf(url, { ...settings, plan_cache_mode: "force_custom_plan" });
@@ -69,7 +89,7 @@ test.skipIf(onCitus)(
     async function rowsOf({ tenant: { id } }: World, sent: readonly RanStatement[]) {
       const prepared: Prepared[] = [];
       for (const [i, statement] of sent.entries()) {
-        const each = await prepare(db, statement, `s${i}`, id);
+        const each = await prepare(db, again(statement), `s${i}`, id);
         if (typeof each === "string") throw new Error(`${each}: ${statement.text}`);
         prepared.push(each);
       }
@@ -77,15 +97,12 @@ test.skipIf(onCitus)(
       await session`deallocate all`;
       return rows;
     }
-    for (const state of ["not analysed", "analysed"]) {
+    for (const [i, state] of ["not analysed", "analysed"].entries()) {
       for (const [things, make] of Object.entries(makes)) {
-        const [sent, sentFull] = [
-          await sentStatements(few.tenant.id, () => make(few, `next, ${state}`, "")),
-          await sentStatements(full.tenant.id, () => make(full, `next, ${state}`, "")),
-        ].map((all) => all.filter(isOfCall)) as [RanStatement[], RanStatement[]];
-        expect.soft(sentFull.length, things).toBe(sent.length);
+        const [sent, sentFull] = await sentFor([few, full], make, `next-${i}`);
+        expect.soft(textsOf(sentFull), things).toEqual(textsOf(sent));
         const [rows, rowsFull] = [await rowsOf(few, sent), await rowsOf(full, sent)];
-        expect.soft(rows, things).toBeGreaterThan(2);
+        expect.soft(rows, things).toBeGreaterThan(0);
         expect.soft(rowsFull, `${things}, ${state}: ${rows} rows before`).toBeLessThanOrEqual(2 * rows);
       }
       await sql`analyze`;

@@ -6,6 +6,7 @@ import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb
 import { connect } from "../../src/db/connect.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { entityCache } from "../../src/entities/entity-cache.ts";
+import { paced } from "../../src/event-loop.ts";
 import { storingChanges } from "../../src/events/changes.ts";
 import { groupEvents } from "../../src/events/group.ts";
 import { labelOf, labelSql } from "../../src/events/labels.ts";
@@ -248,7 +249,7 @@ test("what a label is in the database is what the label view says, of alerts and
     ...Object.keys(metadata),
   ];
   let seen = 0;
-  for await (const page of openAlerts(db, tenant.id)) {
+  for await (const page of openAlerts(db, tenant.id, { matchers: [], path: "", pace: paced() })) {
     for (const { event, occurrence, labels } of page) {
       for (const name of names) {
         const [row] = await db<{ value: string | null }[]>`

@@ -1,13 +1,11 @@
-import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { EventQuerySchema, EventQueryService, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
+import { EventQueryService, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { toPredicate } from "../../src/clause/to-predicate.ts";
 import { idText } from "../../src/entities/identity.ts";
 import { unpaced } from "../../src/event-loop.ts";
 import type { EventRow } from "../../src/events/fields.ts";
-import { matchingOccurrences } from "../../src/events/matching.ts";
 import { occurrenceIdText } from "../../src/events/occurrence-id.ts";
 import { eventResolver } from "../../src/events/resolver.ts";
 import { eventAndEntity, occurrenceColumns } from "../../src/events/rows.ts";
@@ -199,28 +197,6 @@ describe("a clause on events", () => {
       expect(rows.filter((row) => holds(row, unpaced)).map(idOf)).toEqual(wanted);
     },
   );
-
-  test.each([
-    [equals("name", "disk full"), "events_name"],
-    [filter("name", "OP_STARTS_WITH", "disk"), "events_name"],
-    [equals("id", eventIdOf(first)), "Index Cond: ((tenant_id = "],
-    [equals("entity", entityIdOf(first)), "events_entity"],
-    [equals("entityName", "Web One"), "entities_terms"],
-    [filter("entityName", "OP_CONTAINS", "eb On"), "entities_terms"],
-    [equals("dimensions.source", "web-1"), "entities_terms"],
-    [filter("dimensions.source", "OP_STARTS_WITH", "web-"), "entities_terms"],
-    [equals("coreProperties.device", "w1"), "entities_terms"],
-    [
-      { or: { clauses: [equals("dimensions.source", "web-1"), equals("coreProperties.device", "d1")] } },
-      "entities_terms",
-    ],
-    [filter("lastSeen", "OP_GREATER", 19_990 * 60_000), "occurrences_seen"],
-  ])("%j is answered by an index among many: %s", async (clause, index) => {
-    const query = create(EventQuerySchema, { clause: clauseOf(clause) });
-    const plan = await db<{ "QUERY PLAN": string }[]>`
-      explain select o.event_id from occurrences o ${eventAndEntity(db, crowded.id)} where ${matchingOccurrences(db, crowded.id, query, "query").where}`;
-    expect(plan.map((line) => line["QUERY PLAN"]).join("\n")).toContain(index);
-  });
 
   test("stands beside severities, statuses and the time range", async () => {
     const clause = clauseOf(equals("dimensions.source", "web-1"));

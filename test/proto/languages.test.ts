@@ -48,7 +48,8 @@ const callers: Readonly<Record<string, readonly string[]>> = {
   "src/notifications/sources/event.ts": ["TriggerQuery.matchers"],
   "src/notifications/window-messages.ts": ["Rule.message"],
 };
-const compiling = /(?<![.\w])(?:readMatchers?|readExpression|parsePattern|brokenTemplate|checkedTemplate|render)\(|RE2JS\.compile\(/;
+const compiling =
+  /(?<![.\w])(?:readMatchers?|readExpression|parsePattern|brokenTemplate|checkedTemplate|render)\(|RE2JS\.compile\(/;
 /** They define the functions. */
 const own =
   /^src\/(?:clause\/(?:expression|expression-size|label-matcher|regex)|notifications\/rendering\/template)\.ts$/;

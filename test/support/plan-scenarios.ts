@@ -60,9 +60,14 @@ const nobody = "00000000-0000-4000-8000-000000000000";
 /**
  * Runs statements on a database in which nothing gathers statistics, for tenants with few and many rows: planned while
  * all tables were empty, where plans are kept; without statistics of tables that are full; with statistics; and with those of other
- * tenants alone, with and without the values.
+ * tenants alone, with and without the values. `among`: these tables alone have rows.
  */
-export async function growingStatements(url: string, sql: Db, statements: readonly RanStatement[], rows = many) {
+export async function growingStatements(
+  url: string,
+  sql: Db,
+  statements: readonly RanStatement[],
+  among?: readonly string[],
+) {
   const sessions: postgres.Sql[] = [];
   const session = (connection: object): Db => {
     const client = sessionOf(url, connection);
@@ -71,7 +76,7 @@ export async function growingStatements(url: string, sql: Db, statements: readon
   };
   const tenant = async (count: number) => {
     const { id } = await createTenant(sql, `of ${count} ${Math.random()}`);
-    await fillTenant(sql, id, count);
+    await fillTenant(sql, id, count, among);
     return id;
   };
   const failed = new Map<string, string>();
@@ -108,7 +113,7 @@ export async function growingStatements(url: string, sql: Db, statements: readon
     const withValues = others.filter((statement) => !isWithoutValues(statement));
     const kept = await prepareAll(session(plannedOnce), once, nobody);
     const small = await tenant(few);
-    const large = await tenant(rows);
+    const large = await tenant(many);
     for (const name of ["entities_terms", "entities_text"]) await sql`select gin_clean_pending_list(${name}::regclass)`;
     await look("planned while the tables were empty", kept, small, large);
     const generic = await prepareAll(session(ofAll), others, small);
@@ -118,7 +123,7 @@ export async function growingStatements(url: string, sql: Db, statements: readon
     await sql`analyze`;
     await look("statistics, without values", generic, small, large);
     await look("statistics", custom, small, large);
-    const later = await tenant(rows / 2);
+    const later = await tenant(many / 2);
     await look("statistics of other tenants, planned once", kept, small, later);
     await look("statistics of other tenants, without values", generic, small, later);
     await look("statistics of other tenants", custom, small, later);

@@ -107,7 +107,7 @@ export async function rowsRead(db: Db, prepared: readonly Prepared[], tenantId: 
     const results = (await db.unsafe(`begin; ${counters}; ${calls} ${counters}; rollback`).simple()) as unknown as {
       rows: unknown;
     }[][];
-    const [before, after] = [results[1], results.at(-2)].map((rows) => Number(rows?.[0]?.rows));
+    const [before, after] = [results[1], results[prepared.length + 2]].map((rows) => Number(rows?.[0]?.rows));
     return (after as number) - (before as number);
   } catch (error) {
     await db.unsafe("rollback").simple();

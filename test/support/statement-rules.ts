@@ -1,4 +1,5 @@
 import { parseSync } from "libpg-query";
+import { onCitus } from "./citus.ts";
 
 /** A node of PostgreSQL's parse tree; its members differ by kind. */
 type Node = { [member: string]: unknown };
@@ -157,9 +158,10 @@ function selectedFaults(table: string, node: Node, common: boolean): string[] {
   return faults;
 }
 
-/** The conditions that all must hold; `(…) is true` says the same without an index, and only on one node (src/db/plans.ts). */
+/** The conditions that all must hold; `(tenant_id = $1) is true` says whose rows they are, but leads to no node (src/db/plans.ts). */
 function conjuncts(condition: unknown): unknown[] {
-  if (at(condition, "BooleanTest", "booltesttype") === "IS_TRUE") return conjuncts(at(condition, "BooleanTest", "arg"));
+  if (!onCitus && at(condition, "BooleanTest", "booltesttype") === "IS_TRUE")
+    return [at(condition, "BooleanTest", "arg")];
   if (at(condition, "BoolExpr", "boolop") !== "AND_EXPR") return [condition];
   return list(at(condition, "BoolExpr", "args")).flatMap(conjuncts);
 }

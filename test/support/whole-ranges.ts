@@ -6,10 +6,15 @@ const notByKey = String.raw`(?!.*\b(?:id|name)"? (?:= \$|= any\(|in \(\$))`;
  * may ask for all that a tenant has.
  */
 export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
+  {
+    begin: /^select array\[ ?\( ?(?:with owners|select count)/,
+    why: "counts candidates of a clause, 36,000 of each index at most",
+  },
+  { begin: /^with walked as materialized/, why: "walks back until a clause has matched enough for a page" },
   { begin: /^with matching as/, why: "a clause may match all of the tenant's, and is counted" },
   { begin: /^select count\(\*\)(?: as \w+)? from/, why: "counts what a list or a clause asks for" },
   {
-    begin: /^select o\.event_id, o\.number from occurrences o where .* order by o\.seen_slot desc limit/,
+    begin: /^select o\.event_id, o\.number from (?:occurrences o|\(.*) where .* order by o\.seen_slot desc limit/,
     why: "the latest occurrences of a range, 50,000 at most",
   },
   {
@@ -17,7 +22,7 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "groups what a query matches, 200,000 at most",
   },
   {
-    begin: /^select o\.event_id, o\.number, count\(\*\) over \(\) as total .* and true order by/,
+    begin: /^select o\.event_id, o\.number, count\(\*\) over \(\) as total from (?:occurrences|\( ?select distinct)/,
     why: "the first 1,000 that a query matches, and how many more there are",
   },
   {
@@ -135,8 +140,9 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "a test looks at all",
   },
   {
-    begin: /^select o\.event_id, o\.number from occurrences o where o\.tenant_id = \$1 and o\.end_ms is null limit/,
-    why: "all alerts that are open",
+    begin:
+      /^select o\.event_id, o\.number from (?:occurrences o|\(.*) where o\.tenant_id = \$\d+ and o\.end_ms is null limit/,
+    why: "all alerts that are open, or the candidates of a filter",
   },
   {
     begin: /^select subject, rule_id, entity_id, event_id, number, metric_name, standing from rule_matches/,

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
-import type { OpenAlert } from "../../events/open-alerts.ts";
+import type { AskedLabels, OpenAlert } from "../../events/open-alerts.ts";
 import type { AlertStates } from "../../notifications/silences/alert-states.ts";
 import type { SilenceDoor } from "../../notifications/silences/door.ts";
 import { next, takeNull } from "../../transcoding/json/scan.ts";
@@ -14,8 +14,8 @@ import { timeText } from "./times.ts";
 
 /** What Alertmanager's API works with here. */
 export interface AlertmanagerParts extends AlertStore {
-  /** All that is open, in pages. */
-  open(tenantId: string): AsyncIterable<readonly OpenAlert[]>;
+  /** What is open and has the labels that are asked for, in pages. */
+  open(tenantId: string, asked: AskedLabels): AsyncIterable<readonly OpenAlert[]>;
   /** How notifications about it stand, and the names of all destinations that rules notify. */
   standing(tenantId: string): Promise<{ states: AlertStates; receivers: readonly string[] }>;
   silences: SilenceDoor;
@@ -33,9 +33,10 @@ export function alertmanager(parts: AlertmanagerParts): Integration {
   const started = timeText(Date.now());
   const list = (call: OperationCall, listed: typeof listing) =>
     answered(async () => {
-      const isAsked = asked(call);
+      const { matchers, isAsked } = asked(call);
       const { states } = await parts.standing(call.tenantId);
-      const body = await begun(listed(parts.open(call.tenantId), states, isAsked, call));
+      const open = parts.open(call.tenantId, { matchers, path: "filter", pace: call.pace });
+      const body = await begun(listed(open, states, isAsked, call));
       return { status: 200, headers: { "content-type": "application/json" }, body };
     });
   const reads = (name: string, path: string, serve: (call: OperationCall) => Answer | Promise<Answer>): Operation => ({

@@ -9,10 +9,10 @@ import {
   newExpressionCount,
   readExpression,
 } from "../../clause/expression.ts";
-import { allMatch, type LabelMatcher, readMatchers } from "../../clause/label-matcher.ts";
+import { type LabelMatcher, readMatchers } from "../../clause/label-matcher.ts";
 import { exhausted } from "../../errors.ts";
 import type { Pace } from "../../event-loop.ts";
-import { annotationsOf, fingerprintOf, isAlert, labelOf } from "../../events/labels.ts";
+import { annotationsOf, fingerprintOf, isAlert } from "../../events/labels.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
 import type { AlertGroup, AlertState, AlertStates } from "../../notifications/silences/alert-states.ts";
 import { invalidValue } from "../../wire/status.ts";
@@ -26,18 +26,25 @@ const suppressed = 2;
 const stillMs = 300_000; // how long an alert without an end is believed, as Alertmanager's resolve_timeout
 const filtersMax = 100;
 
+/** What a query asks of alerts: first of their labels, then of how notifications about them stand. */
+interface AskedAlerts {
+  matchers: readonly LabelMatcher[];
+  isAsked(alert: ReturnType<typeof shown>): Promise<boolean>;
+}
+
 /** Which alerts a query asks for. @throws code 3 */
-export function asked({ query, pace }: Pick<OperationCall, "query" | "pace">) {
+export function asked({ query, pace }: Pick<OperationCall, "query" | "pace">): AskedAlerts {
   const { active, silenced } = flagsOf(query, ["active", "silenced", "inhibited", "unprocessed", "muted"]);
   const count = newExpressionCount();
   const matchers = filtersOf(query, count);
   const wanted = query.get("receiver");
   const isReceiver = wanted ? receivers(wanted, count) : () => true;
-  return async ({ labels, status, receivers }: ReturnType<typeof shown>): Promise<boolean> => {
-    if (!(status.state === "active" ? active : silenced)) return false;
-    const received = await answerOf(receivers, ({ name }) => isReceiver(name, pace), true);
-    if (!decided(received, "receiver")) return false;
-    return decided(await allMatch(matchers, (name) => labelOf(labels, name), pace), "filter");
+  return {
+    matchers,
+    async isAsked({ status, receivers }) {
+      if (!(status.state === "active" ? active : silenced)) return false;
+      return decided(await answerOf(receivers, ({ name }) => isReceiver(name, pace), true), "receiver");
+    },
   };
 }
 
@@ -100,7 +107,7 @@ type Asked = ReturnType<typeof shown>;
 async function* pagesOf(
   pages: AsyncIterable<readonly OpenAlert[]>,
   states: AlertStates,
-  isAsked: ReturnType<typeof asked>,
+  isAsked: AskedAlerts["isAsked"],
   { nowMs, pace }: Pick<OperationCall, "nowMs" | "pace">,
 ): AsyncGenerator<{ alert: Asked; state: AlertState }[]> {
   for await (const page of pages) {

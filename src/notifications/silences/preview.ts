@@ -2,14 +2,12 @@ import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { SilenceSchema } from "#gen/belfry/notifications/v1/silence_pb.ts";
 import { PreviewSilenceResponseSchema, type SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { decided } from "../../clause/expression.ts";
-import { allMatch } from "../../clause/label-matcher.ts";
 import { byteaArray, textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { paced } from "../../event-loop.ts";
-import { type LabelView, labelOf } from "../../events/labels.ts";
+import type { LabelView } from "../../events/labels.ts";
 import { occurrenceIdText } from "../../events/occurrence-id.ts";
-import { openAlerts } from "../../events/open-alerts.ts";
+import { countOpen, openAlerts } from "../../events/open-alerts.ts";
 import { principalOf } from "../../rpc/context.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
 import { keyText } from "../deciding/match-store.ts";
@@ -36,16 +34,8 @@ export function silencePreviews(db: Db): Pick<ServiceImpl<typeof SilenceService>
       const occurrences: { occurrenceId: string; name: string; summary: string }[] = [];
       const ruleNames = new Set<string>();
       const labels = new Map<string, Set<string>>();
-      let [count, all] = [0, 0];
-      for await (const page of openAlerts(db, tenantId)) {
-        all += page.length;
-        const found: typeof page = [];
-        for (const each of page) {
-          const turn = pace();
-          if (turn !== undefined) await turn;
-          const answer = await allMatch(matchers, (name) => labelOf(each.labels, name), pace);
-          if (decided(answer, "silence.matchers")) found.push(each);
-        }
+      let count = 0;
+      for await (const found of openAlerts(db, tenantId, { matchers, path: "silence.matchers", pace })) {
         const keys = found.map(({ event, occurrence }) => occurrenceSubject(event, occurrence.number).key);
         const byKey = await matchingRules(db, tenantId, keys, scope);
         for (const [i, { event, occurrence, labels: own }] of found.entries()) {
@@ -64,7 +54,8 @@ export function silencePreviews(db: Db): Pick<ServiceImpl<typeof SilenceService>
         ruleNames: [...ruleNames].sort(),
         occurrences,
         labels: [...labels].sort(byName).map(([name, values]) => ({ name, values: [...values].sort() })),
-        broad: count >= broadCount || (count >= broadShareCount && count * 2 >= all),
+        broad:
+          count >= broadCount || (count >= broadShareCount && BigInt(count) * 2n >= (await countOpen(db, tenantId))),
       });
     },
   };

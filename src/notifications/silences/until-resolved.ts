@@ -1,4 +1,5 @@
 import { and, eq, sql } from "drizzle-orm";
+import { labelMatcher } from "../../clause/label-matcher.ts";
 import { byteaArray, int4Array, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
@@ -7,7 +8,7 @@ import { planWithoutValues } from "../../db/plans.ts";
 import { failedPrecondition } from "../../errors.ts";
 import { type Pace, paced } from "../../event-loop.ts";
 import type { LabelView } from "../../events/labels.ts";
-import { openAlerts } from "../../events/open-alerts.ts";
+import { type AskedLabels, openAlerts } from "../../events/open-alerts.ts";
 import { cancel, enqueue, type Job } from "../../jobs/queue.ts";
 import type { Finish, JobKind } from "../../jobs/worker.ts";
 import { workMs } from "../deciding/passage.ts";
@@ -44,9 +45,9 @@ interface OpenSubject {
   readonly labels: LabelView;
 }
 
-/** Reads all that is open: occurrences, and what rules match that is none, in pages. */
-async function* openSubjects(db: Db, tenantId: string): AsyncGenerator<OpenSubject[]> {
-  for await (const page of openAlerts(db, tenantId))
+/** Reads what is open: occurrences that the matchers match, and all that rules match that is none, in pages. */
+async function* openSubjects(db: Db, tenantId: string, asked: AskedLabels): AsyncGenerator<OpenSubject[]> {
+  for await (const page of openAlerts(db, tenantId, asked))
     yield page.map(({ event, occurrence, labels }) => ({
       subject: occurrenceSubject(event, occurrence.number),
       labels,
@@ -92,8 +93,9 @@ export async function openMatches(
 ): Promise<OpenSubject["subject"][]> {
   const always = { id: "", startsMs: 0, endsMs: null, ruleNames: [], destinationNames: [] };
   const silence = silencesInForce(new Map([["", loadedSilence({ ...always, matchers: parts })]]));
+  const equalities = parts.filter(({ operator }) => operator === "=").map(labelMatcher);
   const found: OpenSubject["subject"][] = [];
-  for await (const page of openSubjects(db, tenantId))
+  for await (const page of openSubjects(db, tenantId, { matchers: equalities, path: "", pace }))
     for (const { subject, labels } of page)
       if ((await silence.matching(labels, 0, pace)).length > 0) found.push(subject);
   return found;

@@ -221,8 +221,8 @@ test("the 10,001st that has not ended is code 8", async () => {
   await server.database.sql`
     insert into silences select (jsonb_populate_record(s, jsonb_build_object('id', gen_random_uuid()))).*
     from silences s, generate_series(1, 9999) where s.tenant_id = ${tenant.id} and s.id = ${id}`;
-  // Counted anew: what is kept of the total knows of none of them.
-  await server.database.sql`delete from tenant_counts where tenant_id = ${tenant.id}`;
+  // The total knows none of them; without it the rows are counted.
+  await server.database.sql`update tenant_counts set counted_ms = 0 where tenant_id = ${tenant.id}`;
   const body = { matchers: ["a=b"], endsAt: inMs(1000), comment: "c" };
   expect(await call("POST", path, body)).toMatchObject({ status: 429, body: { code: 8 } });
 });
