@@ -336,10 +336,10 @@ describe("results", () => {
 
 test("the expressions of all updaters of a request count together", async () => {
   const { post } = await world();
-  const filter = { filter: { field: "note", operation: "OP_REGEX", value: "[ab]{250}[ab]{250}[ab]{250}[ab]{150}" } };
+  const filter = { filter: { field: "entity.dimensions.source", operation: "OP_REGEX", value: "[ab]{250}[ab]{250}[ab]{250}[ab]{150}" } };
   const updaters = ["a", "b", "c"].map((name) => ({
     name,
-    entityInput: { clause: { and: { clauses: Array(5).fill(filter) } } },
+    entity_input: { clause: { and: { clauses: Array(5).fill(filter) } } },
     properties: { owner: name },
   }));
   const { body } = await post("create", { updaters });
