@@ -1,6 +1,7 @@
 import { compareCodePoints } from "../clause/code-point-order.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
+import { home } from "../db/home-row.ts";
 import { transaction } from "../db/transaction.ts";
 import type { Notes } from "./notes.ts";
 
@@ -71,8 +72,8 @@ async function storePage(
   const column = (of: (notes: Readonly<Notes>) => string) => textArray(page.map(([, notes]) => of(notes)));
   await tx`
     insert into metric_facts as f (tenant_id, metric, units, description, instrument, said_ms)
-    select ${tenantId}, metric, units, description, instrument, ${BigInt(nowMs)}
-    from unnest(${textArray(page.map(([metric]) => metric))}::text[], ${column(({ units }) => units)}::text[],
+    select home.tenant_id, metric, units, description, instrument, ${BigInt(nowMs)}
+    from ${home(tx, tenantId)}, unnest(${textArray(page.map(([metric]) => metric))}::text[], ${column(({ units }) => units)}::text[],
       ${column(({ description }) => description)}::text[], ${column(({ instrument }) => instrument)}::text[]
     ) as said (metric, units, description, instrument)
     order by metric collate "C"

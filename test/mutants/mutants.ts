@@ -78,8 +78,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a tenant has one thing fewer than it may",
     file: "src/db/admission-quota.ts",
-    text: "count > resourcesMax",
-    replacement: "count >= resourcesMax",
+    text: "count > bounds.resourcesMax",
+    replacement: "count >= bounds.resourcesMax",
     tests: ["test/db/admission-quota.test.ts"],
   },
   {

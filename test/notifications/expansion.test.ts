@@ -91,13 +91,14 @@ const kinds: Record<string, (text: string, filling: Filling) => TypeInit> = {
   }),
 };
 
-/** As many of a kind's templates as are accepted: all of this size, else of a smaller one. */
+/** As many of a kind's templates as are accepted: all of this size, else of a smaller one; none where the least are too many. */
 async function accepted(kind: (text: string, filling: Filling) => TypeInit, filling: Filling): Promise<TypeInit> {
-  for (let bytes = templateBytesMax; ; bytes /= 2) {
+  for (let bytes = templateBytesMax; bytes >= 1; bytes /= 2) {
     const made = kind(filling(bytes), filling);
     const broken = await checkDestination(create(DestinationTypeSchema, { type: made }), "tenant");
     if (!broken.some(({ rule }) => rule.includes("steps"))) return made;
   }
+  return kind("", () => "");
 }
 
 /** Templates of the list of alerts, which are visited for each of them. */

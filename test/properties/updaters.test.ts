@@ -336,7 +336,9 @@ describe("results", () => {
 
 test("the expressions of all updaters of a request count together", async () => {
   const { post } = await world();
-  const filter = { filter: { field: "entity.dimensions.source", operation: "OP_REGEX", value: "[ab]{250}[ab]{250}[ab]{250}[ab]{150}" } };
+  const filter = {
+    filter: { field: "entity.dimensions.source", operation: "OP_REGEX", value: "[ab]{250}[ab]{250}[ab]{250}[ab]{150}" },
+  };
   const updaters = ["a", "b", "c"].map((name) => ({
     name,
     entity_input: { clause: { and: { clauses: Array(5).fill(filter) } } },

@@ -33,7 +33,7 @@ afterAll(() => release());
 async function searching(): Promise<number> {
   const [row] = await sql<[{ count: number }]>`
     select count(*)::int4 as count from pg_stat_activity
-    where datname = current_database() and wait_event_type = 'Lock' and query like '%with matching as%'`;
+    where datname = current_database() and wait_event_type = 'Lock' and query ~ 'with (matching|walked) as'`;
   return row.count;
 }
 

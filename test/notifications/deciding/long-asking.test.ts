@@ -1,14 +1,10 @@
 import { expect, test } from "vitest";
-import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { transaction } from "../../../src/db/transaction.ts";
 import type { Job } from "../../../src/jobs/queue.ts";
 import type { JobKind } from "../../../src/jobs/worker.ts";
 import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
 import { groupsKind } from "../../../src/notifications/deciding/groups/group-jobs.ts";
-import { standingKind } from "../../../src/notifications/deciding/look-at-changed-rules.ts";
 import type { Waiting } from "../../../src/notifications/deciding/recheck.ts";
-import { repeatKind } from "../../../src/notifications/deciding/repetitions.ts";
-import { unmuteKind } from "../../../src/notifications/deciding/unmute-jobs.ts";
 import { resolvedKind } from "../../../src/notifications/silences/until-resolved.ts";
 import { testDatabase } from "../../support/database.ts";
 import { equals, report, ruleTenant, type TestRule } from "../rule-tenant.ts";
@@ -47,15 +43,6 @@ async function silencedTenant(rule: Partial<TestRule> = {}) {
   await tenant.rule({ name: "r", triggers: ["disks"], ...rule });
   const sources = Array.from({ length: alerts }, (_, i) => report(t0, { dimensions: { source: `web-${i}` } }));
   return { engine, tenant, tenantId, store: () => tenant.store(t0, ...sources) };
-}
-
-/** A text whose states are hard to foresee. */
-function mixed(length: number, from: number): string {
-  let state = from;
-  return Array.from({ length }, () => {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
-    return "ab"[(state >> 16) % 2];
-  }).join("");
 }
 
 /** Has the runs of a kind of jobs measured. */
@@ -141,39 +128,3 @@ test("silences that end with what they matched end some at a time", async () => 
   }
   expect(counts).toEqual([250, 50, 0]);
 }, 300_000);
-
-test("looks at what stands whose comparisons take longer end after 200 ms, and come to the end", async () => {
-  const engine = ruleEngine(sql, () => undefined, Date.now);
-  const tenant = ruleTenant(sql, engine);
-  const count = 12;
-  const events = Array.from({ length: count }, (_, i) =>
-    report(t0, { dimensions: { source: `web-${i}` }, metadata: { long: mixed(9000, i + 1) } }),
-  );
-  const disks = (rest: string) => ({
-    and: {
-      clauses: [equals("name", "disk full"), { matchers: { matchers: [`long=~(?:a|b)*a(?:a|b){200}${rest}`] } }],
-    },
-  });
-  await tenant.trigger("disks", disks("(?:a|b)*"));
-  await tenant.destination("d");
-  const rule = { name: "r", triggers: ["disks"], muteDuringMaintenance: true, repeat: true, repeatIntervalSec: 60 };
-  await tenant.rule({ ...rule, repeatWhile: RepeatWhile.OPEN });
-  await tenant.put(t0, report(t0, { name: "other" }), ...events.map((each) => ({ ...each, name: "other" })));
-  await tenant.maintenance(t0, true);
-  await tenant.put(t0 + 1, ...events);
-  expect(await tenant.told()).toEqual([]);
-  const runs = Object.fromEntries(
-    [unmuteKind, repeatKind, standingKind].map((name) => [name, measured(engine.kinds, name)]),
-  );
-  await tenant.maintenance(t0 + 1000, false);
-  expect(await tenant.told()).toEqual(Array(count).fill(`first@${t0 + 1000}`));
-  await tenant.repeat(t0 + 61_000);
-  expect((await tenant.told()).filter((each) => each === `repeat@${t0 + 61_000}`)).toHaveLength(count);
-  await tenant.trigger("disks", disks("[^ab](?:a|b)*"));
-  await tenant.lookAtStanding(t0 + 62_000);
-  expect((await sql`select from rule_matches where tenant_id = ${tenant.tenantId} and standing`).count).toBe(0);
-  for (const [kind, each] of Object.entries(runs)) {
-    expect(each.length, kind).toBeGreaterThan(1);
-    expect(Math.max(...each), kind).toBeLessThan(stepMsMax);
-  }
-}, 120_000);
