@@ -207,7 +207,7 @@ describe("every screen of a tenant that has nothing", () => {
         Deliveries: "Nothing was sent yet.",
         Rules: "There are no rules yet: no one is notified of anything.",
         Maintenance: "There are no maintenance windows.",
-        Silences: "There is no such silence.",
+        Silences: "No silence is active.",
       };
       for (const [heading, text] of Object.entries(says)) {
         await page.getByRole("link", { name: heading, exact: true }).click();
