@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { nightly } from "./support/cases.ts";
 import { onCitus } from "./support/citus.ts";
 import { testDatabase } from "./support/database.ts";
 import { plain } from "./support/our-statements.ts";
@@ -103,7 +104,7 @@ const wholes: readonly { begin: RegExp; why: string }[] = [
   },
 ];
 
-test.skipIf(onCitus)(
+test.skipIf(onCitus || !nightly)(
   "no search or list by pages reads more where a tenant has 20,000 of each, whatever PostgreSQL knows of them",
   async () => {
     const server = await testServer({});

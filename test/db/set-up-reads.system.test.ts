@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
 import { newWorld, type World } from "../support/calls.ts";
+import { nightly } from "../support/cases.ts";
 import { onCitus } from "../support/citus.ts";
 import { plain } from "../support/our-statements.ts";
 import { sessionOf, settings, stopAutovacuum } from "../support/plan-scenarios.ts";
@@ -80,7 +81,7 @@ async function sentFor([few, full]: [World, World], make: Make, name: string) {
   }
 }
 
-test.skipIf(onCitus)(
+test.skipIf(onCitus || !nightly)(
   "the 9,000th of each kind reads no more than twice the rows of the third, by as many statements",
   async () => {
     const [few, full] = [await tenantWith(0), await tenantWith(many)];

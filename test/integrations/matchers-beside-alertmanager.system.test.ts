@@ -57,10 +57,13 @@ const matcher = fc
 /** Injects groups across the anchors, or hides the last of their brackets: Alertmanager takes these by accident. */
 const crossesAnchors = /\)[\s\S]*(\(|\\"?\s*$)/;
 
-describe.skipIf(!installed("prometheus-alertmanager"))("Debian's Alertmanager beside this one", async () => {
+const isInstalled = installed("prometheus-alertmanager");
+
+describe.skipIf(!isInstalled)("Debian's Alertmanager beside this one", async () => {
   const stack = new AsyncDisposableStack();
   afterAll(() => stack.disposeAsync());
-  const there = await startAlertmanager(stack, [], { "service-api-key": "none" });
+  // A block that is skipped is read all the same.
+  const there = isInstalled ? await startAlertmanager(stack, [], { "service-api-key": "none" }) : "";
   const server = await testServer();
   const { headers } = await testTenant(server.database.sql);
   const call = tool(server, headers);

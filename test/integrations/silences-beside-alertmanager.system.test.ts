@@ -48,10 +48,13 @@ const call = fc.oneof(
 
 const unknown = "0a1f6d2e-6d0b-4a55-9c3a-6f3f5a2b7c10";
 
-describe.skipIf(!installed("prometheus-alertmanager", "amtool"))("Debian's Alertmanager beside this one", async () => {
+const isInstalled = installed("prometheus-alertmanager", "amtool");
+
+describe.skipIf(!isInstalled)("Debian's Alertmanager beside this one", async () => {
   const stack = new AsyncDisposableStack();
   afterAll(() => stack.disposeAsync());
-  const there = await startAlertmanager(stack, [], { "service-api-key": "none" });
+  // A block that is skipped is read all the same.
+  const there = isInstalled ? await startAlertmanager(stack, [], { "service-api-key": "none" }) : "";
   const server = await testServer();
   const { headers } = await testTenant(server.database.sql);
   const here = tool(server, headers);
