@@ -31,8 +31,8 @@ async function open(count: number) {
     from generate_series(1, ${count}::int) as i`;
 }
 
-test("200,000 open occurrences are grouped by five labels within the time of a call", async () => {
+test("200,000 open occurrences are grouped by five labels", async () => {
   await open(200_000);
   const answer = await call("POST", "/v1/events:group", { query: { statuses: ["STATUS_OPEN"] }, labels, pageSize: 5 });
-  expect(answer).toMatchObject({ status: 200, body: { totalCount: "3000" } });
+  expect(answer).toMatchObject({ status: 200, body: { totalCount: "2000" } });
 }, 600_000);
