@@ -195,7 +195,9 @@ async function readMembers(
           select event_id, number, severity, status, acknowledged, type, summary, start_ms, last_seen_ms, end_ms, instance_count,
             expires_ms
           from occurrences
-          where tenant_id = ${tenantId} and event_id = asked.event_id and number = asked.number limit 1
+          where tenant_id = ${tenantId} and event_id = asked.event_id and number >= asked.number
+            and number <= asked.number
+          order by number limit 1
         ) as o
         ${lookedUp(tx, tenantId)}`;
   });

@@ -39,7 +39,9 @@ export async function readOccurrences(
       ) as asked (event_id, number)
       cross join lateral (
         select ${storedColumns(tx)} from occurrences o
-        where o.tenant_id = ${tenantId} and o.event_id = asked.event_id and o.number = asked.number limit 1
+        where o.tenant_id = ${tenantId} and o.event_id = asked.event_id and o.number >= asked.number
+          and o.number <= asked.number
+        order by o.number limit 1
       ) as o
       cross join lateral (
         select * from events where tenant_id = ${tenantId} and id = asked.event_id limit 1

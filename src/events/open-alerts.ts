@@ -65,7 +65,9 @@ async function openKeys(db: Db, tenantId: string, matchers: readonly LabelMatche
       ? db`occurrences o`
       : db`(${some.keys}) as candidate cross join lateral (
           select tenant_id, event_id, number, end_ms from occurrences
-          where tenant_id = ${tenantId} and event_id = candidate.event_id and number = candidate.number limit 1
+          where tenant_id = ${tenantId} and event_id = candidate.event_id and number >= candidate.number
+            and number <= candidate.number
+          order by number limit 1
         ) as o`;
   const rows = await db<{ event_id: Buffer; number: number }[]>`
     select o.event_id, o.number from ${from}

@@ -139,7 +139,8 @@ function pageStatement(
         cross join unnest(numbers[1:case when few then ${shownMax} else 1 end]) with ordinality as m (number, place)
         left join lateral (
           select * from occurrences
-          where tenant_id = ${tenantId} and event_id = page.event_id and number = m.number limit 1
+          where tenant_id = ${tenantId} and event_id = page.event_id and number >= m.number and number <= m.number
+          order by number limit 1
         ) as o on true
     ), judged as (
       select *, event_place = 1 or (few and bytes <= ${pageBytesMax}) as fits from sized
