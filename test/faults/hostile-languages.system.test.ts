@@ -2,6 +2,7 @@ import {
   create,
   type DescField,
   type DescMessage,
+  type DescMethod,
   fromJson,
   getOption,
   type JsonValue,
@@ -12,7 +13,6 @@ import { Language, language } from "#gen/belfry/limits/v1/limits_pb.ts";
 import { type IntegrationParts, integrations } from "../../src/integrations/table.ts";
 import { tool } from "../integrations/calls.ts";
 import { allMethods, callName, callRpc, newWorld, readCalls } from "../support/calls.ts";
-import { nightly } from "../support/cases.ts";
 import { hostileExpressions, hostileTemplates } from "../support/hostile-texts.ts";
 import { loopTurns, turnMsMax } from "../support/loop-turns.ts";
 import { testServer } from "../support/server.ts";
@@ -61,81 +61,89 @@ test("every marked field is reached by an RPC", () => {
   expect(reached.size).toBeGreaterThan(10);
 });
 
-test.skipIf(!nightly)(
-  "hostile texts in every marked field and parameter, alone and all at once, are answered in turns of 250 ms",
-  async () => {
-    const event = { name: "long", dimensions: { source: "a" }, timestamp: String(Date.now()) };
-    const stored = await v1(server.url, headers)("POST", "/v1/data-receiver/events", {
-      events: [
-        {
-          ...event,
-          severity: "SEVERITY_ERROR",
-          status: "STATUS_OPEN",
-          metadataFields: { long: "ab a".repeat(12_000) },
-        },
-      ],
-    });
-    expect(stored.body).toMatchObject({ succeeded: 1 });
-    const api = tool(server, headers);
-    const asked: { name: string; ask: () => Promise<unknown> }[] = [];
-    const samples = new Map<string, Promise<object>>();
-    for (const { method, way } of marked) {
-      const name = `${callName(method)} ${way.map(({ name }) => name).join(".")}`;
-      const row = calls[callName(method)];
-      // What a sample needs is made once: its names are taken afterwards.
-      if (!samples.has(callName(method)))
-        samples.set(
-          callName(method),
-          Promise.resolve(row && method.methodKind !== "client_streaming" ? row.request(world) : {}),
-        );
-      const sample = await samples.get(callName(method));
-      const base = toJson(method.input, create(method.input, sample as Record<string, unknown>));
-      for (const text of texts[getOption(way.at(-1) as DescField, language)] ?? []) {
-        const request = fromJson(method.input, withText(base, way, text));
-        const ask = () => callRpc(server.target, headers, method, request, AbortSignal.timeout(5000));
-        asked.push({
-          name,
-          ask: () =>
-            ask().then(
-              () => 0,
-              (error: { code?: number }) => error.code,
-            ),
-        });
-      }
+/** Reports an event whose metadata are as long as an expression may meet. */
+async function report(key: Record<string, string>): Promise<void> {
+  const event = {
+    name: "long",
+    dimensions: { source: "a" },
+    timestamp: String(Date.now()),
+    severity: "SEVERITY_ERROR",
+  };
+  const events = [{ ...event, status: "STATUS_OPEN", metadataFields: { long: "ab a".repeat(12_000) } }];
+  const { body } = await v1(server.url, key)("POST", "/v1/data-receiver/events", { events });
+  expect(body).toMatchObject({ succeeded: 1 });
+}
+
+interface Sample {
+  base: JsonValue;
+  key: Record<string, string>;
+}
+
+/** Makes a good request of a method, in a tenant of its own: what samples need has the same names. */
+async function sampleOf(method: DescMethod): Promise<Sample> {
+  const own = await newWorld(server);
+  await report(own.tenant.headers);
+  const row = calls[callName(method)];
+  const sample = row && method.methodKind !== "client_streaming" ? await row.request(own) : {};
+  return {
+    base: toJson(method.input, create(method.input, sample as Record<string, unknown>)),
+    key: own.tenant.headers,
+  };
+}
+
+test("hostile texts in every marked field and parameter, alone and all at once, are answered in turns of 250 ms", async () => {
+  await report(headers);
+  const api = tool(server, headers);
+  const asked: { name: string; ask: () => Promise<unknown> }[] = [];
+  const samples = new Map<string, Sample>();
+  for (const { method, way } of marked) {
+    const name = `${callName(method)} ${way.map(({ name }) => name).join(".")}`;
+    const { base, key } = samples.get(callName(method)) ?? (await sampleOf(method));
+    samples.set(callName(method), { base, key });
+    for (const text of texts[getOption(way.at(-1) as DescField, language)] ?? []) {
+      const request = fromJson(method.input, withText(base, way, text));
+      const ask = () => callRpc(server.target, key, method, request, AbortSignal.timeout(5000));
+      asked.push({
+        name,
+        ask: () =>
+          ask().then(
+            () => 0,
+            (error: { code?: number }) => error.code,
+          ),
+      });
     }
-    for (const { operations } of integrations({ config: {} } as IntegrationParts))
-      for (const { routes, languages = {} } of operations)
-        for (const [route, [parameter, kind]] of routes.flatMap((route) =>
-          Object.entries(languages).map((each) => [route, each] as const),
-        ))
-          for (const text of texts[Language[kind]] ?? []) {
-            if ("grpc" in route) continue;
-            const { method, path } = route;
-            const place = `${path}?${parameter}=${encodeURIComponent(text)}`;
-            const ask = async () => {
-              const { status } = await api(method, place);
-              return { 200: 0, 400: 3 }[status] ?? status;
-            };
-            asked.push({ name: place.slice(0, 60), ask });
-          }
-    const turns = loopTurns();
-    const wrong: string[] = [];
-    const judge = async ({ name, ask }: (typeof asked)[number]) => {
-      const code = await ask();
-      // A watch has nothing to say until something happens; a name may be there already.
-      if (![0, 1, 3, 4, 5, 6, 9].includes(code as number)) wrong.push(`${name}: ${code}`);
-    };
-    for (const each of asked) {
-      await judge(each);
-      const { ms } = turns.longest();
-      if (ms > turnMsMax) wrong.push(`${each.name}: a turn of ${ms} ms`);
-    }
-    await Promise.all(asked.map(judge));
+  }
+  for (const { operations } of integrations({ config: {} } as IntegrationParts))
+    for (const { routes, languages = {} } of operations)
+      for (const [route, [parameter, kind]] of routes.flatMap((route) =>
+        Object.entries(languages).map((each) => [route, each] as const),
+      ))
+        for (const text of texts[Language[kind]] ?? []) {
+          if ("grpc" in route) continue;
+          const { method, path } = route;
+          const place = `${path}?${parameter}=${encodeURIComponent(text)}`;
+          const ask = async () => {
+            const { status } = await api(method, place);
+            return { 200: 0, 400: 3 }[status] ?? status;
+          };
+          asked.push({ name: place.slice(0, 60), ask });
+        }
+  const turns = loopTurns();
+  const wrong: string[] = [];
+  const judge = async ({ name, ask }: (typeof asked)[number]) => {
+    const code = await ask();
+    // A watch has nothing to say until something happens; a name may be there already; clauses of metrics take no expression.
+    if (![0, 1, 3, 4, 5, 6, 9, 12].includes(code as number)) wrong.push(`${name}: ${code}`);
+  };
+  for (const each of asked) {
+    await judge(each);
     const { ms } = turns.longest();
-    if (ms > turnMsMax) wrong.push(`all at once: a turn of ${ms} ms`);
-    turns.stop();
-    expect(wrong).toEqual([]);
-    expect(asked.length).toBeGreaterThan(100);
-  },
-  600_000,
-);
+    if (ms > turnMsMax) wrong.push(`${each.name}: a turn of ${ms} ms`);
+  }
+  await Promise.all(asked.map(judge));
+  const { ms } = turns.longest();
+  if (ms > turnMsMax) wrong.push(`all at once: a turn of ${ms} ms`);
+  turns.stop();
+  expect(wrong).toEqual([]);
+  expect(asked.length).toBeGreaterThan(100);
+}, 600_000);
