@@ -26,15 +26,16 @@ export interface Expression {
   readonly refusal: PatternMistake | undefined;
 }
 
-/** An expression of a larger program is refused before it is compiled: 1,000 instructions take up to 40 ms, and 16 MB where each is a class. */
+/** An expression of a larger program is refused before it is compiled: 1,000 instructions take up to 40 ms, 8 MB up to 60 ms. */
 const instructionsMax = 1000;
-/** One that was stored by an earlier version is compiled up to this size: in 100 ms. */
+const bytesMax = 8_000_000;
+/** One that was stored by an earlier version is compiled up to this size, and up to what a request may bring: in 120 ms. */
 const storedInstructionsMax = 10_000;
 /**
- * A comparison takes no more steps, which are instructions times characters: 4,000,000 take 170 ms at worst. `.*refused.*` takes 426,000 for
+ * A comparison takes no more steps, which are instructions times characters: 2,500,000 take 75 ms at worst. `.*refused.*` takes 426,000 for
  * 32 KiB.
  */
-export const stepsMax = 4_000_000;
+export const stepsMax = 2_500_000;
 /** What PostgreSQL's error says of a comparison that would take more. */
 export const tooManySteps = "too many steps";
 /** What one request brings, or one row stores, compiles in 150 ms. */
@@ -64,21 +65,21 @@ export function readExpression(source: string, whole: boolean): Expression {
   const size = expressionSize(source);
   if ("reason" in size) return { source, whole, values, begin, size: undefined, refusal: size };
   const { instructions, bytes } = size;
-  const isTooComplex = instructions > instructionsMax || bytes > totalBytesMax;
+  const isTooComplex = instructions > instructionsMax || bytes > bytesMax;
   const refusal = isTooComplex ? { at: 0, reason: "the expression is too complex" } : undefined;
   const isCompiled = instructions <= storedInstructionsMax && bytes <= totalBytesMax;
   return { source, whole, values, begin, size: isCompiled ? size : undefined, refusal };
 }
 
-/** No value that a rule, trigger or silence compares has more characters: that is all of an event's metadata. */
-const valueCharactersMax = 65_536;
+/** Hardly a label has a longer value, though one of an event's metadata may have 65,536 characters: trouble that never comes is not said. */
+const usualCharactersMax = 8192;
 
-/** Says which values a stored expression leaves undecided; empty: none. */
+/** Says which values a stored expression leaves undecided; empty: none that is likely. */
 export function expressionTrouble({ size, values, refusal }: Expression): string {
   const reason = refusal === undefined ? "" : `${refusal.reason}: `;
   if (size === undefined) return `${reason}it is compared with nothing`;
   const charactersMax = Math.floor(stepsMax / size.weight);
-  if (values !== undefined || charactersMax >= valueCharactersMax) return "";
+  if (values !== undefined || charactersMax >= usualCharactersMax) return "";
   return `${reason}it is compared with values of up to ${charactersMax} characters`;
 }
 

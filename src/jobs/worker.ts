@@ -4,6 +4,7 @@ import type { Db, Pool } from "../db/connect.ts";
 import { isConnectionLost } from "../db/driver/connection-errors.ts";
 import { withHolder } from "../db/request-scope.ts";
 import { transaction } from "../db/transaction.ts";
+import { stepsOwedMs } from "../event-loop.ts";
 import { failpoint } from "../failpoint.ts";
 import { type Histogram, histogram } from "../histogram.ts";
 import type { Log } from "../log.ts";
@@ -164,8 +165,10 @@ export function worker(
     for (const { dueMs } of lanes) if (dueMs > now) lookAt(dueMs);
     for (const lane of inTurn(lanes.filter(({ dueMs }) => dueMs <= now))) {
       if (stopped) return;
-      const restMs = (restsUntilMs.get(keyOf(lane)) ?? 0) - performance.now();
-      if (restMs <= 0) restsUntilMs.delete(keyOf(lane));
+      const emptyMs = (restsUntilMs.get(keyOf(lane)) ?? 0) - performance.now();
+      if (emptyMs <= 0) restsUntilMs.delete(keyOf(lane));
+      // The comparisons of its jobs wait for the tenant's share here: within a transaction they would keep others waiting.
+      const restMs = Math.max(emptyMs, stepsOwedMs(lane.tenantId));
       if (serving.has(keyOf(lane)) || serving.has(lane.kind)) continue;
       if (restMs > 0) {
         lookAt(now + restMs);

@@ -8,9 +8,9 @@ import { entityQueryTrouble, meansOf } from "../../src/notifications/sources/ent
 import { tool } from "../integrations/calls.ts";
 import { silencePlace } from "./silences/place.ts";
 
-const trouble = "it is compared with values of up to 4434 characters";
+const trouble = "it is compared with values of up to 2771 characters";
 const expression = "[ab]{250}[ab]{250}[ab]{250}[ab]{150}";
-/** Longer than an expression of 902 instructions may be compared with in 4,000,000 steps. */
+/** Longer than an expression of 902 instructions may be compared with in 2,500,000 steps. */
 const long = "a".repeat(5000);
 const tooLong = "compares a value that is too long for its expression";
 

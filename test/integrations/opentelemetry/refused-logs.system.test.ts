@@ -21,6 +21,11 @@ const text = (key: string, stringValue: string) => ({
 const attributes = (each: number) => Array.from({ length: each }, (_, i) => text(`k${i}`, "value"));
 const timeUnixNano = BigInt(Date.now()) * 1_000_000n;
 
+function processorMs(before?: NodeJS.CpuUsage): number {
+  const { user, system } = process.threadCpuUsage(before);
+  return (user + system) / 1000;
+}
+
 /** Sends as many log records as a request may have; returns how many were refused, and what that took of the processor. */
 async function sent(record: object) {
   const logRecords = Array.from({ length: count }, () => record);
@@ -30,16 +35,20 @@ async function sent(record: object) {
       create(ExportLogsServiceRequestSchema, { resourceLogs: [{ scopeLogs: [{ logRecords }] }] }),
     ),
   );
+  let before = process.threadCpuUsage();
+  fromBinary(ExportLogsServiceRequestSchema, body);
+  const decodedMs = processorMs(before);
   const turns = loopTurns();
-  const before = process.threadCpuUsage();
+  before = process.threadCpuUsage();
   const answer = await call("POST", "/v1/logs", body, { "content-type": "application/x-protobuf" });
-  const { user, system } = process.threadCpuUsage(before);
+  const refusedMs = processorMs(before);
   const turnMs = turns.longest().ms;
   turns.stop();
   const { partialSuccess } = fromBinary(ExportLogsServiceResponseSchema, answer.bytes);
-  return { refused: Number(partialSuccess?.rejectedLogRecords), processorMs: (user + system) / 1000, turnMs };
+  return { refused: Number(partialSuccess?.rejectedLogRecords), times: refusedMs / decodedMs, turnMs };
 }
 
+// Five times here; a machine that is three times as slow decodes as slowly.
 test.each([
   ["without a name, with 20 attributes", { timeUnixNano, attributes: attributes(20) }],
   [
@@ -47,9 +56,9 @@ test.each([
     { timeUnixNano, eventName: "a\nb", attributes: attributes(10) },
   ],
   ["that are too old", { timeUnixNano: 1_600_000_000_000_000_000n, eventName: "a", attributes: attributes(10) }],
-])("50,000 log records %s are refused within 2 s of the processor", async (_what, record) => {
-  const { refused, processorMs, turnMs } = await sent(record);
+])("50,000 log records %s take ten times as long as their decoding at most", async (_what, record) => {
+  const { refused, times, turnMs } = await sent(record);
   expect(refused).toBe(count);
-  expect(processorMs).toBeLessThan(2000);
+  expect(times).toBeLessThan(10);
   expect(turnMs).toBeLessThan(turnMsMax);
 });
