@@ -40,7 +40,7 @@ export interface CountLimits {
 /** How many times its bound a list, map or tree of an item may hold before the request is refused, and not the item alone. */
 const itemFactor = 16;
 /** The same of a JSON value, of which a bound is much already: one item is decoded at once. */
-const itemValuesFactor = 2;
+const itemValuesFactor = 4;
 
 const known = new Map<DescMessage, MessageBounds>();
 const knownInItem = new Map<DescMessage, MessageBounds>();

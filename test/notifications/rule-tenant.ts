@@ -89,13 +89,13 @@ export function ruleTenant(
       await announceRuleChange(tx, tenantId, { kind, name }, kind === "destination" ? undefined : look);
     });
 
-  /** Runs the jobs of a kind that are due, as a server does. */
-  async function runJobs(name: string, nowMs: number, untilMs = nowMs) {
+  /** Runs the jobs of a kind that are due, as a server does. Returns in how many transactions. */
+  async function runJobs(name: string, nowMs: number, untilMs = nowMs): Promise<number> {
     const kind = engine.kinds.find((each) => each.name === name) as JobKind;
     const lane = { tenantId, kind: name };
-    for (;;) {
+    for (let runs = 0; ; runs++) {
       const jobs = await claim(sql, lane, { sizeMax: kind.sizeMax, leaseMs: 10_000, nowMs: untilMs });
-      if (jobs.length === 0) return;
+      if (jobs.length === 0) return runs;
       await transaction(sql, async (tx) => finishJobs(tx, lane, jobs, await kind.run(tx, tenantId, jobs, nowMs)));
     }
   }
@@ -203,14 +203,14 @@ export function ruleTenant(
     lookAtStanding: (nowMs: number) => runJobs(standingKind, nowMs, Math.max(nowMs, Date.now() + 60_000)),
 
     /** All entities are in maintenance from now on, or none is any more. */
-    async maintenance(nowMs: number, begins: boolean): Promise<void> {
+    async maintenance(nowMs: number, begins: boolean): Promise<number> {
       await transaction(sql, async (tx) => {
         const entities = await tx<{ id: Buffer }[]>`
           update entities set window_production_state = ${begins ? 300 : null} where tenant_id = ${tenantId} returning id`;
         const ids = entities.map(({ id }) => id);
         if (!begins) await engine.windows.onReleased(tx, tenantId, ids);
       });
-      if (!begins) await runJobs(unmuteKind, nowMs);
+      return begins ? 0 : await runJobs(unmuteKind, nowMs);
     },
 
     /** Repeats what is due by the clock. */
