@@ -36,9 +36,9 @@ const shared = {
   // The files of one worker share its modules and its server: to load and start them for each takes longer than most tests.
   isolate: false,
   // These end what hangs, also on a machine that is busy with something else.
-  testTimeout: 60_000,
-  hookTimeout: 120_000,
-  expect: { poll: { timeout: 30_000 } },
+  testTimeout: nightly ? 1_800_000 : 400_000,
+  hookTimeout: 400_000,
+  expect: { poll: { timeout: 120_000 } },
   // A line of the end of a run says what was wrong.
   chaiConfig: { truncateThreshold: 1000 },
   allowOnly: false,
@@ -47,37 +47,28 @@ const shared = {
   setupFiles: ["test/support/collect-statements.ts", "test/support/check-answers.ts", "test/support/draw-cases.ts"],
 };
 
-/** The same of what starts servers, databases, browsers and nodes, or plays all cases. */
-const longer = {
-  testTimeout: nightly ? 1_800_000 : 400_000,
-  hookTimeout: 400_000,
-  expect: { poll: { timeout: 120_000 } },
-};
-
-const commit = { ...shared, ...(nightly ? longer : {}) };
 const commitProjects = [
   {
     test: {
-      ...commit,
+      ...shared,
       name: "commit",
       include: [all],
       exclude: [system, apart, statements, nodes],
       sequence: { groupOrder: 0 },
     },
   },
-  { test: { ...commit, name: "commit, apart", isolate: true, include: [apart], sequence: { groupOrder: 0 } } },
-  { test: { ...commit, name: "commit, statements", include: [statements], sequence: { groupOrder: 1 } } },
+  { test: { ...shared, name: "commit, apart", isolate: true, include: [apart], sequence: { groupOrder: 0 } } },
+  { test: { ...shared, name: "commit, statements", include: [statements], sequence: { groupOrder: 1 } } },
 ];
 
-const gate = { ...shared, ...longer };
 const gateProjects = [
   {
-    test: { ...gate, name: "gate", include: [system], exclude: [...alone, plans], sequence: { groupOrder: 2 } },
+    test: { ...shared, name: "gate", include: [system], exclude: [...alone, plans], sequence: { groupOrder: 2 } },
   },
   {
-    test: { ...gate, name: "gate, alone", maxWorkers: 1, include: alone, sequence: { groupOrder: 3 } },
+    test: { ...shared, name: "gate, alone", maxWorkers: 1, include: alone, sequence: { groupOrder: 3 } },
   },
-  { test: { ...gate, name: "gate, statements", include: [plans], sequence: { groupOrder: 4 } } },
+  { test: { ...shared, name: "gate, statements", include: [plans], sequence: { groupOrder: 4 } } },
 ];
 
 /**
@@ -89,7 +80,6 @@ const citusProjects = [
   {
     test: {
       ...shared,
-      ...longer,
       name: "citus",
       include:
         "auth cli integrations telemetry regressions jobs metrics entities events notifications maintenance properties receiver users credentials dictionary tenants"
@@ -104,7 +94,6 @@ const citusProjects = [
   {
     test: {
       ...shared,
-      ...longer,
       name: "citus faults",
       maxWorkers: 1,
       include: ["test/faults/{failover,groups,lost-worker*,moved-tenant}.system.test.ts"],
@@ -114,7 +103,6 @@ const citusProjects = [
   {
     test: {
       ...shared,
-      ...longer,
       name: "citus statements",
       include: [nodes],
       sequence: { groupOrder: 2 },

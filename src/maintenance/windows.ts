@@ -78,8 +78,11 @@ export async function checkNotification(
 ): Promise<void> {
   if (notification === undefined) return;
   notification.rules = notification.rules.map(normalizedName);
-  const kept = new Set((stored?.notification as { rules?: string[] } | null | undefined)?.rules);
-  const broken = await brokenWindowMessage(tx, tenantId, notification, "specification.notification", kept);
+  const before = stored?.notification as { rules?: string[]; message?: string } | null | undefined;
+  const broken = await brokenWindowMessage(tx, tenantId, notification, "specification.notification", {
+    kept: new Set(before?.rules),
+    stored: before?.message,
+  });
   if (broken.length > 0) throw invalidFields(broken);
 }
 

@@ -29,14 +29,14 @@ import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, invalidFields, notFound } from "../errors.ts";
-import { fieldPath } from "../rpc/constraint-rules.ts";
+import { type Broken, fieldPath } from "../rpc/constraint-rules.ts";
 import { principalOf } from "../rpc/context.ts";
 import { checkEtag } from "../rpc/etag.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { afterRuleChange } from "./after-rule-change.ts";
 import { bindCredential } from "./bound-credentials.ts";
 import { deliveryThreads, destinationStates, summaryMembers } from "./delivering/tables.ts";
-import { checkDestination, placeOf } from "./kinds.ts";
+import { checkDestination, goTemplates, placeOf } from "./kinds.ts";
 import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
 import { toDestination } from "./messages.ts";
 import { forgetCounts, recentNotifications } from "./recent-counts.ts";
@@ -95,12 +95,15 @@ function valuesOf({ description, tags, maxPerMinute }: Destination, { masked }: 
 export async function checkedParts(type: DestinationType, tenantId: string): Promise<Parted> {
   const parted = partSecrets(type);
   const broken = await checkDestination(withSecrets(parted.masked, parted.fresh), tenantId);
-  const refused = broken.filter(({ path }) => !parted.kept.includes(path));
-  if (refused.length > 0)
-    throw invalidFields(
-      refused.map(({ path, rule }) => ({ path: fieldPath(typePath, path), rule, id: FieldRule.DESTINATION })),
-    );
+  refuse(broken.filter(({ path }) => !parted.kept.includes(path)));
   return parted;
+}
+
+function refuse(broken: readonly Broken[]): void {
+  if (broken.length > 0)
+    throw invalidFields(
+      broken.map(({ path, rule }) => ({ path: fieldPath(typePath, path), rule, id: FieldRule.DESTINATION })),
+    );
 }
 
 /** A stored row as the API shows it, but for the secrets that the service has just made. */
@@ -130,6 +133,7 @@ export function destinationService(
       const { type = create(DestinationTypeSchema) } = destination;
       const { name } = destination;
       const parted = await checkedParts(type, tenantId);
+      refuse(goTemplates(type));
       keptOf({}, parted.kept, typePath);
       checkSecretAddresses(parted, undefined, typePath);
       return await transaction(db, async (tx) => {
@@ -177,6 +181,7 @@ export function destinationService(
         checkEtag("destination", name, destination, DestinationSchema, toDestination(stored, products));
         const keptSecrets = keptOf(stored.secrets, parted.kept, typePath);
         const before = fromJson(DestinationTypeSchema, stored.type as JsonValue);
+        refuse(goTemplates(type, before));
         checkSecretAddresses(parted, before, typePath);
         const secrets = { ...keptSecrets, ...(await sealSecrets(tx, tenantId, ownerOf(name), parted.fresh, keyring)) };
         const heldBefore = await heldBytes(tx, tenantId, kept, name);

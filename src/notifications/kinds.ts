@@ -20,6 +20,7 @@ import type { Notification } from "./notification.ts";
 import { templateVariables } from "./rendering/alerts.ts";
 import {
   checkedTemplate,
+  goTag,
   newSteps,
   parseTemplate,
   render,
@@ -68,6 +69,16 @@ export async function checkDestination(type: DestinationType, tenantId: string):
   }
   if (areTemplates && kind.tryOut !== undefined) broken.push(...(await kind.tryOut(message, pace)));
   return broken.map(({ path, rule }) => ({ path: fieldPath(name, path), rule }));
+}
+
+/** Returns which templates of a destination have tags of Go's templates, but for those that are stored so. */
+export function goTemplates(type: DestinationType, stored?: DestinationType): Broken[] {
+  const { name, kind, message } = kindOf(type);
+  const before = stored?.type.case === name ? kind.templates(stored.type.value as Message, "") : {};
+  return Object.entries(kind.templates(message, "")).flatMap(([path, { text }]) => {
+    const rule = text === before[path]?.text ? undefined : goTag(text);
+    return rule === undefined ? [] : [{ path: fieldPath(name, path), rule }];
+  });
 }
 
 /** A destination's type as templates describe it. */

@@ -27,7 +27,7 @@ import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { readSeen, type StoredTrigger } from "./explanation-steps.ts";
 import { sampleGroup } from "./group-notification.ts";
 import { defaultMessage } from "./kinds/default-texts.ts";
-import { checkDestination, describedType } from "./kinds.ts";
+import { checkDestination, describedType, goTemplates } from "./kinds.ts";
 import type { Notification } from "./notification.ts";
 import {
   type PreviewedDestination,
@@ -99,7 +99,7 @@ export function messagePreviews(
 async function webhookOf(body: string, tenantId: string): Promise<PreviewedDestination> {
   const value = create(WebhookDestinationSchema, { url: exampleUrl, format: WebhookFormat.TEMPLATE, body });
   const type = create(DestinationTypeSchema, { type: { case: "webhook", value } });
-  const [{ rule: broken } = { rule: undefined }] = await checkDestination(type, tenantId);
+  const [{ rule: broken } = { rule: undefined }] = [...(await checkDestination(type, tenantId)), ...goTemplates(type)];
   if (broken !== undefined) throw invalidField("webhookBody", broken, FieldRule.TEMPLATE);
   return { name: "", type };
 }

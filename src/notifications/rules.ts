@@ -175,8 +175,8 @@ function checkGrouping({ grouping, repeat, repeatWhile }: Rule): void {
 }
 
 /** @throws code 3 when the message is no template */
-function checkMessage({ message }: Rule): void {
-  const broken = brokenTemplate(message);
+function checkMessage({ message }: Rule, stored?: string): void {
+  const broken = brokenTemplate(message, stored);
   if (broken !== undefined) throw invalidField("rule.message", broken, FieldRule.TEMPLATE);
 }
 
@@ -242,11 +242,11 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
       const name = normalizedName(sent.name);
       const own = named(tenantId, name);
       const members = changedFields(RuleSchema, sent, updateMask);
-      if (members.has("message")) checkMessage(sent);
       if (members.has("matchers")) readMatchers(sent.matchers, "rule.matchers");
       return await transaction(db, async (tx) => {
         const [row] = await orm(tx).select(columnsOf(tenantId)).from(rules).where(own).for("no key update");
         if (row === undefined) throw notFound("rule", name);
+        if (members.has("message")) checkMessage(sent, row.message);
         const rule = withChanges(checkEtag("rule", name, sent, RuleSchema, toRule(row)), sent, members);
         checkRepetition(rule);
         checkGrouping(rule);

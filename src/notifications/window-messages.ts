@@ -8,17 +8,17 @@ import { brokenTemplate } from "./rendering/template.ts";
 import { rules } from "./tables.ts";
 
 /**
- * What is wrong with the message of a window at `path`: its template, and rules that do not exist. Those in `kept` were named
- * before, and may have been deleted since.
+ * What is wrong with the message of a window at `path`: its template, where it is not as it is stored, and rules that do not exist. Those
+ * in `kept` were named before, and may have been deleted since.
  */
 export async function brokenWindowMessage(
   tx: Db,
   tenantId: string,
   { message, rules: names }: { message: string; rules: readonly string[] },
   path: string,
-  kept: ReadonlySet<string>,
+  { kept, stored }: { kept: ReadonlySet<string>; stored: string | undefined },
 ): Promise<Broken[]> {
-  const rule = brokenTemplate(message);
+  const rule = brokenTemplate(message, stored);
   const found = await orm(tx)
     .select({ name: rules.name })
     .from(rules)

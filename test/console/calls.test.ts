@@ -117,7 +117,7 @@ describe("a server that is away", () => {
 describe("a watch that breaks off", () => {
   onPage("goes on at its last cursor; where that is too old it begins anew, and lists are read again", async (page) => {
     await page.logIn(manager);
-    await expect.poll(() => watches.length, { timeout: 20_000 }).toBe(4);
+    await expect.poll(() => watches.length).toBe(4);
     expect(watches.map(({ cursor }) => cursor)).toEqual(["", "1 b", "", "3 b"]);
     const lists = asked("SearchEvents").length;
     expect(lists).toBeGreaterThan(1);

@@ -288,7 +288,7 @@ describe("a stored destination", () => {
       await used(tenant);
       receiver.answer(answering(410, "moved away"));
       await sendEvents(server, tenant, [{ name: "disk full", source: "web-1", severity: Severity.ERROR }]);
-      await expect.poll(async () => (await stored(tenant, "on call")).disabledReason, { timeout: 20_000 }).not.toBe("");
+      await expect.poll(async () => (await stored(tenant, "on call")).disabledReason).not.toBe("");
       await page.logIn(tenant, "#/rules/destinations");
       await page.getByRole("row").filter({ hasText: "on call" }).getByText("Disabled").waitFor();
       await page.getByRole("grid", { name: "Destinations" }).press("Enter");
@@ -306,9 +306,7 @@ describe("a stored destination", () => {
         tenant,
         sources.map((source) => ({ name: "disk full", source, severity: Severity.ERROR })),
       );
-      await expect
-        .poll(async () => (await stored(tenant, "on call")).breakerState, { timeout: 20_000 })
-        .toBe("BREAKER_STATE_OPEN");
+      await expect.poll(async () => (await stored(tenant, "on call")).breakerState).toBe("BREAKER_STATE_OPEN");
       await page.reload();
       await state.getByText("Paused").waitFor();
       await state.getByText(/It failed five times in a row/).waitFor();

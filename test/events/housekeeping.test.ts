@@ -220,5 +220,5 @@ test("a server ages and deletes by itself", async () => {
     const { results } = await createClient(EventQueryService, grpc).searchEvents({ query: {} });
     return results[0]?.occurrences[0]?.status;
   };
-  await expect.poll(status, { timeout: 15_000 }).toBe(CLOSED);
+  await expect.poll(status).toBe(CLOSED);
 });

@@ -31,7 +31,7 @@ const day = 86_400_000;
 const [small, large] = [await testTenant(sql), await testTenant(sql)];
 beforeAll(async () => {
   for (const table of ["entities", "events", "occurrences"])
-    await sql.unsafe(`alter table ${table} set (autovacuum_enabled = false)`);
+    await sql.unsafe(`alter table "${table}" set (autovacuum_enabled = false)`);
   await fillEstate(sql, small.id, { hosts: 4000, closed: 20_000 });
   await fillEstate(sql, large.id, { hosts: 40_000, closed: 200_000 });
 }, 900_000);

@@ -44,7 +44,7 @@ test("what waits for a client that takes nothing is bounded by its bytes, too", 
   await first;
   for (let from = 1; from <= 400; from += 100) await put(from, 100);
   const [row] = await sql<[{ position: bigint }]>`select max(position) as position from feed where tenant_id = ${id}`;
-  await expect.poll(() => following.toldUpTo(id)?.position, { timeout: 20_000 }).toBe(row.position);
+  await expect.poll(() => following.toldUpTo(id)?.position).toBe(row.position);
   await expect(watch.next()).rejects.toMatchObject({ code: Code.ResourceExhausted });
   expect(following.stats()).toEqual({ tenants: 0, watchers: 0 });
   following.stop();

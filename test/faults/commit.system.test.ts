@@ -49,7 +49,7 @@ describe(`a connection that is cut when the commit has been sent (SEED=${seed})`
     ];
     await expect.poll(stored).toEqual(once);
     await expect
-      .poll(() => receiver.putEvents({ events }).catch((error) => error.code), { timeout: 5000 })
+      .poll(() => receiver.putEvents({ events }).catch((error) => error.code))
       .toMatchObject({ succeeded: 3, failed: 0 });
     expect(await stored()).toEqual(once);
   });

@@ -90,7 +90,7 @@ test.skipIf(trouble !== undefined)(
 
     fill();
     await expect
-      .poll(async () => ((await put()) === 200 ? undefined : await ready()), { timeout: 30_000, interval: 1 })
+      .poll(async () => ((await put()) === 200 ? undefined : await ready()), { interval: 1 })
       .toMatchObject({
         reason: expect.stringMatching(/^nothing can be stored|^the database is away/),
       });

@@ -36,14 +36,14 @@ test("a process that has more to do than it takes on is helped by the others at 
   });
   const listening = () => sql`
     select from pg_stat_activity where datname = current_database() and query like 'listen %'`;
-  await expect.poll(async () => (await listening()).count, { timeout: 10_000 }).toBe(2);
+  await expect.poll(async () => (await listening()).count).toBe(2);
   const tenants = await Promise.all(Array.from({ length: 8 }, () => bareTenant(sql)));
   await transaction(sql, async (tx) => {
     for (const tenantId of tenants) await enqueue(tx, { tenantId, kind: "slow" }, [{ payload: 1 }], nowMs());
   });
   one?.wake();
   const left = () => sql`select from jobs where tenant_id = any(${uuidArray(tenants)}::uuid[])`;
-  await expect.poll(async () => (await left()).count, { timeout: 10_000 }).toBe(0);
+  await expect.poll(async () => (await left()).count).toBe(0);
   expect(began).toHaveLength(8);
   expect(new Set(began).size).toBe(2);
 });

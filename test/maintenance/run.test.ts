@@ -47,7 +47,7 @@ async function newWorld() {
   /** Waits until the production states are these, beside those that the models name. */
   async function become(expected: Record<string, number>) {
     const whole = { host: 400, "disk 1": 1000, "disk 2": 1000, part: 1000, other: 1000, gone: -1, ...expected };
-    await expect.poll(states, { timeout: 20_000, interval: 50 }).toEqual(whole);
+    await expect.poll(states, { interval: 50 }).toEqual(whole);
   }
   const specification = (more: object = {}) => ({
     name: "window",
@@ -74,10 +74,10 @@ describe("while a window runs, its entities have its state, and afterwards their
     const start = Date.now() + 1500;
     await create({ runMode: "AUTO", schedule: { start, duration: 2000 } });
     expect(await shown()).toMatchObject({ runState: "SCHEDULED", nextStart: `${start}` });
-    await expect.poll(async () => (await shown()).runState, { timeout: 15_000, interval: 20 }).toBe("IN_PROGRESS");
+    await expect.poll(async () => (await shown()).runState, { interval: 20 }).toBe("IN_PROGRESS");
     const startedMs = Date.now();
     await become(family(300));
-    await expect.poll(async () => (await shown()).runState, { timeout: 15_000, interval: 20 }).toBe("COMPLETED");
+    await expect.poll(async () => (await shown()).runState, { interval: 20 }).toBe("COMPLETED");
     const endedMs = Date.now();
     await become({});
     expect(startedMs).toBeGreaterThanOrEqual(start);

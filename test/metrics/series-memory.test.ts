@@ -133,4 +133,4 @@ test("a hundred thousand owners of the same bytes do not look at each other's", 
   const ids = owners.map((owner) => known.idOf(owner));
   // Each would look at all others: for a minute.
   expect(owners.map((owner) => known.idOf(owner))).toEqual(ids);
-}, 20_000);
+});

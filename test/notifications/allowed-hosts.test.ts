@@ -171,7 +171,7 @@ describe("a credential whose hosts are changed", () => {
     const event = { name: "disk", timestamp: Date.now(), dimensions: { source: "a" }, status: "STATUS_OPEN" };
     expect((await json("POST", "/v1/data-receiver/events", { events: [event] })).body.failed).toBe(0);
     const delivery = async () => (await json("GET", "/v1/notification/deliveries")).body.deliveries[0];
-    await expect.poll(async () => (await delivery())?.status, { timeout: 10_000 }).toBe("FAILED");
+    await expect.poll(async () => (await delivery())?.status).toBe("FAILED");
     expect(await delivery()).toMatchObject({
       attempts: 1,
       error:
@@ -337,9 +337,7 @@ describe("a credential without allowedHosts", () => {
       expect(await json("POST", "/v1/notification/rules", rule)).toMatchObject({ status: 200 });
       const event = { name, timestamp: Date.now(), dimensions: { source: "a" }, status: "STATUS_OPEN" };
       await json("POST", "/v1/data-receiver/events", { events: [event] });
-      await expect
-        .poll(() => receiver.received.filter(({ method }) => method === "POST").length, { timeout: 10_000 })
-        .toBe(2);
+      await expect.poll(() => receiver.received.filter(({ method }) => method === "POST").length).toBe(2);
       expect(await shown(id)).toEqual(both);
     });
   });

@@ -90,4 +90,4 @@ test("a ticket is closed though the rule that opened it matches again, where tha
   await settled(1);
   await report("SEVERITY_CRITICAL", "STATUS_CLOSED");
   await until("6");
-}, 30_000);
+});

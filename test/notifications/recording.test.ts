@@ -115,7 +115,7 @@ onOnePostgres("locks in sight")(
     add([{ status: "FAILED", error: "busy", sign: "temporary" }]);
     const waits = async () =>
       (await sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).count;
-    await expect.poll(waits, { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(waits).toBeGreaterThan(0);
     deleting.resolve();
     await deleted;
     await records.idle();
@@ -138,10 +138,10 @@ onOnePostgres("triggers")("nothing more of a tenant is sent while what was sent 
     recheck: async () => new Map(),
   });
   running.look();
-  await expect.poll(() => logged.length, { timeout: 10_000 }).toBeGreaterThan(2);
+  await expect.poll(() => logged.length).toBeGreaterThan(2);
   expect(receiver().received.length).toBeLessThan(ids.length);
   await admit();
-  await expect.poll(() => place.waiting(), { timeout: 30_000 }).toEqual([]);
+  await expect.poll(() => place.waiting()).toEqual([]);
   await running.stop();
   expect((await place.done()).map(({ status }) => status)).toEqual(ids.map(() => "SENT"));
   expect(

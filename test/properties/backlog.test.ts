@@ -42,7 +42,7 @@ test("an updater begins to look when what others have matched is done", async ()
   const createdMs = Date.now();
   const postponed = () => sql`
     select from jobs where tenant_id = ${tenant.id} and kind = 'properties.started' and due_ms > ${createdMs}::int8`;
-  await expect.poll(async () => (await postponed()).count, { timeout: 30_000 }).toBe(1);
+  await expect.poll(async () => (await postponed()).count).toBe(1);
   expect((await open()).map(({ kind }) => kind)).toEqual(["properties.started"]);
   expect(await without("one")).toBe(1);
   await sql`delete from jobs where tenant_id = ${tenant.id} and id = 'later 1'`;

@@ -163,7 +163,7 @@ test("more is refused when what waits would take too long, by how long it takes;
   expect(refused).toBeLessThan(100);
   all.check("flooded", kind.name);
   expect(await all.put(kind, "flooded", part(1), true)).toEqual(new Map());
-}, 20_000);
+});
 
 test("one slow transaction at first refuses nothing that waits behind it", async () => {
   let runs = 0;
@@ -177,7 +177,7 @@ test("one slow transaction at first refuses nothing that waits behind it", async
     }
   }
   await Promise.all(Array.from({ length: 4 }, send));
-}, 20_000);
+});
 
 test("stopping stores what was accepted, and admits nothing more", async () => {
   const kind = kindOf(() => sleep(30));

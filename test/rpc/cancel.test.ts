@@ -37,7 +37,7 @@ async function searching(): Promise<number> {
   return row.count;
 }
 
-const became = (count: number) => expect.poll(searching, { timeout: 4000, interval: 20 }).toBe(count);
+const became = (count: number) => expect.poll(searching, { timeout: 10_000, interval: 20 }).toBe(count);
 
 const ways = protocols.flatMap((protocol) =>
   httpVersions.filter((version) => protocol !== "grpc" || version === "2").map((version) => ({ protocol, version })),

@@ -184,7 +184,7 @@ describe("health", () => {
         told.push(`${name} ${names.get(Number(status))}`);
     }
     const ended = Promise.all(["known", "", "other"].map((name) => thrown(watch(name))));
-    const wait = (count: number) => expect.poll(() => told.length, { timeout: 5000 }).toBe(count);
+    const wait = (count: number) => expect.poll(() => told.length).toBe(count);
     await wait(3);
     serving = false;
     await wait(5);
@@ -217,7 +217,7 @@ describe("without a key nothing can be used up", () => {
     expect(refused.rawMessage).toContain("from this address");
     expect(await client.check({})).toMatchObject({ status: Status.SERVING });
     ending.abort();
-    await expect.poll(() => client.watch({})[Symbol.asyncIterator]().next(), { timeout: 5000 }).toMatchObject({});
+    await expect.poll(() => client.watch({})[Symbol.asyncIterator]().next()).toMatchObject({});
   });
 
   test("a stream of reflection that says nothing is ended", async () => {
@@ -310,7 +310,7 @@ test("a server that stops tells it to those who watch", async () => {
       for await (const { status } of createClient(Health, grpc).watch({})) told.push(status);
     })(),
   );
-  await expect.poll(() => told, { timeout: 5000 }).toEqual([Status.SERVING]);
+  await expect.poll(() => told).toEqual([Status.SERVING]);
   await server.stop();
   expect(await watch).toMatchObject({ code: Code.Unavailable });
   expect(told).toEqual([Status.SERVING, Status.NOT_SERVING]);

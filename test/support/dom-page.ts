@@ -211,7 +211,7 @@ async function load(): Promise<Console> {
 }
 
 /** Looks again and again, as `expect.poll`, within a bound that ends what hangs on a busy machine, too. */
-export const eventually = <T>(look: () => T) => expect.poll(look, { timeout: 30_000 });
+export const eventually = <T>(look: () => T) => expect.poll(look);
 
 /** What answers the page: a server, or functions for what no server says when it is wanted. */
 type Answering = TestServer | ((router: ConnectRouter) => void);

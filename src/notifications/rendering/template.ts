@@ -127,18 +127,38 @@ export interface Escaping {
 /** A run of blanks that is too long: the parser's time grows with its square. */
 const longBlanks = new RegExp(`(?<!\\s)(\\s{${blanksMax}})\\s+`, "g");
 
-/** Returns why a text is no template that may be stored, with line and column, to read on after its path; undefined when it is one. */
-export function brokenTemplate(template: string): string | undefined {
+/**
+ * Returns why a text is no template that may be stored, with line and column, to read on after its path; undefined when it is one.
+ * @param stored what stands there already: sent back unchanged, it may hold tags of Go's templates
+ */
+export function brokenTemplate(template: string, stored?: string): string | undefined {
   const { broken, steps } = checkedTemplate(template);
-  return broken ?? tooManySteps(steps);
+  return broken ?? tooManySteps(steps) ?? (template === stored ? undefined : goTag(template));
+}
+
+const goWords = new Set(["if", "range", "end", "with", "else", "define", "template"]);
+
+/** Returns where a template has a tag as Alertmanager's templates have, which would render as nothing; undefined: it has none. */
+export function goTag(template: string): string | undefined {
+  const tags = (tokens: readonly Token[]): Token[] =>
+    tokens.flatMap((token) => (token[0] === "text" ? [] : [token, ...tags(token[4] ?? [])]));
+  const found = tags(parsed(template)).find(([, value]) => {
+    const tag = value.replace(/^-\s+/, "");
+    return goWords.has(tag.split(/\s/, 1)[0] ?? "") || /^\.\p{L}|\s\||\|\s/u.test(tag);
+  });
+  if (found === undefined) return undefined;
+  const [, value, start] = found;
+  return `has a tag of Go's templates ({{ ${value.slice(0, quotedCharsMax)} }}) at ${placeIn(template, start)}; templates are Mustache: docs/coming-from-alertmanager.md#templates translates them`;
+}
+
+function placeIn(template: string, index: number): string {
+  const before = template.slice(0, index).split("\n");
+  return `line ${before.length}, column ${(before.at(-1) as string).length + 1}`;
 }
 
 /** Returns why a text is no Mustache template, as `brokenTemplate` does, or how many steps it takes at most. */
 export function checkedTemplate(template: string): { broken?: string; steps: number } {
-  const place = (index: number) => {
-    const before = template.slice(0, index).split("\n");
-    return `line ${before.length}, column ${(before.at(-1) as string).length + 1}`;
-  };
+  const place = (index: number) => placeIn(template, index);
   const brokenToken = ([kind, value, start, end, inner]: Token, depth: number): string | undefined => {
     if (kind === ">")
       return `has a partial ({{> ${value.slice(0, quotedCharsMax)}}}) at ${place(start)}: there are none`;

@@ -61,7 +61,7 @@ async function inTheMiddle(what: "export" | "import", file: string, act: (held: 
     await expect.poll(() => backend(other, `belfry ${what}`)).toMatchObject({ waits: "Lock" });
     if ((await act({ child: run.child, sql: other })) === "go on") return;
     await run.ended;
-    await expect.poll(() => backend(other, `belfry ${what}`), { timeout: 5000 }).toBeUndefined();
+    await expect.poll(() => backend(other, `belfry ${what}`)).toBeUndefined();
   });
   const code = await run?.ended;
   return { code, said: run?.said(), url, sql };

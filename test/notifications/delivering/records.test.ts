@@ -115,7 +115,7 @@ async function site(kind: keyof typeof types, rules: Record<string, Rule>) {
 async function lockAwaited() {
   const waits = async () =>
     (await sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).count;
-  await expect.poll(waits, { timeout: 10_000 }).toBeGreaterThan(0);
+  await expect.poll(waits).toBeGreaterThan(0);
 }
 
 const warnAndPage: Record<string, Rule> = {

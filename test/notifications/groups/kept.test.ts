@@ -80,4 +80,4 @@ test("what a silence holds keeps its message for as long as it is held", async (
   await until("first SENT");
   await forget(90);
   expect(await rows()).toMatchObject({ messages: 0, reported: 0 });
-}, 30_000);
+});

@@ -14,7 +14,7 @@ async function waitingPlace(names: readonly string[], more: object = {}) {
   await rule("r", { sendUpdates: true, grouping: { ...slow, waitSec: "1" }, ...more });
   await reportAll(names);
   const waits = async () => (await sql`select from due_deliveries where tenant_id = ${tenant.id} and tries > 0`).count;
-  await expect.poll(waits, { timeout: 20_000, interval: 20 }).toBe(1);
+  await expect.poll(waits, { interval: 20 }).toBe(1);
   receiver.answer((_request, response) => response.writeHead(200).end());
   return {
     ...place,
@@ -32,7 +32,7 @@ async function waitingPlace(names: readonly string[], more: object = {}) {
           select from jobs
           where tenant_id = ${tenant.id} and kind = 'notifications.groups' and payload -> 'keys' <> '[]'`
         ).count;
-      await expect.poll(taking, { timeout: 20_000, interval: 20 }).toBe(0);
+      await expect.poll(taking, { interval: 20 }).toBe(0);
       await sql`update alert_groups set due_ms = 0, flushed_ms = 0 where tenant_id = ${tenant.id}`;
       await sql`update jobs set due_ms = 0 where tenant_id = ${tenant.id} and lease_until_ms = 0`;
       await sql`update due_work set due_ms = 0 where tenant_id = ${tenant.id}`;
@@ -53,11 +53,11 @@ async function endingPlace() {
   await reportAll(["a"], closed);
   const tried = async () => (await sql`select from due_deliveries where tenant_id = ${tenant.id} and tries > 0`).count;
   const waiting = async () => (await sql`select from due_deliveries where tenant_id = ${tenant.id}`).count;
-  await expect.poll(tried, { timeout: 20_000, interval: 20 }).toBe(1);
+  await expect.poll(tried, { interval: 20 }).toBe(1);
   return {
     ...place,
     /** Resolves when so many messages wait. */
-    waiting: (count: number) => expect.poll(waiting, { timeout: 20_000, interval: 20 }).toBe(count),
+    waiting: (count: number) => expect.poll(waiting, { interval: 20 }).toBe(count),
     async tried() {
       receiver.answer((_request, response) => response.writeHead(200).end());
       await sql`update due_deliveries set due_ms = 0 where tenant_id = ${tenant.id}`;
@@ -76,14 +76,14 @@ test("a message that reports an end is sent although its group is over by then: 
   const told = (message: typeof members) =>
     message?.alerts.map(({ status, labels }) => `${(labels as { alertname: string }).alertname} ${status}`).sort();
   expect([told(members), told(end)]).toEqual([["a resolved", "b firing"], ["b resolved"]]);
-}, 30_000);
+});
 
 test("a message that reports an end is sent although a silence holds all that it reports as firing", async () => {
   const { silence, tried, until } = await endingPlace();
   await silence();
   await tried();
   await until("first SENT", "members SENT");
-}, 30_000);
+});
 
 test("a message that waits is held while silences hold all that it reports as firing, and sent as decided after that", async () => {
   const { silence, tried, until, arrive, expire, ok, receiver, made } = await waitingPlace(["a", "b"]);
@@ -105,7 +105,7 @@ test("a message that waits is held while silences hold all that it reports as fi
   const [, sent] = await arrive(2);
   expect(sent).toMatchObject({ occasion: "first", count: 2 });
   await until("first SENT");
-}, 30_000);
+});
 
 test("a message that waits is sent as decided while anything that it reports as firing is not silenced", async () => {
   const { silence, tried, arrive, until } = await waitingPlace(["a", "b"]);
@@ -117,7 +117,7 @@ test("a message that waits is sent as decided while anything that it reports as 
     ["b", "firing"],
   ]);
   await until("first SENT");
-}, 30_000);
+});
 
 test("a message is held at the destination of a silence alone", async () => {
   const place = await waitingPlace(["a"]);
@@ -130,7 +130,7 @@ test("a message is held at the destination of a silence alone", async () => {
   await flushed();
   await until("first HELD", "first SENT");
   expect((await deliveries("?status=SENT")).map(({ destination }) => destination)).toEqual(["e"]);
-}, 30_000);
+});
 
 test("a held message is cancelled as soon as the group is over, and nothing says that it ended", async () => {
   const { silence, tried, until, reportAll, flushed, receiver } = await waitingPlace(["a", "b"]);
@@ -141,7 +141,7 @@ test("a held message is cancelled as soon as the group is over, and nothing says
   await flushed();
   await until("first CANCELLED", "clear CANCELLED");
   expect(receiver.received).toHaveLength(1);
-}, 30_000);
+});
 
 test("a held message is cancelled when all that it reports as firing has ended, though the group goes on", async () => {
   const { silence, tried, until, reportAll, flushed, arrive, deliveries } = await waitingPlace(["a"]);
@@ -156,7 +156,7 @@ test("a held message is cancelled when all that it reports as firing has ended, 
   await flushed();
   await until("first CANCELLED", "members SENT", "members SENT");
   expect(await deliveries("?status=CANCELLED")).toMatchObject([{ error: "all that it reports as firing has ended" }]);
-}, 30_000);
+});
 
 test("a repetition that a silence holds is dropped", async () => {
   const more = { repeat: true, repeatInterval: "1", repeatWhile: "REPEAT_WHILE_OPEN" };
@@ -165,13 +165,13 @@ test("a repetition that a silence holds is dropped", async () => {
   const { sql } = server.database;
   // The repetition is decided beside the first message that waits.
   const decided = async () => (await sql`select from due_deliveries where tenant_id = ${tenant.id}`).count;
-  await expect.poll(decided, { timeout: 20_000 }).toBeGreaterThan(1);
+  await expect.poll(decided).toBeGreaterThan(1);
   await silence();
   await tried();
   const told = async () =>
     new Set((await deliveries()).map(({ occasion, status, error }) => `${occasion} ${status} ${error}`));
   await expect
-    .poll(told, { timeout: 20_000 })
+    .poll(told)
     .toEqual(new Set([expect.stringMatching(/^first HELD/), "repeat CANCELLED a silence holds it"]));
   expect(receiver.received).toHaveLength(1);
-}, 30_000);
+});

@@ -147,7 +147,7 @@ test("what waits for another try when a silence begins is held by it", async () 
   await ok("POST", `/v1/notification/silences/${id}:expire`, {});
   await until("first SENT");
   expect(arrived()).toHaveLength(2);
-}, 30_000);
+});
 
 test("repetitions that are held are dropped, and the next one is at its time", async () => {
   const { rule, silence, report, until, arrived, ok } = await silencePlace();
