@@ -221,6 +221,30 @@ describe("what is no template is refused with its place", () => {
   });
 
   test.each([
+    ["{{ if .x }}a{{ end }}", "{{ if .x }}", 1],
+    ["{{ range .Alerts }}", "{{ range .Alerts }}", 1],
+    ["on {{ .Labels.host }}", "{{ .Labels.host }}", 4],
+    ["{{ with x }}", "{{ with x }}", 1],
+    ["{{ else }}", "{{ else }}", 1],
+    ["{{end}}", "{{ end }}", 1],
+    ['{{ define "a" }}', '{{ define "a" }}', 1],
+    ['{{ template "a" . }}', '{{ template "a" . }}', 1],
+    ["{{ count | len }}", "{{ count | len }}", 1],
+    ["{{- .Status -}}", "{{ - .Status - }}", 1],
+    ["{{#alerts}}{{ .Labels.a }}{{/alerts}}", "{{ .Labels.a }}", 12],
+  ])("a tag of Go's templates: %s", (template, tag, column) => {
+    const rule = `has a tag of Go's templates (${tag}) at line 1, column ${column}; templates are Mustache: docs/coming-from-alertmanager.md#templates translates them`;
+    expect(brokenTemplate(template)).toBe(rule);
+    expect(brokenTemplate(template, template)).toBeUndefined();
+    expect(brokenTemplate(template, "another")).toBe(rule);
+  });
+
+  test.each(["{{#lines}}{{.}}{{/lines}}", "{{endsAt}}", "{{ending}}", "{{a|b}}", "{{template.x}}", "{{..}}"])(
+    "no tag of Go's templates: %s",
+    (template) => expect(brokenTemplate(template)).toBeUndefined(),
+  );
+
+  test.each([
     "",
     "{{a}}",
     "{{{a.b}}}",
