@@ -8,7 +8,7 @@ import {
   type Registry,
 } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
-import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { also_read_as, not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import type { Pace } from "../event-loop.ts";
 import type { CountLimits } from "../wire/message-limits.ts";
@@ -57,7 +57,11 @@ export function planner({ services, registry: given, unknownFields = "refuse", l
   writer: JsonWriter;
 } {
   const registry = given ?? registryOf(services.map(({ service }) => service));
-  const reader = jsonReader({ registry, notEmptyIfPresent: (field) => getOption(field, not_empty_if_present) });
+  const reader = jsonReader({
+    registry,
+    notEmptyIfPresent: (field) => getOption(field, not_empty_if_present),
+    otherNames: (field) => getOption(field, also_read_as),
+  });
   const writer = jsonWriter(registry);
   const implementations = new Map(services.map(({ service, implementation }) => [service.typeName, implementation]));
   return { planOf, registry, writer };

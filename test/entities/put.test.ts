@@ -177,7 +177,7 @@ describe("a batch of models", () => {
         expect(owner).toBe(tenant);
         // Seen by the transaction itself, and by no one else yet.
         expect(
-          await tx`select 1 from entities where tenant_id = ${tenant} and updated_ms = ${BigInt(now)}`,
+          await tx`select true from entities where tenant_id = ${tenant} and updated_ms = ${BigInt(now)}`,
         ).not.toEqual([]);
         heard.push(ids.map((id) => id.toString("hex")).sort());
       });

@@ -10,7 +10,7 @@ const webhook = (body: string) => ({
 test("Go's templates are refused in messages, bodies, subjects and previews, by the field's name", async () => {
   const { call, made } = await silencePlace();
   await made("destinations", { name: "d", type: webhook("x") });
-  const email = { email: { to: ["a@example.com"], subject: go } };
+  const email = { email: { to: "a@example.com", subject: go } };
   for (const [path, field, body] of [
     ["rules", "message", { name: "r", message: go }],
     ["destinations", "type.webhook.body", { name: "e", type: webhook(go) }],

@@ -55,16 +55,17 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
       /^(?:update (?:due_deliveries|alert_groups) set due_ms = \$1|select from alert_groups) where tenant_id = \$\d(?: and flushed_ms is null)?$/,
     why: "tests look at all",
   },
-  {
-    begin: /^select "tenant_id", "id", "matchers", .* and "silences"\."id" = any\(\$2::uuid\[\]\)\)$/,
-    why: "silences by their ids, at worst by walking the index of their ages: a tenant has 10,000 at most",
-  },
-  {
-    begin: /^select from due_deliveries where tenant_id = \$1 and silence_id is not null$/,
-    why: "a test looks at all",
-  },
   { begin: /^select \(case when e\.alert_labels is not null/, why: "a test reads a label" },
   { begin: /^with counted as \(/, why: "counts the events of a range" },
+  {
+    begin: /^select metric, units, description, instrument, said_ms from metric_facts/,
+    why: "what remote write says of metrics, 1,000 in the order of names",
+  },
+  {
+    begin:
+      /^select o\.event_id, o\.number(?:, o\.severity, .*)? from occurrences o left join events e on .* where \( ?o\.tenant_id = \$\d+ and .*\)$/,
+    why: "a test asks a clause of all",
+  },
   {
     begin:
       /^(?!.* \?\| )select id from (?:unnest\(\S+\) as wanted .* as )?entities where tenant_id = \$\d and deleted_ms is null/,
@@ -87,7 +88,7 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "looks at a portion of 1,000 in the order of ids",
   },
   {
-    begin: /^update property_updater_sets set .* exists \( select from property_updaters/,
+    begin: /^update property_updater_sets set .* exists \(select from property_updaters/,
     why: "whether any updater is enabled: up to the first that is",
   },
   { begin: /^delete from feed where/, why: "removes what is older than an hour" },
@@ -110,7 +111,7 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "a page by a clause",
   },
   {
-    begin: /^select 1 from entities where tenant_id = \$\d and deleted_ms is null/,
+    begin: /^select 1 from (?:entities) where tenant_id = \$\d and deleted_ms is null/,
     why: "whether a clause matches any",
   },
   { begin: /^select entity\.id as "entityId", own\.\*/, why: "the first entity that a clause matches" },
@@ -152,7 +153,6 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     begin: /^insert into series as stored \(.*, unused_ms\)|^delete from series where tenant_id = \$1 and number >=/,
     why: "a portion of series in the order of their numbers",
   },
-  { begin: /^insert into occurrences .* select o\.tenant_id, o\.event_id, n,/, why: "a test makes many" },
   // Jobs, points and notifications.
   {
     begin:

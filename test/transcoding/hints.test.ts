@@ -69,11 +69,11 @@ test.each<[string, string, string, unknown, string]>([
     "events[0].timestamp: must be an integer: times are ms since the epoch, such as 1767225600000",
   ],
   [
-    "a destination by the product's name",
+    "a destination by the product's name and its own",
     "POST",
     "/v1/notification/destinations",
-    { name: "d", type: { slack: {} } },
-    'unknown field "slack"; did you mean "teamChat"?',
+    { name: "d", type: { slack: {}, teamChat: {} } },
+    'type.teamChat: "teamChat" occurs twice',
   ],
   [
     "another product",
@@ -86,4 +86,18 @@ test.each<[string, string, string, unknown, string]>([
   const answer = await call(method, path, body);
   expect(answer.status).toBeGreaterThanOrEqual(400);
   expect(answer.body.message).toContain(hint);
+});
+
+test.each([
+  ["slack", "teamChat"],
+  ["teams", "officeChat"],
+  ["pagerduty", "incidentPaging"],
+  ["servicenow", "itsm"],
+])("a destination of %s is read as %s", async (product, kind) => {
+  const answers = await Promise.all(
+    [product, kind].map((name) => call("POST", "/v1/notification/destinations", { name: "d", type: { [name]: {} } })),
+  );
+  const [read, own] = answers.map(({ status, body }) => [status, body.message]);
+  expect(read).toEqual(own);
+  expect(own).toEqual([400, expect.stringMatching(new RegExp(`^type\\.${kind}\\.\\w+: `))]);
 });

@@ -1,17 +1,18 @@
 import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
-import { known_as } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { also_read_as, known_as } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { fieldsByKey } from "./key-finder.ts";
 
 /** Says what would be right in place of a key that no field has: the field meant, the place it belongs to, or the choice there is. */
 export function keyHint(desc: DescMessage, key: string): string {
   const { fields } = desc;
-  const known = fields.find((field) => getOption(field, known_as).includes(key.toLowerCase()));
+  const names = (field: DescField) => [...getOption(field, known_as), ...getOption(field, also_read_as)];
+  const known = fields.find((field) => names(field).includes(key.toLowerCase()));
   if (known !== undefined) return `; did you mean ${JSON.stringify(known.jsonName)}?`;
   const [holder, other] = fields.filter((field) => holds(field, key));
   if (holder !== undefined && other === undefined) return `; did you mean ${within(holder, key)}?`;
-  const names = fields.map(({ jsonName }) => jsonName);
-  return isChoice(desc) ? `; must be one of ${names.join(", ")}` : didYouMean(key, names);
+  const keys = fields.map(({ jsonName }) => jsonName);
+  return isChoice(desc) ? `; must be one of ${keys.join(", ")}` : didYouMean(key, keys);
 }
 
 /** Reads on after `an object` with an example, where a bare value stands for a message that names its kind: `{"stringVal":"…"}`. */

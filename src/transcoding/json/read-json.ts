@@ -30,6 +30,8 @@ export interface ReaderOptions {
   readonly registry: Registry;
   /** Lists that may be left out, but not be empty when they are there. */
   readonly notEmptyIfPresent?: (field: DescField) => boolean;
+  /** Names that a field has beside its own. */
+  readonly otherNames?: (field: DescField) => readonly string[];
 }
 
 export interface JsonReader {
@@ -91,7 +93,8 @@ export function jsonReader(options: ReaderOptions): JsonReader {
     const { desc } = bounds;
     const zero = zeroMaker(desc);
     const reads = bounds.fields.map(placed);
-    const entries = [...fieldsByKey(desc)].map(([key, field]) => {
+    const others = desc.fields.flatMap((field) => options.otherNames?.(field).map((key) => [key, field] as const) ?? []);
+    const entries = [...fieldsByKey(desc), ...others].map(([key, field]) => {
       const index = desc.fields.indexOf(field);
       return { key, index, read: reads[index] as ReadMember };
     });

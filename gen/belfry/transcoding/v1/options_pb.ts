@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/transcoding/v1/options.proto.
  */
 export const file_belfry_transcoding_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("CiNiZWxmcnkvdHJhbnNjb2RpbmcvdjEvb3B0aW9ucy5wcm90bxIVYmVsZnJ5LnRyYW5zY29kaW5nLnYxIjMKDlN0YXR1c092ZXJyaWRlEgwKBGNvZGUYASABKAUSEwoLaHR0cF9zdGF0dXMYAiABKAU6cAoPc3RhdHVzX292ZXJyaWRlEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0oYDIAMoCzIlLmJlbGZyeS50cmFuc2NvZGluZy52MS5TdGF0dXNPdmVycmlkZVIOc3RhdHVzT3ZlcnJpZGU6QQoLdXBkYXRlX21hc2sSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjUhgMgASgJUgp1cGRhdGVNYXNrOlAKFG5vdF9lbXB0eV9pZl9wcmVzZW50Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjThgMgASgIUhFub3RFbXB0eUlmUHJlc2VudDo6Cghrbm93bl9hcxIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY3IYDIAMoCVIHa25vd25Bc2IGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("CiNiZWxmcnkvdHJhbnNjb2RpbmcvdjEvb3B0aW9ucy5wcm90bxIVYmVsZnJ5LnRyYW5zY29kaW5nLnYxIjMKDlN0YXR1c092ZXJyaWRlEgwKBGNvZGUYASABKAUSEwoLaHR0cF9zdGF0dXMYAiABKAU6cAoPc3RhdHVzX292ZXJyaWRlEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0oYDIAMoCzIlLmJlbGZyeS50cmFuc2NvZGluZy52MS5TdGF0dXNPdmVycmlkZVIOc3RhdHVzT3ZlcnJpZGU6QQoLdXBkYXRlX21hc2sSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjUhgMgASgJUgp1cGRhdGVNYXNrOlAKFG5vdF9lbXB0eV9pZl9wcmVzZW50Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjThgMgASgIUhFub3RFbXB0eUlmUHJlc2VudDo6Cghrbm93bl9hcxIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY3IYDIAMoCVIHa25vd25BczpBCgxhbHNvX3JlYWRfYXMSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGN6GAyADKAlSCmFsc29SZWFkQXNiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * Another HTTP status than the usual one for an error of one RPC. The body's code stays.
@@ -79,4 +79,12 @@ export const not_empty_if_present: GenExtension<FieldOptions, boolean> = /*@__PU
  */
 export const known_as: GenExtension<FieldOptions, string[]> = /*@__PURE__*/
   extDesc(file_belfry_transcoding_v1_options, 3);
+
+/**
+ * Further names that JSON over HTTP takes for the field. Answers never use them.
+ *
+ * @generated from extension: repeated string also_read_as = 50014;
+ */
+export const also_read_as: GenExtension<FieldOptions, string[]> = /*@__PURE__*/
+  extDesc(file_belfry_transcoding_v1_options, 4);
 
