@@ -1,6 +1,7 @@
-import { type DescField, type DescMessage, isFieldSet, type Message } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, getOption, isFieldSet, type Message } from "@bufbuild/protobuf";
 import type { Path } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation } from "@bufbuild/protovalidate";
+import { seconds } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import type { BrokenRule } from "../errors.ts";
 
 /** A rule that a value breaks; the path is made of JSON names. */
@@ -90,8 +91,14 @@ function ruleText({ ruleId, message, field }: Violation, schema: DescMessage): s
     case "string.not_in":
       return message.replace(/must not be in list \[(.*)\]/, "must not be $1");
     default:
-      return message;
+      return inSeconds(field) ? `${message} (seconds)` : message;
   }
+}
+
+/** Whether a path leads to a number of seconds. */
+function inSeconds(path: Path): boolean {
+  const last = path.at(-1);
+  return last?.kind === "field" && getOption(last, seconds);
 }
 
 /** A path as the JSON form spells it, for example `events[3].dimensions["host"]`. */

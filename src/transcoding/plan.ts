@@ -8,7 +8,7 @@ import {
   type Registry,
 } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
-import { also_read_as, not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { also_read_as, not_empty_if_present, seconds } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import type { Pace } from "../event-loop.ts";
 import type { CountLimits } from "../wire/message-limits.ts";
@@ -61,6 +61,7 @@ export function planner({ services, registry: given, unknownFields = "refuse", l
     registry,
     notEmptyIfPresent: (field) => getOption(field, not_empty_if_present),
     otherNames: (field) => getOption(field, also_read_as),
+    takesDurations: (field) => getOption(field, seconds),
   });
   const writer = jsonWriter(registry);
   const implementations = new Map(services.map(({ service, implementation }) => [service.typeName, implementation]));

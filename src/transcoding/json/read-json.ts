@@ -17,7 +17,7 @@ import { keyHint, objectHint } from "./hints.ts";
 import { fieldsByKey, keyFinder, mapKey } from "./key-finder.ts";
 import { skip } from "./pass-value.ts";
 import { jsonObject, wellKnownReader } from "./read-known.ts";
-import { enumReader, type Read, scalarReader } from "./read-scalar.ts";
+import { enumReader, type Read, scalarReader, secondsReader } from "./read-scalar.ts";
 import { key as readKey, string } from "./read-string.ts";
 import { colon, endOf, enter, fail, next, quotedKey, type Scan, takeNull, unexpected } from "./scan.ts";
 import { holdsPlainJson, type MessageValues, setOwn, takesNull, zeroMaker } from "./values.ts";
@@ -32,6 +32,8 @@ export interface ReaderOptions {
   readonly notEmptyIfPresent?: (field: DescField) => boolean;
   /** Names that a field has beside its own. */
   readonly otherNames?: (field: DescField) => readonly string[];
+  /** Whether a number of seconds may be written as a duration. */
+  readonly takesDurations?: (field: DescField) => boolean;
 }
 
 export interface JsonReader {
@@ -93,7 +95,9 @@ export function jsonReader(options: ReaderOptions): JsonReader {
     const { desc } = bounds;
     const zero = zeroMaker(desc);
     const reads = bounds.fields.map(placed);
-    const others = desc.fields.flatMap((field) => options.otherNames?.(field).map((key) => [key, field] as const) ?? []);
+    const others = desc.fields.flatMap(
+      (field) => options.otherNames?.(field).map((key) => [key, field] as const) ?? [],
+    );
     const entries = [...fieldsByKey(desc), ...others].map(([key, field]) => {
       const index = desc.fields.indexOf(field);
       return { key, index, read: reads[index] as ReadMember };
@@ -176,7 +180,10 @@ export function jsonReader(options: ReaderOptions): JsonReader {
 
   function valueOf(bounds: FieldBounds): Read {
     const { field } = bounds;
-    if (field.fieldKind === "scalar") return scalarValue(field.scalar, field.longAsString);
+    if (field.fieldKind === "scalar") {
+      const read = scalarValue(field.scalar, field.longAsString);
+      return options.takesDurations?.(field) === true ? secondsReader(read) : read;
+    }
     if (field.fieldKind === "enum") return countedNumber(enumReader(field.enum));
     if (field.fieldKind === "message") return messageValue(bounds, field.message);
     return field.fieldKind === "list" ? listReader(bounds) : mapReader(bounds, field);

@@ -35,6 +35,32 @@ export function scalarReader(scalar: ScalarType, longAsString: boolean): Read {
   }
 }
 
+const unitMs: Readonly<Record<string, bigint>> = { ms: 1n, s: 1000n, m: 60_000n, h: 3_600_000n, d: 86_400_000n };
+
+/** Returns how many seconds a duration such as `1h30m` takes; undefined: it is none, takes no whole seconds, or too many. */
+function durationSec(text: string): bigint | undefined {
+  if (!/^(?:\d{1,15}(?:ms|[smhd]))+$/.test(text)) return undefined;
+  let ms = 0n;
+  for (const [, count = "", unit = ""] of text.matchAll(/(\d+)(ms|[smhd])/g))
+    ms += BigInt(count) * (unitMs[unit] ?? 0n);
+  return ms % 1000n === 0n && ms / 1000n <= int64Range.max ? ms / 1000n : undefined;
+}
+
+/** The reader of a number of seconds by `read`, or of a duration. */
+export function secondsReader(read: Read): Read {
+  return (s) => {
+    const from = s.at;
+    if (s.codes[from] !== 34) return read(s);
+    const text = string(s);
+    const seconds = durationSec(text);
+    if (seconds !== undefined) return seconds;
+    if (!/^-?\d+$/.test(text))
+      fail(from, 'must be a number of seconds, or a duration in whole seconds such as "1h30m" (units ms, s, m, h, d)');
+    s.at = from;
+    return read(s);
+  };
+}
+
 function readBool(s: Scan): boolean {
   const c = s.codes[s.at] as number;
   if (c !== 116 && c !== 102) unexpected(s, "true or false");

@@ -1,5 +1,6 @@
 import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
 import { items_max, json_bytes_max, text_bytes_max } from "#gen/belfry/limits/v1/limits_pb.ts";
+import { seconds } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import {
   type FieldRules,
   field as fieldRules,
@@ -74,6 +75,9 @@ function wireBounds(field: DescField): Pick<Constraints, "own" | "sentences"> {
     sentences: [
       ...(textBytesMax ? [`Texts in it have at most ${textBytesMax} bytes.`] : []),
       ...(jsonBytesMax ? [`At most ${jsonBytesMax} bytes as JSON.`] : []),
+      ...(getOption(field, seconds)
+        ? ['Also a duration in whole seconds such as "1h30m" (units ms, s, m, h, d).']
+        : []),
     ],
   };
 }

@@ -37,6 +37,12 @@ export function scalar(type: ScalarType, side: Side): JsonSchema {
   }
 }
 
+/** A number of seconds, or a duration, in requests. */
+export const duration: JsonSchema = {
+  type: ["string", "integer"],
+  pattern: "^(?:-?[0-9]+|(?:[0-9]{1,15}(?:ms|s|m|h|d))+)$",
+};
+
 /** The values of a message that has a JSON form of its own; undefined for all others. */
 export function wellKnown(desc: DescMessage, side: Side): JsonSchema | undefined {
   switch (desc.typeName) {

@@ -1,11 +1,11 @@
 import { type DescEnum, type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
-import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { seconds, update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { message as messageRules, oneof as oneofRules } from "#gen/buf/validate/validate_pb.ts";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.ts";
 import { exclusiveWith, isLeftOut } from "../json/write-json.ts";
 import { fieldNamed, type Route } from "../routes/binding.ts";
 import { behaviors, constraints, messageSentences } from "./constraints.ts";
-import { type JsonSchema, nullable, type Side, scalar, wellKnown } from "./forms.ts";
+import { duration, type JsonSchema, nullable, type Side, scalar, wellKnown } from "./forms.ts";
 import type { Names } from "./names.ts";
 import { commentOf, described } from "./texts.ts";
 
@@ -124,6 +124,7 @@ export function schemas(names: Names): Schemas {
   }
 
   function itemOf(field: DescField, side: Side): JsonSchema {
+    if (field.scalar !== undefined && side !== "answer" && getOption(field, seconds)) return duration;
     if (field.scalar !== undefined) return scalar(field.scalar, side);
     if (field.enum !== undefined) return enumOf(field.enum, side);
     return refer(field.message as DescMessage, side);

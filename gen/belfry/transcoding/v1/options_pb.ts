@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/transcoding/v1/options.proto.
  */
 export const file_belfry_transcoding_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("CiNiZWxmcnkvdHJhbnNjb2RpbmcvdjEvb3B0aW9ucy5wcm90bxIVYmVsZnJ5LnRyYW5zY29kaW5nLnYxIjMKDlN0YXR1c092ZXJyaWRlEgwKBGNvZGUYASABKAUSEwoLaHR0cF9zdGF0dXMYAiABKAU6cAoPc3RhdHVzX292ZXJyaWRlEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0oYDIAMoCzIlLmJlbGZyeS50cmFuc2NvZGluZy52MS5TdGF0dXNPdmVycmlkZVIOc3RhdHVzT3ZlcnJpZGU6QQoLdXBkYXRlX21hc2sSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjUhgMgASgJUgp1cGRhdGVNYXNrOlAKFG5vdF9lbXB0eV9pZl9wcmVzZW50Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjThgMgASgIUhFub3RFbXB0eUlmUHJlc2VudDo6Cghrbm93bl9hcxIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY3IYDIAMoCVIHa25vd25BczpBCgxhbHNvX3JlYWRfYXMSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGN6GAyADKAlSCmFsc29SZWFkQXNiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("CiNiZWxmcnkvdHJhbnNjb2RpbmcvdjEvb3B0aW9ucy5wcm90bxIVYmVsZnJ5LnRyYW5zY29kaW5nLnYxIjMKDlN0YXR1c092ZXJyaWRlEgwKBGNvZGUYASABKAUSEwoLaHR0cF9zdGF0dXMYAiABKAU6cAoPc3RhdHVzX292ZXJyaWRlEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0oYDIAMoCzIlLmJlbGZyeS50cmFuc2NvZGluZy52MS5TdGF0dXNPdmVycmlkZVIOc3RhdHVzT3ZlcnJpZGU6QQoLdXBkYXRlX21hc2sSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjUhgMgASgJUgp1cGRhdGVNYXNrOlAKFG5vdF9lbXB0eV9pZl9wcmVzZW50Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjThgMgASgIUhFub3RFbXB0eUlmUHJlc2VudDo6Cghrbm93bl9hcxIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY3IYDIAMoCVIHa25vd25BczpBCgxhbHNvX3JlYWRfYXMSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGN6GAyADKAlSCmFsc29SZWFkQXM6OQoHc2Vjb25kcxIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY34YDIAEoCFIHc2Vjb25kc2IGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * Another HTTP status than the usual one for an error of one RPC. The body's code stays.
@@ -87,4 +87,12 @@ export const known_as: GenExtension<FieldOptions, string[]> = /*@__PURE__*/
  */
 export const also_read_as: GenExtension<FieldOptions, string[]> = /*@__PURE__*/
   extDesc(file_belfry_transcoding_v1_options, 4);
+
+/**
+ * Whether a number of seconds may also be written as a duration such as "1h30m" in JSON over HTTP. Answers hold the number.
+ *
+ * @generated from extension: bool seconds = 50015;
+ */
+export const seconds: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
+  extDesc(file_belfry_transcoding_v1_options, 5);
 
