@@ -58,6 +58,7 @@ test.runIf(whole)(
     // Else nothing was held to anything.
     for (const { measured } of halves) expect(measured).toBeGreaterThan(50);
   },
+  1_800_000,
 );
 
 test.runIf(whole)("each statement that may read a whole range was run", () => {

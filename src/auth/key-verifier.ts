@@ -67,7 +67,10 @@ export function keyVerifier({ sql, gate, onUse = () => {}, nowMs }: Options): Ke
   return {
     verify(headerValue, address) {
       if (headerValue === null || headerValue === undefined || headerValue === "") {
-        throw unauthenticated("an API key is needed: send it in the header service-api-key", ErrorReason.KEY_MISSING);
+        throw unauthenticated(
+          "an API key is needed: send it in the header service-api-key, or as Authorization: Bearer",
+          ErrorReason.KEY_MISSING,
+        );
       }
       const known = cache.known(prefixOf(headerValue), headerValue);
       if (known !== undefined) return used(known);

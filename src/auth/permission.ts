@@ -28,6 +28,9 @@ export function permissionOf(method: DescMethod): Permission {
   return found;
 }
 
+/** The client types and roles that hold a permission, to be read. */
+export const holdersOf = (permission: Permission): string => (holders[permission] ?? []).join(", ");
+
 /** Whether this principal may call RPCs that need this permission. */
 export function permits(permission: Permission, principal: Principal): boolean {
   const holder = principal.clientType === "USER" ? (principal.role ?? "") : principal.clientType;

@@ -48,6 +48,9 @@ export function brokenTimeRule(timestamp: bigint, bounds: TimeBounds, nowMs: num
   if (timestamp < BigInt(nowMs - bounds.ageSecMax * 1000)) {
     return `must not be more than ${bounds.ageSecMax / 3600} h old; it is ${timestamp} and now is ${nowMs}`;
   }
+  const finer =
+    timestamp / 1000n >= plausibleMs ? (timestamp / 1_000_000n >= plausibleMs ? "nano" : "micro") : undefined;
+  if (finer !== undefined) return `must be in ms since the epoch; ${timestamp} looks like ${finer}seconds`;
   if (timestamp > BigInt(nowMs + bounds.aheadSecMax * 1000)) {
     return `must not be more than ${bounds.aheadSecMax} s ahead; it is ${timestamp} and now is ${nowMs}`;
   }

@@ -1,7 +1,7 @@
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import type { Callers } from "../auth/callers.ts";
 import { keyHeader } from "../auth/key-headers.ts";
-import { permits } from "../auth/permission.ts";
+import { holdersOf, permits } from "../auth/permission.ts";
 import type { Principal } from "../auth/principal.ts";
 import { credentialOf, isOwnPage } from "../auth/session-cookie.ts";
 import { permissionDenied } from "../errors.ts";
@@ -40,7 +40,8 @@ export function admission({ verify, onSessionUse, publicOrigin }: Callers): Admi
     const principal = await verify(record.credential, record.address);
     record.principal = principal;
     if (principal.sessionId !== undefined) onSessionUse?.(principal);
-    if (!permits(call.permission, principal)) throw permissionDenied(`${who(principal)} may not call ${call.name}`);
+    if (!permits(call.permission, principal))
+      throw permissionDenied(`${who(principal)} may not call ${call.name}; who may: ${holdersOf(call.permission)}`);
     call.room(header, principal, record);
   };
 }

@@ -30,6 +30,8 @@ const common = (good: object): Bad<object>[] => [
   ["a long value", { ...good, dimensions: { a: "x".repeat(1025) } }, 'dimensions["a"]: must be at most 1024 char'],
   ["no time", { ...good, timestamp: undefined }, "timestamp: is required"],
   ["a time of 1970", { ...good, timestamp: 1000n }, "looks like seconds"],
+  ["a time in microseconds", { ...good, timestamp: at(nowMs * 1000) }, "looks like microseconds"],
+  ["a time in nanoseconds", { ...good, timestamp: at(nowMs) * 1_000_000n }, "looks like nanoseconds"],
   ["a time to come", { ...good, timestamp: at(nowMs + 86_400_000) }, "ahead"],
 ];
 

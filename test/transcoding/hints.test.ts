@@ -76,6 +76,27 @@ test.each<[string, string, string, unknown, string]>([
     'type.teamChat: "teamChat" occurs twice',
   ],
   [
+    "a search in the words of triggers",
+    "POST",
+    "/v1/events:search",
+    { query: { clause: { equals: { field: "name", value: { stringVal: "a" } } } } },
+    'did you mean {"filter":{"field":…,"operation":…,"value":…}}?',
+  ],
+  [
+    "a trigger in the words of searches",
+    "POST",
+    "/v1/notification/triggers",
+    { name: "t", type: { event: { query: { clause: { filter: { field: "name" } } } } } },
+    'did you mean {"equals":{"field":…,"value":…}}?',
+  ],
+  [
+    "a word of Alertmanager's",
+    "POST",
+    "/v1/notification/rules",
+    { name: "r", sendResolved: true },
+    'unknown field "sendResolved"; did you mean "sendUpdates"?',
+  ],
+  [
     "another product",
     "POST",
     "/v1/notification/destinations",

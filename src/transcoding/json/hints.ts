@@ -1,5 +1,6 @@
 import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
 import { also_read_as, known_as } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { fieldsByKey } from "./key-finder.ts";
 
@@ -8,11 +9,19 @@ export function keyHint(desc: DescMessage, key: string): string {
   const { fields } = desc;
   const names = (field: DescField) => [...getOption(field, known_as), ...getOption(field, also_read_as)];
   const known = fields.find((field) => names(field).includes(key.toLowerCase()));
-  if (known !== undefined) return `; did you mean ${JSON.stringify(known.jsonName)}?`;
+  if (known !== undefined) return `; did you mean ${example(known)}?`;
   const [holder, other] = fields.filter((field) => holds(field, key));
   if (holder !== undefined && other === undefined) return `; did you mean ${within(holder, key)}?`;
   const keys = fields.map(({ jsonName }) => jsonName);
   return isChoice(desc) ? `; must be one of ${keys.join(", ")}` : didYouMean(key, keys);
+}
+
+/** A field's key, with its members where they are few and one is required: of another kind of clause nobody guesses them. */
+function example({ jsonName, message }: DescField): string {
+  const key = JSON.stringify(jsonName);
+  const isRequired = (field: DescField) => getOption(field, field_behavior).includes(FieldBehavior.REQUIRED);
+  if (message === undefined || message.fields.length > 3 || !message.fields.some(isRequired)) return key;
+  return `{${key}:{${message.fields.map((field) => `${JSON.stringify(field.jsonName)}:…`).join(",")}}}`;
 }
 
 /** Reads on after `an object` with an example, where a bare value stands for a message that names its kind: `{"stringVal":"…"}`. */
