@@ -7,7 +7,6 @@ import type { ClientType } from "../auth/principal.ts";
 import type { Db } from "../db/connect.ts";
 import { StartError } from "../db/start-error.ts";
 import { transaction } from "../db/transaction.ts";
-import { notFound } from "../errors.ts";
 import { resourceText } from "../rpc/audit.ts";
 import { type Actor, auditedAction } from "../tenants/audit.ts";
 import { createTenantWithKey } from "../tenants/tenant.ts";
@@ -106,12 +105,17 @@ function checkName(name: string, of: string) {
   }
 }
 
-/** A tenant by its name or its id. */
+/** How many tenants are named where none is found. */
+const shownTenants = 20;
+
+/** A tenant by its name or its id. @throws StartError that names those there are */
 export async function tenantNamed(db: Db, text: string): Promise<{ id: string; name: string }> {
   const [row] = await db<{ id: string; name: string }[]>`
     select id, name from tenants where name = ${text} or id::text = ${text} order by name = ${text} desc limit 1`;
-  if (row === undefined) throw notFound("tenant", text);
-  return row;
+  if (row !== undefined) return row;
+  const others = await db<{ name: string }[]>`select name from tenants order by name limit ${shownTenants}`;
+  const names = others.map(({ name }) => JSON.stringify(name)).join(", ");
+  throw new StartError(`no tenant found for ${JSON.stringify(text)}; tenants: ${names || "none"}`);
 }
 
 async function makeTenant(db: Db, name: string): Promise<string> {

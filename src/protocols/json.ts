@@ -151,13 +151,12 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       return endResponse(response);
     }
     const path = url.slice(0, match.pathEnd());
-    const near = () => pathsLike(path, options.routes);
     const error =
       allow === ""
         ? refusalOf(
             Code.NotFound,
             404,
-            `there is nothing at ${shortened(path)}${didYouMean(path, near())}`,
+            `there is nothing at ${shortened(path)}${pathHint(path, options.routes)}`,
             ErrorReason.PATH_NOT_FOUND,
           )
         : refusalOf(
@@ -184,14 +183,18 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   }
 }
 
-/** The paths of routes with as many segments, whose variables take what stands in their places. */
-function pathsLike(path: string, routes: readonly Route[]): string[] {
+/** Says which path was meant: one that ends the same, such as `/v1/notification/silences` for `/v1/silences`, or one that is spelled alike. */
+function pathHint(path: string, routes: readonly Route[]): string {
   const given = path.split("/").slice(1);
-  const alike = routes.filter(({ segments }) => segments.length === given.length);
-  return alike.map(({ segments, custom }) => {
-    const shown = segments.map((segment, i) => (typeof segment === "string" ? segment : given[i]?.split(":")[0]));
-    return `/${shown.join("/")}${custom === "" ? "" : `:${custom}`}`;
-  });
+  const shown = ({ segments, custom }: Route) => {
+    // Variables take what stands in their places.
+    const parts = segments.map((segment, i) => (typeof segment === "string" ? segment : given[i]?.split(":")[0]));
+    return `/${parts.join("/")}${custom === "" ? "" : `:${custom}`}`;
+  };
+  const ending = routes.find(({ segments, custom }) => custom === "" && segments.at(-1) === given.at(-1));
+  if (ending?.segments.every((segment) => typeof segment === "string"))
+    return `; did you mean ${JSON.stringify(shown(ending))}?`;
+  return didYouMean(path, routes.filter(({ segments }) => segments.length === given.length).map(shown));
 }
 
 function headersOf(call: Call | undefined): OutgoingHttpHeaders {

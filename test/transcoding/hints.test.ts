@@ -17,6 +17,7 @@ const event = { name: "e", dimensions: { source: "a" }, severity: "SEVERITY_INFO
 test.each<[string, string, string, unknown, string]>([
   ["a verb with two letters exchanged", "POST", "/v1/events:serach", {}, '; did you mean "/v1/events:search"?'],
   ["a path in the singular", "GET", "/v1/notification/rule", undefined, '; did you mean "/v1/notification/rules"?'],
+  ["a path without its part", "GET", "/v1/silences", undefined, '; did you mean "/v1/notification/silences"?'],
   ["a path of one thing", "GET", "/v1/notification/ruels/on-call", undefined, '"/v1/notification/rules/on-call"?'],
   ["an item without its list", "POST", "/v1/data-receiver/events", event, '; did you mean {"events":[{"name":…}]}?'],
   [
