@@ -20,9 +20,13 @@ export interface Sent {
   history: History;
 }
 
-interface SentInstance extends Instance {
+/** A report as a door of the service passes it on. */
+export interface SentInstance extends Instance {
+  /** It only keeps an open occurrence open, until its `expiresAtMs`, and shows its texts: it is no instance, whatever its time. */
   onlyKeepsOpen?: true;
+  /** Keys of its metadata in which such reports may differ: alone they change nothing that is shown. */
   looseKeys?: readonly string[];
+  /** It closes the occurrence that is open, whatever its time. */
   closesOpen?: true;
 }
 
@@ -147,8 +151,7 @@ function keepOpen(event: Subject, kept: Kept, changes: Change[], firstChange: nu
     change.after = shown;
     return;
   }
-  const { number, expiresMs, keptOpenMs } = shown;
-  keptOpen.push({ event, number, expiresMs, keptOpenMs, ...(shown.metadata !== latest.metadata && { texts: shown }) });
+  keptOpen.push({ event, before: latest, after: shown });
 }
 
 const textsOf = ({ summary, body, metadata }: Texts): Texts => ({ summary, body, metadata });

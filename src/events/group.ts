@@ -29,7 +29,7 @@ import { labelSql } from "./labels.ts";
 import { matchingOccurrences, refuseUnused } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
 import { keyText, type OccurrenceKey } from "./occurrences.ts";
-import { lookedUp, type OccurrenceRow } from "./rows.ts";
+import { listColumns, lookedUp, type OccurrenceRow } from "./rows.ts";
 
 /** How many occurrences are grouped at most. */
 const groupedMax = 200_000;
@@ -192,9 +192,7 @@ async function readMembers(
           ${int4Array(keys.map(({ number }) => number))}::int4[]
         ) as asked (event_id, number)
         cross join lateral (
-          select event_id, number, severity, status, acknowledged, type, summary, start_ms, last_seen_ms, end_ms, instance_count,
-            expires_ms
-          from occurrences
+          select event_id, ${listColumns(tx)} from occurrences
           where tenant_id = ${tenantId} and event_id = asked.event_id and number >= asked.number
             and number <= asked.number
           order by number limit 1

@@ -1,3 +1,5 @@
+import type { occurrences } from "./tables.ts";
+
 /** Numbers of the API's enum EventStatus that change what happens; see design/events. */
 const DEFAULT = 0;
 export const CLOSED = 3;
@@ -22,24 +24,7 @@ export interface Instance {
 }
 
 /** What an event was like from one first sight to its closing. Numbers run from 1. */
-export interface Occurrence {
-  number: number;
-  severity: number;
-  status: number;
-  acknowledged: boolean;
-  type: string;
-  summary: string;
-  body: string;
-  metadata: Record<string, unknown>;
-  startMs: bigint;
-  lastSeenMs: bigint;
-  endMs: bigint | null;
-  instanceCount: bigint;
-  /** While it is open: when it expires; null: never. Once it is closed: when it had, null where something else closed it. */
-  expiresMs: bigint | null;
-  /** The time of the latest report that only kept it open, where it is later than the last instance; null: none was. */
-  keptOpenMs: bigint | null;
-}
+export type Occurrence = Omit<typeof occurrences.$inferSelect, "tenantId" | "eventId" | "seenSlot">;
 
 /** Names what a report that only keeps an occurrence open may change of it. */
 export type Texts = Pick<Occurrence, "summary" | "body" | "metadata">;
