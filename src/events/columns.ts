@@ -39,6 +39,7 @@ const table = {
   instanceCount: { name: "instance_count", type: "bigint", facts: "times", search: true, seen: true },
   expiresMs: { name: "expires_ms", type: "bigint", facts: "times", search: true, seen: true },
   keptOpenMs: { name: "kept_open_ms", type: "bigint", facts: "times", seen: true },
+  closedBy: { name: "closed_by", type: "int4", search: true },
 } as const satisfies Record<keyof Occurrence, Column>;
 
 type Columns = typeof table;

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { Pace } from "../event-loop.ts";
 import type { Change } from "./changes.ts";
-import { marked } from "./columns.ts";
+import { columnKeys, marked } from "./columns.ts";
 import type { FeedState } from "./feed.ts";
 import { type EventIdentity, fromMore, moreOf } from "./fields.ts";
 import { isExpired, type Occurrence } from "./lifecycle.ts";
@@ -51,6 +51,8 @@ interface Stored {
 
 const textKeys = marked({ facts: "texts" });
 const timeKeys = marked({ facts: "times" });
+/** What facts do not hold is unknown where they are read. */
+const unstored = Object.fromEntries(columnKeys.map((key) => [key, null]));
 
 type StoredState = readonly [severity: number, status: number, acknowledged: boolean];
 
@@ -175,7 +177,7 @@ function factOf(
   };
   const [event, entity, ...more] = ids;
   const msOf = (time: string | null = null) => (time === null ? null : BigInt(time));
-  const after: Partial<Record<keyof Occurrence, unknown>> = { number, severity, status, acknowledged };
+  const after: Partial<Record<keyof Occurrence, unknown>> = { ...unstored, number, severity, status, acknowledged };
   for (const [i, key] of textKeys.entries()) after[key] = at(places[i] as number);
   after.metadata = JSON.parse(at(places[textKeys.length] as number));
   for (const [i, key] of timeKeys.entries()) after[key] = msOf(times[i]);

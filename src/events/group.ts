@@ -192,13 +192,15 @@ async function readMembers(
           ${int4Array(keys.map(({ number }) => number))}::int4[]
         ) as asked (event_id, number)
         cross join lateral (
-          select event_id, ${listColumns(tx)} from occurrences
+          select event_id, ${listColumns(tx)},
+            case when end_ms is not null and closed_by is null then jsonb_build_object('reason', metadata -> 'reason') else '{}' end as metadata
+          from occurrences
           where tenant_id = ${tenantId} and event_id = asked.event_id and number >= asked.number
             and number <= asked.number
           order by number limit 1
         ) as o
         ${lookedUp(tx, tenantId)}`;
   });
-  const nothing = { body: "", metadata: {}, entity_dimensions: {}, entity_metadata: {} };
+  const nothing = { body: "", entity_dimensions: {}, entity_metadata: {} };
   return new Map(rows.map((row) => [keyText({ eventId: row.event_id, number: row.number }), { ...row, ...nothing }]));
 }
