@@ -69,6 +69,7 @@ describe("docs/errors.md", () => {
     "… is … on …",
     "… of … … processed",
     "… (trigger …)",
+    "… = excluded.…",
     "… notifications: …",
     "…; … (detailedResponse: true lists every failure)",
     "Aged",

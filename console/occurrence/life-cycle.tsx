@@ -1,5 +1,5 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
-import { type Event, type Occurrence, Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { ClosedBy, type Event, type Occurrence, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
@@ -20,6 +20,7 @@ export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occ
   const { of, changes } = useChanges(event, occurrence);
   const { startTime = 0n, lastSeen = 0n, endTime, instanceCount = 1n, annotations } = occurrence;
   const closing = closingOf(changes, of);
+  const closer = closers[occurrence.closedBy ?? ClosedBy.UNSPECIFIED];
   const others = changes.filter((change) => change !== closing);
   const steps: { at: bigint; what: string; by?: string | undefined; text?: string }[] = [
     { at: startTime, what: "First report" },
@@ -33,7 +34,9 @@ export function LifeCycle({ event, occurrence }: { event: Event; occurrence: Occ
     })),
     ...(endTime === undefined
       ? []
-      : [{ at: endTime, what: `Closed after ${durationText(Number(endTime - startTime))}`, by: closing?.by }]),
+      : [
+          { at: endTime, what: `Closed after ${durationText(Number(endTime - startTime))}`, by: closing?.by ?? closer },
+        ]),
   ];
   steps.sort((a, b) => Number(a.at - b.at));
   return (
@@ -76,9 +79,18 @@ interface StatusChange {
 /** How far the audit log's time of a closing may be from the end of the occurrence. */
 const sameMomentMs = 1000n;
 
-/** The change that closed it; undefined: a report did, or nothing. */
-function closingOf(changes: readonly StatusChange[], { status, endTime }: Occurrence): StatusChange | undefined {
-  if (status !== Status.CLOSED || endTime === undefined) return undefined;
+/** Who closed it, where the audit log does not say more. */
+const closers: Partial<Record<ClosedBy, string>> = {
+  [ClosedBy.ALERT]: "the end of its alert",
+  [ClosedBy.EVENT]: "a report",
+  [ClosedBy.PERSON]: "hand",
+  [ClosedBy.EXPIRY]: "expiry",
+  [ClosedBy.AGEING]: "age",
+};
+
+/** The change that closed it; undefined: none did. */
+function closingOf(changes: readonly StatusChange[], { closedBy, endTime }: Occurrence): StatusChange | undefined {
+  if (closedBy !== ClosedBy.PERSON || endTime === undefined) return undefined;
   const apart = ({ at }: StatusChange) => (at > endTime ? at - endTime : endTime - at);
   return changes.find((change) => apart(change) <= sameMomentMs);
 }

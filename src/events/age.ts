@@ -1,8 +1,9 @@
+import { ClosedBy } from "#gen/belfry/events/v1/event_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { planWithoutValues } from "../db/plans.ts";
 import type { Change, StoreChanges } from "./changes.ts";
 import { alertType, isAlert, notAnAlert } from "./labels.ts";
-import { CLOSED } from "./lifecycle.ts";
+import { closed } from "./lifecycle.ts";
 import { lockEvents } from "./lock.ts";
 import { keyText, readOccurrences } from "./occurrences.ts";
 
@@ -60,9 +61,8 @@ export async function ageOccurrences(
     )
       return [];
     const metadata = { ...before.metadata, reason: "Aged" };
-    return [
-      { event, before, after: { ...before, status: CLOSED, endMs: BigInt(nowMs), metadata }, instance: undefined },
-    ];
+    const after = { ...closed(before, BigInt(nowMs), ClosedBy.AGEING), metadata };
+    return [{ event, before, after, instance: undefined }];
   });
   await store(tx, locked, changes, nowMs);
   return keys.length === portion;

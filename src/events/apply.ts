@@ -1,12 +1,13 @@
+import { ClosedBy } from "#gen/belfry/events/v1/event_pb.ts";
 import type { Change, KeptOpen } from "./changes.ts";
 import type { EventIdentity } from "./fields.ts";
 import {
   applyInstance,
   CLOSED,
   closeOpen,
+  closerOf,
   type History,
   type Instance,
-  isExpired,
   lastReportMs,
   lateBeforeMs,
   type Occurrence,
@@ -20,10 +21,12 @@ export interface Sent {
   history: History;
 }
 
-interface SentInstance extends Instance {
+/** A report as a door of the service passes it on. */
+export interface SentInstance extends Instance {
+  /** It only keeps an open occurrence open, until its `expiresAtMs`, and shows its texts: it is no instance, whatever its time. */
   onlyKeepsOpen?: true;
+  /** Keys of its metadata in which such reports may differ: alone they change nothing that is shown. */
   looseKeys?: readonly string[];
-  closesOpen?: true;
 }
 
 type Subject = EventIdentity & Sent & { key: string };
@@ -37,7 +40,7 @@ export const instanceKey = (
 /** Decides what an instance does: it is applied, opens or closes an occurrence now, or only says that its event goes on. */
 type Course = "apply" | "open now" | "close now" | "keep open";
 
-/** Whether an instance that is no news of an expired occurrence says that its event goes on all the same. */
+/** Whether an instance that is no news of a closed occurrence says that its event goes on all the same. */
 const revives = ({ status, expiresAtMs }: Instance, nowMs: number) =>
   status !== CLOSED && (expiresAtMs === undefined || expiresAtMs > BigInt(nowMs));
 
@@ -48,7 +51,10 @@ function courseOf(latest: Occurrence | undefined, instance: SentInstance, isKnow
   if (!(isKnown || onlyKeepsOpen)) return "apply";
   if (latest.status !== CLOSED) return "keep open";
   if (!isKnown && timeMs > lateBeforeMs(latest)) return "apply";
-  return isExpired(latest) && revives(instance, nowMs) ? "open now" : "keep open";
+  const closer = closerOf(latest);
+  // Of a pair of senders one may have seen the end of what the other goes on to report.
+  const goesOn = closer === ClosedBy.EXPIRY || (onlyKeepsOpen && closer === ClosedBy.ALERT);
+  return goesOn && revives(instance, nowMs) ? "open now" : "keep open";
 }
 
 /** Holds what reports that are no news say of the latest occurrence of an event. */
@@ -128,10 +134,10 @@ function happen(
   return { happened, isKept: history.length - 1 === place };
 }
 
-/** An instance that opens an occurrence when it is received, even where the one before was seen ahead of the clock. */
+/** An instance that opens an occurrence when it is received, or right after the one before where that was seen then or later. */
 function openingNow(sent: SentInstance, latest: Occurrence, nowMs: number): SentInstance {
   const lastMs = lateBeforeMs(latest);
-  return { ...sent, timeMs: lastMs > BigInt(nowMs) ? lastMs + 1n : BigInt(nowMs) };
+  return { ...sent, timeMs: lastMs >= BigInt(nowMs) ? lastMs + 1n : BigInt(nowMs) };
 }
 
 const later = (a: bigint | undefined, b: bigint | undefined) => (a === undefined || (b !== undefined && b > a) ? b : a);
@@ -147,8 +153,7 @@ function keepOpen(event: Subject, kept: Kept, changes: Change[], firstChange: nu
     change.after = shown;
     return;
   }
-  const { number, expiresMs, keptOpenMs } = shown;
-  keptOpen.push({ event, number, expiresMs, keptOpenMs, ...(shown.metadata !== latest.metadata && { texts: shown }) });
+  keptOpen.push({ event, before: latest, after: shown });
 }
 
 const textsOf = ({ summary, body, metadata }: Texts): Texts => ({ summary, body, metadata });

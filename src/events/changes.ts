@@ -9,9 +9,9 @@ import { announceExpiry } from "./expiry.ts";
 import { encodeFacts, factsOf } from "./facts.ts";
 import { appendFeed, type FeedRow } from "./feed.ts";
 import type { EventIdentity } from "./fields.ts";
-import type { Instance, Occurrence, Texts, Transition } from "./lifecycle.ts";
+import type { Instance, Transition } from "./lifecycle.ts";
 import type { LockedEvents } from "./lock.ts";
-import { writeInstances, writeKeptOpen, writeOccurrences } from "./write-changes.ts";
+import { writeInstances, writeOccurrences } from "./write-changes.ts";
 
 /** One change of an occurrence; `before` is undefined when the change opened it. */
 export interface Change extends Transition {
@@ -20,12 +20,8 @@ export interface Change extends Transition {
   instance: Instance | undefined;
 }
 
-/** An open occurrence of which reports came that are no instances: watches hear nothing of what they change. */
-export interface KeptOpen extends Pick<Occurrence, "number" | "expiresMs" | "keptOpenMs"> {
-  event: EventIdentity;
-  /** Absent: they are as before. */
-  texts?: Texts;
-}
+/** What reports that are no instances changed of an open occurrence: watches hear nothing of it. */
+export type KeptOpen = Omit<Change, "instance">;
 
 /** Functions that are called with changes. */
 export interface ChangeHooks {
@@ -64,17 +60,18 @@ const lookMs = 1000;
  */
 export function storingChanges({ consumers = [], onKeptOpen, onStored }: ChangeHooks): StoreChanges {
   return async (tx, { tenantId, rulesVersion, consumers: known }, changes, nowMs, { keptOpen = [], announce } = {}) => {
-    if (keptOpen.length > 0) {
-      writeKeptOpen(tx, tenantId, keptOpen);
+    const written = [
+      ...writeOccurrences(tx, tenantId, [...changes, ...keptOpen]),
+      ...writeInstances(tx, tenantId, changes),
+    ];
+    Promise.all(written).catch(() => undefined); // the transaction fails with it
+    if (keptOpen.length > 0 && onKeptOpen !== undefined) {
       const events = keptOpen.map(({ event }) => event);
-      if (onKeptOpen !== undefined)
-        afterCommit(tx, () => onKeptOpen(tenantId, events, { rulesVersion: rulesVersion ?? 0n, nowMs }));
+      afterCommit(tx, () => onKeptOpen(tenantId, events, { rulesVersion: rulesVersion ?? 0n, nowMs }));
     }
     if (changes.length === 0) return;
     // What follows is not waited for: it must not store nothing in silence.
     if (rulesVersion === undefined) throw new Error(`the tenant ${tenantId} has no row in tenant_state`);
-    const written = [...writeOccurrences(tx, tenantId, changes), ...writeInstances(tx, tenantId, changes)];
-    Promise.all(written).catch(() => undefined); // the transaction fails with it
     const reading = consumers.filter(({ name, wants }) => {
       return known.includes(name) || wants(tenantId, rulesVersion);
     });

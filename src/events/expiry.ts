@@ -1,3 +1,4 @@
+import { ClosedBy } from "#gen/belfry/events/v1/event_pb.ts";
 import { byteaArray, int4Array, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { home } from "../db/home-row.ts";
@@ -6,7 +7,7 @@ import { lockJob, runBy } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { newAnnotationId } from "./annotate.ts";
 import type { Change, StoreChanges } from "./changes.ts";
-import { CLOSED, type Occurrence } from "./lifecycle.ts";
+import { closed } from "./lifecycle.ts";
 import { lockEvents } from "./lock.ts";
 import { keyText, type OccurrenceKey, readOccurrences } from "./occurrences.ts";
 
@@ -56,12 +57,6 @@ interface ExpiryRun {
   announce?(next: bigint | undefined): Promise<void>;
 }
 
-const closed = (before: Occurrence, expiresMs: bigint): Occurrence => ({
-  ...before,
-  status: CLOSED,
-  endMs: expiresMs > before.lastSeenMs ? expiresMs : before.lastSeenMs,
-});
-
 /**
  * Closes occurrences of a tenant whose time has passed, each at that time and with a note that says so. Returns when the next
  * one expires, which `announce` notes under the locks of those that it closes, where there are any. May be repeated.
@@ -89,7 +84,7 @@ export async function expireOccurrences(
     const { event, occurrence: before } = found;
     if (before.expiresMs === null) continue;
     if (before.expiresMs <= BigInt(nowMs)) {
-      changes.push({ event, before, after: closed(before, before.expiresMs), instance: undefined });
+      changes.push({ event, before, after: closed(before, before.expiresMs, ClosedBy.EXPIRY), instance: undefined });
       ended.push(key);
     } else if (next === undefined || before.expiresMs < next) next = before.expiresMs;
   }

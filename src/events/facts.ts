@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { Pace } from "../event-loop.ts";
 import type { Change } from "./changes.ts";
+import { columnKeys, marked } from "./columns.ts";
 import type { FeedState } from "./feed.ts";
 import { type EventIdentity, fromMore, moreOf } from "./fields.ts";
 import { isExpired, type Occurrence } from "./lifecycle.ts";
@@ -48,6 +49,11 @@ interface Stored {
   readonly changes: readonly Row[];
 }
 
+const textKeys = marked({ facts: "texts" });
+const timeKeys = marked({ facts: "times" });
+/** What facts do not hold is unknown where they are read. */
+const unstored = Object.fromEntries(columnKeys.map((key) => [key, null]));
+
 type StoredState = readonly [severity: number, status: number, acknowledged: boolean];
 
 /** Ids in base64, whole numbers as texts where they may be large; numbers of `texts`. */
@@ -64,15 +70,10 @@ type Row = readonly [
   ],
   from: readonly [chain: readonly string[], root: string],
   state: StoredState,
-  texts: readonly [type: number, summary: number, body: number, metadata: number],
-  times: readonly [
-    start: string,
-    lastSeen: string,
-    end: string | null,
-    instances: string,
-    expires?: string | null,
-    keptOpen?: string | null,
-  ],
+  /** Of the columns that have them, and then the metadata. */
+  texts: readonly number[],
+  /** Fewer in rows of before. */
+  times: readonly (string | null)[],
 ];
 
 /** A line has at most this many facts, and about this many characters: it is parsed at once. */
@@ -138,7 +139,6 @@ function rowOf(
   const metadata = metadataTexts.get(after.metadata) ?? JSON.stringify(after.metadata);
   metadataTexts.set(after.metadata, metadata);
   const timeOf = (ms: bigint | null) => (ms === null ? null : `${ms}`);
-  const { startMs, lastSeenMs, endMs, instanceCount, expiresMs, keptOpenMs } = after;
   return [
     [
       event.id.toString("base64"),
@@ -150,8 +150,8 @@ function rowOf(
     [placeOf(event.name), after.number, before === undefined ? null : stateOf(before), reported, news],
     [chain, root],
     stateOf(after),
-    [placeOf(after.type), placeOf(after.summary), placeOf(after.body), placeOf(metadata)],
-    [`${startMs}`, `${lastSeenMs}`, timeOf(endMs), `${instanceCount}`, timeOf(expiresMs), timeOf(keptOpenMs)],
+    [...textKeys.map((key) => placeOf(after[key])), placeOf(metadata)],
+    timeKeys.map((key) => timeOf(after[key])),
   ];
 }
 
@@ -167,7 +167,7 @@ export async function decodeFacts(text: string, pace: Pace): Promise<Fact[]> {
 }
 
 function factOf(
-  [ids, [name, number, stored, reported, news], [chain, root], ...rest]: Row,
+  [ids, [name, number, stored, reported, news], [chain, root], [severity, status, acknowledged], places, times]: Row,
   texts: readonly string[],
 ): Fact {
   const at = (place: number) => {
@@ -175,33 +175,27 @@ function factOf(
     if (typeof found !== "string") throw new RangeError(`a fact names a text ${place} that is not there`);
     return found;
   };
-  const [[severity, status, acknowledged], [type, summary, body, metadata], times] = rest;
   const [event, entity, ...more] = ids;
-  const [start, lastSeen, end, instances, expires = null, keptOpen = null] = times;
-  const msOf = (time: string | null) => (time === null ? null : BigInt(time));
-  const after: Occurrence = {
-    number,
-    severity,
-    status,
-    acknowledged,
-    type: at(type),
-    summary: at(summary),
-    body: at(body),
-    metadata: JSON.parse(at(metadata)),
-    startMs: BigInt(start),
-    lastSeenMs: BigInt(lastSeen),
-    endMs: msOf(end),
-    instanceCount: BigInt(instances),
-    expiresMs: msOf(expires),
-    keptOpenMs: msOf(keptOpen),
-  };
+  const msOf = (time: string | null = null) => (time === null ? null : BigInt(time));
+  const after: Partial<Record<keyof Occurrence, unknown>> = { ...unstored, number, severity, status, acknowledged };
+  for (const [i, key] of textKeys.entries()) after[key] = at(places[i] as number);
+  after.metadata = JSON.parse(at(places[textKeys.length] as number));
+  for (const [i, key] of timeKeys.entries()) after[key] = msOf(times[i]);
   const identity = {
     id: Buffer.from(event, "base64"),
     entityId: Buffer.from(entity, "base64"),
     name: at(name),
     ...fromMore(more.map((each) => (typeof each === "number" ? JSON.parse(at(each)) : each))),
   };
-  return { event: identity, before: stateBefore(stored, after), after, reported, news, chain, root };
+  return {
+    event: identity,
+    before: stateBefore(stored, after as Occurrence),
+    after: after as Occurrence,
+    reported,
+    news,
+    chain,
+    root,
+  };
 }
 
 function stateBefore(stored: StoredState | null | boolean, after: Occurrence): FeedState | undefined {

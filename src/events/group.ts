@@ -29,7 +29,7 @@ import { labelSql } from "./labels.ts";
 import { matchingOccurrences, refuseUnused } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
 import { keyText, type OccurrenceKey } from "./occurrences.ts";
-import { lookedUp, type OccurrenceRow } from "./rows.ts";
+import { listColumns, lookedUp, type OccurrenceRow } from "./rows.ts";
 
 /** How many occurrences are grouped at most. */
 const groupedMax = 200_000;
@@ -192,8 +192,8 @@ async function readMembers(
           ${int4Array(keys.map(({ number }) => number))}::int4[]
         ) as asked (event_id, number)
         cross join lateral (
-          select event_id, number, severity, status, acknowledged, type, summary, start_ms, last_seen_ms, end_ms, instance_count,
-            expires_ms
+          select event_id, ${listColumns(tx)},
+            case when end_ms is not null and closed_by is null then jsonb_build_object('reason', metadata -> 'reason') else '{}' end as metadata
           from occurrences
           where tenant_id = ${tenantId} and event_id = asked.event_id and number >= asked.number
             and number <= asked.number
@@ -201,6 +201,6 @@ async function readMembers(
         ) as o
         ${lookedUp(tx, tenantId)}`;
   });
-  const nothing = { body: "", metadata: {}, entity_dimensions: {}, entity_metadata: {} };
+  const nothing = { body: "", entity_dimensions: {}, entity_metadata: {} };
   return new Map(rows.map((row) => [keyText({ eventId: row.event_id, number: row.number }), { ...row, ...nothing }]));
 }

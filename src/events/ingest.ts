@@ -8,22 +8,17 @@ import type { EntityCache } from "../entities/entity-cache.ts";
 import { type Sighting, touchEntities } from "../entities/touch.ts";
 import { failpoint } from "../failpoint.ts";
 import { addToCount, readCount } from "../tenants/usage-counters.ts";
-import { applyAll, instanceKey, type Sent } from "./apply.ts";
+import { applyAll, instanceKey, type Sent, type SentInstance } from "./apply.ts";
 import type { StoreChanges } from "./changes.ts";
+import { type StoredOccurrence, toOccurrence } from "./columns.ts";
 import { type EventIdentity, type EventTexts, identityOf, textArrays, textColumns } from "./fields.ts";
 import type { Instance } from "./lifecycle.ts";
 import { lockSentEvents } from "./lock.ts";
-import { type StoredOccurrence, storedColumns, toOccurrence } from "./rows.ts";
+import { storedColumns } from "./rows.ts";
 
 /** One event record as the receiver has checked it. */
-export interface EventItem extends Instance, EventTexts {
+export interface EventItem extends SentInstance, EventTexts {
   dimensions: Record<string, string>;
-  /** It only keeps an open occurrence open, until its `expiresAtMs`, and shows its texts: it is no instance, whatever its time. */
-  onlyKeepsOpen?: true;
-  /** Keys of its metadata in which such reports may differ: alone they change nothing that is shown. */
-  looseKeys?: readonly string[];
-  /** It closes the occurrence that is open, whatever its time. */
-  closesOpen?: true;
 }
 
 /** An event of the batch, with what the batch sent of it, in order. */

@@ -1,3 +1,6 @@
+import { ClosedBy } from "#gen/belfry/events/v1/event_pb.ts";
+import type { occurrences } from "./tables.ts";
+
 /** Numbers of the API's enum EventStatus that change what happens; see design/events. */
 const DEFAULT = 0;
 export const CLOSED = 3;
@@ -15,6 +18,8 @@ export interface Instance {
   metadata: Record<string, unknown>;
   /** When the occurrence expires; absent: not said. */
   expiresAtMs?: bigint;
+  /** It is the end of an alert: it closes the occurrence that is open, whatever its time. */
+  closesOpen?: true;
   /** The names of the rules that made it, the latest last; absent: none, it came from outside. */
   chain?: readonly string[];
   /** What set these rules off: a UUID, the same for all that it leads to; absent: it came from outside. */
@@ -22,24 +27,7 @@ export interface Instance {
 }
 
 /** What an event was like from one first sight to its closing. Numbers run from 1. */
-export interface Occurrence {
-  number: number;
-  severity: number;
-  status: number;
-  acknowledged: boolean;
-  type: string;
-  summary: string;
-  body: string;
-  metadata: Record<string, unknown>;
-  startMs: bigint;
-  lastSeenMs: bigint;
-  endMs: bigint | null;
-  instanceCount: bigint;
-  /** While it is open: when it expires; null: never. Once it is closed: when it had, null where something else closed it. */
-  expiresMs: bigint | null;
-  /** The time of the latest report that only kept it open, where it is later than the last instance; null: none was. */
-  keptOpenMs: bigint | null;
-}
+export type Occurrence = Omit<typeof occurrences.$inferSelect, "tenantId" | "eventId" | "seenSlot">;
 
 /** Names what a report that only keeps an occurrence open may change of it. */
 export type Texts = Pick<Occurrence, "summary" | "body" | "metadata">;
@@ -47,6 +35,36 @@ export type Texts = Pick<Occurrence, "summary" | "body" | "metadata">;
 /** Whether an occurrence was closed because it had expired. A server of before expiry leaves the time of what it closes. */
 export const isExpired = ({ status, expiresMs, endMs }: Occurrence): boolean =>
   status === CLOSED && expiresMs !== null && endMs !== null && endMs >= expiresMs;
+
+/**
+ * Who closed an occurrence; undefined while it is not closed. A process of 0.3 writes no value, and leaves one that is there: the times
+ * alone say whether an occurrence has expired.
+ */
+export function closerOf(occurrence: Occurrence): ClosedBy | undefined {
+  const { status, closedBy, metadata } = occurrence;
+  if (status !== CLOSED) return undefined;
+  if (isExpired(occurrence)) return ClosedBy.EXPIRY;
+  if (closedBy !== null && closedBy !== ClosedBy.EXPIRY) return closedBy;
+  return metadata.reason === "Aged" ? ClosedBy.AGEING : ClosedBy.PERSON;
+}
+
+/** An occurrence that is closed at a time, or at its last report when that is later. One that expires keeps when it did. */
+export function closed(before: Occurrence, atMs: bigint, closedBy: ClosedBy): Occurrence {
+  const endMs = atMs > before.lastSeenMs ? atMs : before.lastSeenMs;
+  const expiresMs = closedBy === ClosedBy.EXPIRY ? before.expiresMs : null;
+  return { ...before, status: CLOSED, endMs, expiresMs, closedBy };
+}
+
+/** A closed occurrence that people open again: it does not expire until a report says so. */
+export const reopened = (before: Occurrence, status: number): Occurrence => ({
+  ...before,
+  status,
+  endMs: null,
+  expiresMs: null,
+  closedBy: null,
+});
+
+const closerBy = ({ closesOpen }: Instance) => (closesOpen ? ClosedBy.ALERT : ClosedBy.EVENT);
 
 /**
  * Occurrences of an event by number, ascending: the latest, and of the earlier ones at least those in which late instances
@@ -76,6 +94,7 @@ function opened(number: number, instance: Instance): Occurrence {
     instanceCount: 1n,
     expiresMs: instance.status === CLOSED ? null : (instance.expiresAtMs ?? null),
     keptOpenMs: null,
+    closedBy: instance.status === CLOSED ? closerBy(instance) : null,
   };
 }
 
@@ -99,8 +118,10 @@ function countedLate(occurrence: Occurrence, { timeMs }: Instance, isLatest: boo
 
 function seenAgain(before: Occurrence, instance: Instance): Occurrence {
   const after = { ...before, instanceCount: before.instanceCount + 1n, lastSeenMs: instance.timeMs };
-  if (instance.status === CLOSED) after.expiresMs = null;
-  else if (instance.expiresAtMs !== undefined && before.status !== CLOSED) after.expiresMs = instance.expiresAtMs;
+  if (instance.status === CLOSED) {
+    after.expiresMs = null;
+    if (before.status !== CLOSED || isExpired(before)) after.closedBy = closerBy(instance);
+  } else if (instance.expiresAtMs !== undefined && before.status !== CLOSED) after.expiresMs = instance.expiresAtMs;
   if (before.status === CLOSED) return after;
   if (instance.severity !== DEFAULT) after.severity = instance.severity;
   if (instance.status !== DEFAULT) after.status = instance.status;

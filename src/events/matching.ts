@@ -15,6 +15,7 @@ import { invalidField, invalidFields } from "../errors.ts";
 import { checkEnd, checkOpenStart } from "../rpc/times.ts";
 import { asksForOpen, candidatesOfMembers, candidatesOfQuery, candidatesOfTrigger } from "./candidate-sources.ts";
 import { type Candidates, candidatesOfClause, choice, fewCandidates, someCandidates } from "./candidates.ts";
+import { columnKeys, listed } from "./columns.ts";
 import { isOfInstance } from "./fields.ts";
 import type { OccurrenceKey } from "./occurrences.ts";
 import { eventResolver } from "./resolver.ts";
@@ -108,6 +109,12 @@ function withinRange(db: Db, { start, end }: TimeBounds): Fragment {
   return (end === undefined ? from : db`least(${from}, ${end - 1n}::bigint)`) as Fragment;
 }
 
+/** What an instance has of its occurrence, c. */
+const ofOccurrence = listed(
+  columnKeys.filter((key) => !["number", "severity", "status"].includes(key)),
+  "c.",
+);
+
 /**
  * The instances within a query's time range, each with the severity and status that it was sent with; the query's other
  * members ask about the occurrence that it counts in. `fields`: names of those that the statement reads.
@@ -131,8 +138,7 @@ export function matchingInstances(
     from: own
       ? db`instances o ${eventAndEntity(db, tenantId)}`
       : db`(
-      select i.tenant_id, i.event_id, i.number, i.time_ms, i.severity, i.status, c.acknowledged, c.type, c.summary, c.body,
-        c.metadata, c.start_ms, c.last_seen_ms, c.end_ms, c.instance_count, c.expires_ms, c.seen_slot
+      select i.tenant_id, i.event_id, i.number, i.time_ms, i.severity, i.status, ${ofOccurrence(db)}, c.seen_slot
       from instances i
         left join occurrences c on c.tenant_id = ${tenantId} and c.event_id = i.event_id and c.number = i.number
       where i.tenant_id = ${tenantId}

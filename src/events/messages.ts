@@ -11,7 +11,9 @@ import {
 } from "#gen/belfry/events/v1/event_pb.ts";
 import { coreProperties } from "../entities/core-properties.ts";
 import { idText } from "../entities/identity.ts";
+import { toOccurrence } from "./columns.ts";
 import { bareKeyOf, type ColumnField, type EventField, eventField, eventMembers } from "./fields.ts";
+import { closerOf } from "./lifecycle.ts";
 import { occurrenceIdText } from "./occurrence-id.ts";
 import type { OccurrenceRow } from "./rows.ts";
 
@@ -70,6 +72,7 @@ export function toOccurrenceMessage(row: OccurrenceRow, tenantId: string, shown:
     startTime: show("startTime", row.start_ms),
     lastSeen: show("lastSeen", row.last_seen_ms),
     endTime: show("endTime", row.end_ms ?? undefined),
+    closedBy: show("endTime", row.end_ms === null ? undefined : closerOf(toOccurrence(row))),
     expiresAt: show("expiresAt", row.expires_ms ?? undefined),
     instanceCount: show("instanceCount", row.instance_count),
     type: show("type", row.type),

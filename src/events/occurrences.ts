@@ -3,10 +3,11 @@ import type { Db } from "../db/connect.ts";
 import { planWithoutValues } from "../db/plans.ts";
 import { transaction } from "../db/transaction.ts";
 import { parseId } from "../entities/identity.ts";
+import { type StoredOccurrence, toOccurrence } from "./columns.ts";
 import { type EventIdentity, type IdentityColumns, identityColumns, toIdentity } from "./fields.ts";
 import type { Occurrence } from "./lifecycle.ts";
 import { parseOccurrenceId } from "./occurrence-id.ts";
-import { type StoredOccurrence, storedColumns, toOccurrence } from "./rows.ts";
+import { storedColumns } from "./rows.ts";
 
 /** Which occurrence of which event. */
 export interface OccurrenceKey {

@@ -23,7 +23,7 @@ import { eventColumnNames, eventField, eventSortKeys } from "./fields.ts";
 import { type MatchingOccurrences, readQuery } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
 import { isOfNewest, newestPage } from "./newest.ts";
-import { type OccurrenceRow, ofEvent, storedColumns } from "./rows.ts";
+import { listColumns, type OccurrenceRow, ofEvent, storedColumns } from "./rows.ts";
 
 function sortKeys(db: Db, tenantId: string, query: EventQuery): SortKey[] {
   const sorts = query.sortBy.flatMap(({ byField }) =>
@@ -145,8 +145,7 @@ function pageStatement(
     ), judged as (
       select *, event_place = 1 or (few and bytes <= ${pageBytesMax}) as fits from sized
     )
-    select o.event_id, o.number, o.severity, o.status, o.acknowledged, o.type, o.summary, o.start_ms, o.last_seen_ms,
-      o.end_ms, o.instance_count, o.expires_ms, o.fits, ${eventColumnNames(db)}, o.entity_name, o.count, o.matched, o.key_texts,
+    select event_id, ${listColumns(db)}, ${eventColumnNames(db)}, o.fits, o.entity_name, o.count, o.matched, o.key_texts,
       case when o.fits then o.body end as body, case when o.fits then o.metadata end as metadata,
       case when o.fits then o.entity_dimensions end as entity_dimensions,
       case when o.fits then o.entity_metadata end as entity_metadata, ${total} as total

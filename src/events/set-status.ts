@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { ClosedBy } from "#gen/belfry/events/v1/event_pb.ts";
 import {
   type StatusItem,
   StatusItemSchema,
@@ -8,20 +9,21 @@ import {
 import type { Db } from "../db/connect.ts";
 import { itemError } from "../rpc/validate.ts";
 import type { Change } from "./changes.ts";
-import { CLOSED, type Occurrence } from "./lifecycle.ts";
+import { CLOSED, closed, type Occurrence, reopened } from "./lifecycle.ts";
 import { type LockedEvents, lockEvents } from "./lock.ts";
 import { keyText, type OccurrenceKey, occurrenceKey, openOccurrences, readOccurrences } from "./occurrences.ts";
 
 /** What an occurrence is like once an item is carried out; itself when that changes nothing. */
 function standing(before: Occurrence, { acknowledged, statusWrapper }: StatusItem, nowMs: bigint): Occurrence {
   const status = statusWrapper?.status ?? before.status;
-  const after = { ...before, status, acknowledged: acknowledged ?? before.acknowledged };
-  if (status === CLOSED && before.status !== CLOSED)
-    after.endMs = nowMs > before.lastSeenMs ? nowMs : before.lastSeenMs;
-  if (status !== CLOSED) after.endMs = null;
-  // What people close or open again does not expire, until a report says so again.
-  if ((status === CLOSED) !== (before.status === CLOSED)) after.expiresMs = null;
-  return after.status === before.status && after.acknowledged === before.acknowledged ? before : after;
+  if (status === before.status && (acknowledged ?? before.acknowledged) === before.acknowledged) return before;
+  const after = withStatus(before, status, nowMs);
+  return { ...after, acknowledged: acknowledged ?? before.acknowledged };
+}
+
+function withStatus(before: Occurrence, status: number, nowMs: bigint): Occurrence {
+  if ((status === CLOSED) === (before.status === CLOSED)) return { ...before, status };
+  return status === CLOSED ? closed(before, nowMs, ClosedBy.PERSON) : reopened(before, status);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { bigint, boolean, foreignKey, index, integer, pgTable, primaryKey, smallint } from "drizzle-orm/pg-core";
+import type { ClosedBy } from "#gen/belfry/events/v1/event_pb.ts";
 import { bigintMs, bytea, json, jsonb, tenantId, text } from "../db/columns.ts";
 import { entities } from "../entities/tables.ts";
 
@@ -54,6 +55,8 @@ export const occurrences = pgTable(
     expiresMs: bigintMs("expires_ms"),
     /** The time of the latest report that only kept it open, where it is later than `last_seen_ms`; null: none was. */
     keptOpenMs: bigintMs("kept_open_ms"),
+    /** Null: it is not closed, or a process of 0.3 closed it. */
+    closedBy: smallint("closed_by").$type<ClosedBy>(),
     /**
      * The five minutes in which it was last seen: the index over it replaces one over last_seen_ms, so that most repeats
      * change no indexed column. A search by time asks for both.

@@ -2,8 +2,8 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { idText } from "../entities/identity.ts";
+import type { StoredOccurrence } from "../events/columns.ts";
 import { type EventTexts, type IdentityColumns, toTexts } from "../events/fields.ts";
-import type { StoredOccurrence } from "../events/rows.ts";
 import type { GroupSnapshot } from "./delivery-snapshot.ts";
 
 /** Why a notification is sent: the first of a match, again because it goes on, or because something changed. */

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect } from "vitest";
-import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
+import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { domPage, eventually } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
@@ -48,9 +48,20 @@ describe("one occurrence", () => {
     const lifeCycle = page.getByRole("region", { name: "Life cycle" });
     await lifeCycle.getByText(/^Acknowledged by/).waitFor();
     await page.getByRole("button", { name: "Close", exact: true }).click();
-    await lifeCycle.getByText(/^Closed after .* by /).waitFor();
+    await lifeCycle.getByText(/^Closed after .* by (?!hand$)/).waitFor();
     await lifeCycle.getByText(/^Acknowledged by/).waitFor();
     expect(lifeCycle.getByText(/Acknowledgement or status set/).count()).toBe(0);
+  });
+
+  onPage("says what closed it where no person did", async (page) => {
+    await page.logIn(tenant);
+    const over = { name: "soon over", source: "db-2" };
+    await sendEvents(server, tenant, [over]);
+    await page.getByRole("row").filter({ hasText: "soon over" }).getByText("soon over").click();
+    await page.getByRole("heading", { level: 1, name: "soon over" }).waitFor();
+    await sendEvents(server, tenant, [{ ...over, status: Status.CLOSED }]);
+    const lifeCycle = page.getByRole("region", { name: "Life cycle" });
+    await lifeCycle.getByText(/^Closed after .* by a report$/).waitFor();
   });
 
   onPage("keeps who changed it in sight until it is known who did so last", async (page) => {

@@ -614,6 +614,7 @@ create table occurrences (
   seen_slot bigint default (last_seen_ms / 300000),
   expires_ms bigint,
   kept_open_ms bigint,
+  closed_by smallint,
   constraint occurrences_tenant_id_event_id_number_pk PRIMARY KEY (tenant_id, event_id, number),
   constraint occurrences_tenant_id_event_id_events_tenant_id_id_fk FOREIGN KEY (tenant_id, event_id) REFERENCES events(tenant_id, id)
 );

@@ -40,7 +40,7 @@ async function stored(tenant: string): Promise<Map<string, ModelOccurrence[]>> {
   >`
     select e.name, coalesce(e.dedup_key, '') as key, n.dimensions, jsonb_agg(jsonb_build_object('number', o.number, 'status', o.status,
       'severity', o.severity, 'acknowledged', o.acknowledged, 'summary', o.summary, 'start', o.start_ms,
-      'lastSeen', o.last_seen_ms, 'end', o.end_ms, 'instances', o.instance_count, 'expires', o.expires_ms, 'kept', 0) order by o.number) as occurrences
+      'lastSeen', o.last_seen_ms, 'end', o.end_ms, 'instances', o.instance_count, 'expires', o.expires_ms, 'kept', 0, 'by', o.closed_by) order by o.number) as occurrences
     from events e join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
       join occurrences o on o.tenant_id = e.tenant_id and o.event_id = e.id
     where e.tenant_id = ${tenant} group by e.id, e.name, e.dedup_key, n.dimensions`;

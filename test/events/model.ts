@@ -15,6 +15,8 @@ export interface ModelOccurrence {
   expires: number | null;
   /** The latest time at which a report that is no instance said that it goes on. */
   kept: number;
+  /** Who closed it, by the number of the API's enum; null while it is open. */
+  by: number | null;
 }
 
 /** What the model calls an event. */
@@ -22,6 +24,7 @@ export const eventKey = (name: string, dimensions: Record<string, string>, dedup
   JSON.stringify([name, Object.entries(dimensions).sort(), ...(dedupKey === "" ? [] : [dedupKey])]);
 
 const CLOSED = 3;
+const [ALERT, EVENT, EXPIRY] = [1, 2, 4];
 
 export class EventModel {
   readonly events = new Map<string, ModelOccurrence[]>();
@@ -32,6 +35,7 @@ export class EventModel {
     for (const latest of [...this.events.values()].map((all) => all.at(-1))) {
       if (!latest || latest.status === CLOSED || latest.expires === null || latest.expires > nowMs) continue;
       latest.status = CLOSED;
+      latest.by = EXPIRY;
       latest.end = Math.max(latest.expires, latest.lastSeen);
     }
   }
@@ -55,19 +59,21 @@ export class EventModel {
       latest.expires = Math.max(latest.expires, expires ?? 0);
     }
     if (isKnown || (item.onlyKeepsOpen && latest && item.timeMs <= lastMs)) {
-      const byExpiry = latest?.status === CLOSED && latest.expires !== null;
-      if (!byExpiry || item.status === CLOSED || (expires !== null && expires <= nowMs)) return;
-      this.put({ ...item, onlyKeepsOpen: undefined, timeMs: BigInt(nowMs >= lastMs ? nowMs : lastMs + 1) }, nowMs);
+      const goesOn = latest?.by === EXPIRY || (latest?.by === ALERT && item.onlyKeepsOpen);
+      if (!goesOn || item.status === CLOSED || (expires !== null && expires <= nowMs)) return;
+      this.put({ ...item, onlyKeepsOpen: undefined, timeMs: BigInt(nowMs > lastMs ? nowMs : lastMs + 1) }, nowMs);
       return;
     }
     this.instances.add(sent);
     this.events.set(key, occurrences);
     const time = Number(item.timeMs);
+    const by = item.closesOpen ? ALERT : EVENT;
     if (item.closesOpen && latest && latest.status !== CLOSED) {
       latest.end = Math.max(time, latest.lastSeen, latest.kept);
       latest.instances += 1;
       latest.lastSeen = Math.max(latest.lastSeen, time);
       latest.status = CLOSED;
+      latest.by = by;
       latest.severity = item.severity || latest.severity;
       latest.summary = item.summary || latest.summary;
       latest.acknowledged = item.acknowledged ?? latest.acknowledged;
@@ -84,6 +90,7 @@ export class EventModel {
     } else if (latest && latest.status === CLOSED && item.status === CLOSED) {
       latest.instances += 1;
       latest.lastSeen = time;
+      if (latest.by === EXPIRY) latest.by = by;
       latest.expires = null;
     } else if (!latest || latest.status === CLOSED) {
       occurrences.push({
@@ -98,6 +105,7 @@ export class EventModel {
         instances: 1,
         expires: item.status === CLOSED ? null : expires,
         kept: 0,
+        by: item.status === CLOSED ? by : null,
       });
     } else {
       latest.instances += 1;
@@ -107,7 +115,10 @@ export class EventModel {
       latest.summary = item.summary || latest.summary;
       latest.acknowledged = item.acknowledged ?? latest.acknowledged;
       latest.expires = item.status === CLOSED ? null : (expires ?? latest.expires);
-      if (item.status === CLOSED) latest.end = time;
+      if (item.status === CLOSED) {
+        latest.end = time;
+        latest.by = by;
+      }
     }
   }
 }

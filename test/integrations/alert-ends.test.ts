@@ -144,6 +144,84 @@ describe("the end of an alert closes what is open of it", () => {
   });
 });
 
+describe("an alert that has ended for one sender and fires for another", () => {
+  const startsAt = at(-600_000);
+  const ended = { labels, startsAt: at(-620_000), endsAt: at(-30_000) };
+  const both = [{ status: "STATUS_CLOSED", closedBy: "CLOSED_BY_ALERT" }, { status: "STATUS_OPEN" }];
+
+  test("opens the next occurrence when it is received, once, and the same end sent again closes nothing", async () => {
+    const { send, sendThere, open, occurrences } = await world();
+    await send(firing({ startsAt }));
+    await sendThere(ended);
+    expect(await open()).toEqual([]);
+    const before = Date.now();
+    await send(firing({ startsAt }));
+    const after = Date.now();
+    for (let times = 0; times < 2; times++) {
+      await sendThere(ended);
+      await send(firing({ startsAt }));
+    }
+    const all = await occurrences();
+    expect(all).toMatchObject(both);
+    expect(Number(all[1].startTime)).toBeGreaterThanOrEqual(before);
+    expect(Number(all[1].startTime)).toBeLessThanOrEqual(after);
+    expect(all[1].instanceCount).toBe("1");
+    await send({ labels, startsAt, endsAt: at(0) });
+    await sendThere(ended);
+    expect(await occurrences()).toMatchObject([both[0], both[0]]);
+  });
+
+  test("through the webhook, as after a partition of Alertmanager", async () => {
+    const { hook: send, occurrences } = await world();
+    await send({ status: "firing", labels, startsAt });
+    await send({ status: "resolved", ...ended });
+    await send({ status: "firing", labels, startsAt });
+    expect(await occurrences()).toMatchObject(both);
+  });
+
+  test("within one request, however often", async () => {
+    const { headers, occurrences } = await world();
+    const ends = [1, 2, 3].map((nth) => ({ labels, endsAt: at(-60_000 + nth) }));
+    const alerts = ends.flatMap((end) => [firing({ startsAt }), end]);
+    expect((await tool(server, headers)("POST", api, [...alerts, firing({ startsAt })])).status).toBe(200);
+    expect(await occurrences()).toMatchObject([both[0], both[0], both[0], both[1]]);
+  });
+
+  test("stays closed when a person has closed it, also when an end is reported after that", async () => {
+    const { send, json, open, occurrences } = await world();
+    await send(firing({ startsAt }));
+    const [{ id: occurrenceId, eventId }] = await occurrences();
+    const statuses = [{ eventId, occurrenceId, statusWrapper: { status: "STATUS_CLOSED" } }];
+    expect((await json("POST", "/v1/event-management/status", { statuses })).status).toBe(200);
+    await send(firing({ startsAt }));
+    await send(ended);
+    await send(firing({ startsAt }));
+    expect(await open()).toEqual([]);
+    expect(await occurrences()).toMatchObject([{ closedBy: "CLOSED_BY_PERSON" }]);
+  });
+
+  test("is not believed beyond its own end", async () => {
+    const { send, open } = await world();
+    await send(firing({ startsAt }));
+    await send(ended);
+    await send({ labels, startsAt, endsAt: at(-20_000) });
+    expect(await open()).toEqual([]);
+  });
+
+  test("what did not come as an alert says nothing of it: sent again, it changes nothing", async () => {
+    const { json, send, occurrences } = await world();
+    await send(firing({ startsAt }));
+    await send(ended);
+    const [{ startTime, severity }] = await occurrences();
+    const { body } = await json("POST", "/v1/events:search", { query: {} });
+    const { name, dedupKey } = body.results[0];
+    const native = { name, dedupKey, dimensions: { job: "x" }, timestamp: startTime, severity, status: "STATUS_OPEN" };
+    const answer = await json("POST", "/v1/data-receiver/events", { events: [native] });
+    expect(answer.status).toBe(200);
+    expect(await occurrences()).toMatchObject([both[0]]);
+  });
+});
+
 describe("an annotation that changes while its alert fires", () => {
   const said = (text: string) =>
     firing({ startsAt: at(-60_000), annotations: { summary: text, description: text, text } });

@@ -167,10 +167,17 @@ export const mutants: readonly Mutant[] = [
     tests: ["test/events/ingest.test.ts"],
   },
   {
+    name: "an alert that fires opens again what people have closed",
+    file: "src/events/apply.ts",
+    text: "(onlyKeepsOpen && closer === ClosedBy.ALERT)",
+    replacement: "onlyKeepsOpen",
+    tests: ["test/integrations/alert-ends.test.ts"],
+  },
+  {
     name: "an occurrence that expires ends before its time",
-    file: "src/events/expiry.ts",
-    text: "endMs: expiresMs > before.lastSeenMs ? expiresMs : before.lastSeenMs",
-    replacement: "endMs: before.lastSeenMs",
+    file: "src/events/lifecycle.ts",
+    text: "const endMs = atMs > before.lastSeenMs ? atMs : before.lastSeenMs",
+    replacement: "const endMs = before.lastSeenMs",
     tests: ["test/events/expiry.test.ts"],
   },
   {

@@ -115,7 +115,7 @@ test("overlapping, late and repeated batches from six connections of two servers
           select e.name, n.dimensions, jsonb_agg(jsonb_build_object('number', o.number, 'status', o.status,
             'severity', o.severity, 'acknowledged', o.acknowledged, 'summary', o.summary, 'start', o.start_ms,
             'lastSeen', o.last_seen_ms, 'end', o.end_ms, 'instances', o.instance_count, 'expires', o.expires_ms,
-            'kept', coalesce(o.kept_open_ms, 0)) order by o.number) as all
+            'kept', coalesce(o.kept_open_ms, 0), 'by', o.closed_by) order by o.number) as all
           from events e join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
             join occurrences o on o.tenant_id = e.tenant_id and o.event_id = e.id
           where e.tenant_id = ${tenant} group by e.id, e.name, n.dimensions`;

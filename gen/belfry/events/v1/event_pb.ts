@@ -13,7 +13,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/events/v1/event.proto.
  */
 export const file_belfry_events_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("ChxiZWxmcnkvZXZlbnRzL3YxL2V2ZW50LnByb3RvEhBiZWxmcnkuZXZlbnRzLnYxImoKCkFubm90YXRpb24SCgoCaWQYASABKAkSEgoKYW5ub3RhdGlvbhgCIAEoCRISCgpjcmVhdGVkX2J5GAMgASgJEhMKC2NyZWF0ZV90aW1lGAQgASgDEhMKC3VwZGF0ZV90aW1lGAUgASgDIoAGCgpPY2N1cnJlbmNlEgoKAmlkGAEgASgJEhAKCGV2ZW50X2lkGAIgASgJEjEKCHNldmVyaXR5GAMgASgOMhouYmVsZnJ5LmV2ZW50cy52MS5TZXZlcml0eUgAiAEBEi0KBnN0YXR1cxgEIAEoDjIYLmJlbGZyeS5ldmVudHMudjEuU3RhdHVzSAGIAQESFAoHc3VtbWFyeRgFIAEoCUgCiAEBEhcKCnN0YXJ0X3RpbWUYBiABKANIA4gBARIWCglsYXN0X3NlZW4YByABKANIBIgBARIVCghlbmRfdGltZRgIIAEoA0gFiAEBEhsKDmluc3RhbmNlX2NvdW50GAkgASgDSAaIAQESEQoEdHlwZRgKIAEoCUgHiAEBEhEKBGJvZHkYCyABKAlICIgBARIZCgxhY2tub3dsZWRnZWQYDCABKAhICYgBARJACgpkaW1lbnNpb25zGA0gAygLMiwuYmVsZnJ5LmV2ZW50cy52MS5PY2N1cnJlbmNlLkRpbWVuc2lvbnNFbnRyeRIwCg9tZXRhZGF0YV9maWVsZHMYDiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjAKD2NvcmVfcHJvcGVydGllcxgPIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSMQoLYW5ub3RhdGlvbnMYECADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkFubm90YXRpb24SFwoKZXhwaXJlc19hdBgRIAEoA0gKiAEBGjEKD0RpbWVuc2lvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgsKCV9zZXZlcml0eUIJCgdfc3RhdHVzQgoKCF9zdW1tYXJ5Qg0KC19zdGFydF90aW1lQgwKCl9sYXN0X3NlZW5CCwoJX2VuZF90aW1lQhEKD19pbnN0YW5jZV9jb3VudEIHCgVfdHlwZUIHCgVfYm9keUIPCg1fYWNrbm93bGVkZ2VkQg0KC19leHBpcmVzX2F0IqQCCgVFdmVudBIKCgJpZBgBIAEoCRITCgZlbnRpdHkYAiABKAlIAIgBARIYCgtlbnRpdHlfbmFtZRgDIAEoCUgBiAEBEhEKBG5hbWUYBCABKAlIAogBARISCgVjb3VudBgFIAEoA0gDiAEBEjEKC29jY3VycmVuY2VzGAYgAygLMhwuYmVsZnJ5LmV2ZW50cy52MS5PY2N1cnJlbmNlEhoKDW1hdGNoZWRfY291bnQYByABKANIBIgBARIWCglkZWR1cF9rZXkYECABKAlIBYgBAUIJCgdfZW50aXR5Qg4KDF9lbnRpdHlfbmFtZUIHCgVfbmFtZUIICgZfY291bnRCEAoOX21hdGNoZWRfY291bnRCDAoKX2RlZHVwX2tleUoECAgQECqIAQoIU2V2ZXJpdHkSFAoQU0VWRVJJVFlfREVGQVVMVBAAEhIKDlNFVkVSSVRZX0RFQlVHEAESEQoNU0VWRVJJVFlfSU5GTxACEhQKEFNFVkVSSVRZX1dBUk5JTkcQAxISCg5TRVZFUklUWV9FUlJPUhAEEhUKEVNFVkVSSVRZX0NSSVRJQ0FMEAUqVwoGU3RhdHVzEhIKDlNUQVRVU19ERUZBVUxUEAASDwoLU1RBVFVTX09QRU4QARIVChFTVEFUVVNfU1VQUFJFU1NFRBACEhEKDVNUQVRVU19DTE9TRUQQA2IGcHJvdG8z", [file_google_protobuf_struct]);
+  fileDesc("ChxiZWxmcnkvZXZlbnRzL3YxL2V2ZW50LnByb3RvEhBiZWxmcnkuZXZlbnRzLnYxImoKCkFubm90YXRpb24SCgoCaWQYASABKAkSEgoKYW5ub3RhdGlvbhgCIAEoCRISCgpjcmVhdGVkX2J5GAMgASgJEhMKC2NyZWF0ZV90aW1lGAQgASgDEhMKC3VwZGF0ZV90aW1lGAUgASgDIsIGCgpPY2N1cnJlbmNlEgoKAmlkGAEgASgJEhAKCGV2ZW50X2lkGAIgASgJEjEKCHNldmVyaXR5GAMgASgOMhouYmVsZnJ5LmV2ZW50cy52MS5TZXZlcml0eUgAiAEBEi0KBnN0YXR1cxgEIAEoDjIYLmJlbGZyeS5ldmVudHMudjEuU3RhdHVzSAGIAQESFAoHc3VtbWFyeRgFIAEoCUgCiAEBEhcKCnN0YXJ0X3RpbWUYBiABKANIA4gBARIWCglsYXN0X3NlZW4YByABKANIBIgBARIVCghlbmRfdGltZRgIIAEoA0gFiAEBEhsKDmluc3RhbmNlX2NvdW50GAkgASgDSAaIAQESEQoEdHlwZRgKIAEoCUgHiAEBEhEKBGJvZHkYCyABKAlICIgBARIZCgxhY2tub3dsZWRnZWQYDCABKAhICYgBARJACgpkaW1lbnNpb25zGA0gAygLMiwuYmVsZnJ5LmV2ZW50cy52MS5PY2N1cnJlbmNlLkRpbWVuc2lvbnNFbnRyeRIwCg9tZXRhZGF0YV9maWVsZHMYDiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjAKD2NvcmVfcHJvcGVydGllcxgPIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSMQoLYW5ub3RhdGlvbnMYECADKAsyHC5iZWxmcnkuZXZlbnRzLnYxLkFubm90YXRpb24SFwoKZXhwaXJlc19hdBgRIAEoA0gKiAEBEjIKCWNsb3NlZF9ieRgSIAEoDjIaLmJlbGZyeS5ldmVudHMudjEuQ2xvc2VkQnlIC4gBARoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUILCglfc2V2ZXJpdHlCCQoHX3N0YXR1c0IKCghfc3VtbWFyeUINCgtfc3RhcnRfdGltZUIMCgpfbGFzdF9zZWVuQgsKCV9lbmRfdGltZUIRCg9faW5zdGFuY2VfY291bnRCBwoFX3R5cGVCBwoFX2JvZHlCDwoNX2Fja25vd2xlZGdlZEINCgtfZXhwaXJlc19hdEIMCgpfY2xvc2VkX2J5IqQCCgVFdmVudBIKCgJpZBgBIAEoCRITCgZlbnRpdHkYAiABKAlIAIgBARIYCgtlbnRpdHlfbmFtZRgDIAEoCUgBiAEBEhEKBG5hbWUYBCABKAlIAogBARISCgVjb3VudBgFIAEoA0gDiAEBEjEKC29jY3VycmVuY2VzGAYgAygLMhwuYmVsZnJ5LmV2ZW50cy52MS5PY2N1cnJlbmNlEhoKDW1hdGNoZWRfY291bnQYByABKANIBIgBARIWCglkZWR1cF9rZXkYECABKAlIBYgBAUIJCgdfZW50aXR5Qg4KDF9lbnRpdHlfbmFtZUIHCgVfbmFtZUIICgZfY291bnRCEAoOX21hdGNoZWRfY291bnRCDAoKX2RlZHVwX2tleUoECAgQECqIAQoIU2V2ZXJpdHkSFAoQU0VWRVJJVFlfREVGQVVMVBAAEhIKDlNFVkVSSVRZX0RFQlVHEAESEQoNU0VWRVJJVFlfSU5GTxACEhQKEFNFVkVSSVRZX1dBUk5JTkcQAxISCg5TRVZFUklUWV9FUlJPUhAEEhUKEVNFVkVSSVRZX0NSSVRJQ0FMEAUqVwoGU3RhdHVzEhIKDlNUQVRVU19ERUZBVUxUEAASDwoLU1RBVFVTX09QRU4QARIVChFTVEFUVVNfU1VQUFJFU1NFRBACEhEKDVNUQVRVU19DTE9TRUQQAyqRAQoIQ2xvc2VkQnkSGQoVQ0xPU0VEX0JZX1VOU1BFQ0lGSUVEEAASEwoPQ0xPU0VEX0JZX0FMRVJUEAESEwoPQ0xPU0VEX0JZX0VWRU5UEAISFAoQQ0xPU0VEX0JZX1BFUlNPThADEhQKEENMT1NFRF9CWV9FWFBJUlkQBBIUChBDTE9TRURfQllfQUdFSU5HEAViBnByb3RvMw", [file_google_protobuf_struct]);
 
 /**
  * A note on an occurrence, written by management.
@@ -189,6 +189,13 @@ export type Occurrence = Message<"belfry.events.v1.Occurrence"> & {
    * @generated from field: optional int64 expires_at = 17;
    */
   expiresAt?: bigint | undefined;
+
+  /**
+   * Who or what closed it. Left out while it is not closed; selected with `endTime`.
+   *
+   * @generated from field: optional belfry.events.v1.ClosedBy closed_by = 18;
+   */
+  closedBy?: ClosedBy | undefined;
 };
 
 /**
@@ -382,4 +389,66 @@ export type Status = (typeof Status)[keyof typeof Status] | UnknownEnum;
  */
 export const StatusSchema: GenEnum<Status> = /*@__PURE__*/
   enumDesc(file_belfry_events_v1_event, 1);
+
+/**
+ * Who or what closed an occurrence.
+ *
+ * @generated from enum belfry.events.v1.ClosedBy
+ */
+export const ClosedBy = {
+  /**
+   * Nobody: it is not closed.
+   *
+   * @generated from enum value: CLOSED_BY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The end of an alert, sent to Alertmanager's API or webhook. A report there that the alert fires opens the next occurrence.
+   *
+   * @generated from enum value: CLOSED_BY_ALERT = 1;
+   */
+  ALERT: 1,
+
+  /**
+   * A report of an event with STATUS_CLOSED.
+   *
+   * @generated from enum value: CLOSED_BY_EVENT = 2;
+   */
+  EVENT: 2,
+
+  /**
+   * A call of the API that set its status, by a person or a program.
+   *
+   * @generated from enum value: CLOSED_BY_PERSON = 3;
+   */
+  PERSON: 3,
+
+  /**
+   * The service: its time to expire had come.
+   *
+   * @generated from enum value: CLOSED_BY_EXPIRY = 4;
+   */
+  EXPIRY: 4,
+
+  /**
+   * The service: it was not reported for the time of its severity.
+   *
+   * @generated from enum value: CLOSED_BY_AGEING = 5;
+   */
+  AGEING: 5,
+} as const;
+
+/**
+ * Who or what closed an occurrence.
+ *
+ * @generated from enum belfry.events.v1.ClosedBy
+ */
+export type ClosedBy = (typeof ClosedBy)[keyof typeof ClosedBy] | UnknownEnum;
+
+/**
+ * Describes the enum belfry.events.v1.ClosedBy.
+ */
+export const ClosedBySchema: GenEnum<ClosedBy> = /*@__PURE__*/
+  enumDesc(file_belfry_events_v1_event, 2);
 

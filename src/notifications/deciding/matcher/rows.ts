@@ -4,6 +4,7 @@ import type { Db } from "../../../db/connect.ts";
 import { entityResolver } from "../../../entities/fields.ts";
 import type { EntityRow } from "../../../entities/messages.ts";
 import { readEntities } from "../../../entities/read.ts";
+import { toRow } from "../../../events/columns.ts";
 import {
   type EventIdentity,
   type EventRow,
@@ -16,7 +17,6 @@ import { type LabelView, labelOf, labelView } from "../../../events/labels.ts";
 import type { Occurrence } from "../../../events/lifecycle.ts";
 import { countOccurrences } from "../../../events/occurrences.ts";
 import { eventResolver } from "../../../events/resolver.ts";
-import { toRow } from "../../../events/rows.ts";
 
 /** What fields of an entity are called in triggers of events. */
 const ofEntity = "entity.";
