@@ -33,8 +33,6 @@ export interface Operation {
   readonly name: string;
   readonly routes: readonly OperationRoute[];
   readonly permission: Permission;
-  /** It only says that there is no such thing here: documents leave it out. */
-  readonly notServed?: true;
   /** Where its data goes: it is refused before its body while too much waits there. */
   readonly lane?: "models" | "metrics" | "events";
   /**

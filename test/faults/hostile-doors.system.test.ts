@@ -19,7 +19,7 @@ const heldBytesMax = 50 * MiB;
 
 const operations = integrations({ config: {} } as IntegrationParts).flatMap(({ name, operations: all }) =>
   all
-    .filter(({ body, notServed }) => body !== undefined && notServed === undefined)
+    .filter(({ body }) => body !== undefined)
     .map((operation) => ({ ...operation, door: `${name}/${operation.name}` })),
 );
 

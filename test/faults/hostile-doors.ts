@@ -5,6 +5,7 @@ import { compress } from "snappyjs";
 import { RequestSchema } from "#gen/io/prometheus/write/v2/request_pb.ts";
 import { ExportLogsServiceRequestSchema } from "#gen/opentelemetry/proto/collector/logs/v1/logs_service_pb.ts";
 import { ExportMetricsServiceRequestSchema } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
+import { ExportTraceServiceRequestSchema } from "#gen/opentelemetry/proto/collector/trace/v1/trace_service_pb.ts";
 import { WriteRequestSchema } from "#gen/prometheus/remote_write_pb.ts";
 import { deep, empties, lying, part, repeated, unknown, varint } from "./hostile-protobuf.ts";
 
@@ -115,6 +116,14 @@ export const doors: Readonly<Record<string, readonly Door[]>> = {
           },
         ],
       },
+      packings: [plain, gzip],
+    },
+  ],
+  "opentelemetry/exportTraces": [
+    {
+      schema: ExportTraceServiceRequestSchema,
+      binary: protobuf,
+      sample: { resourceSpans: [{ resource: { attributes }, scopeSpans: [{ spans: [{ name: "s", attributes }] }] }] },
       packings: [plain, gzip],
     },
   ],

@@ -29,6 +29,11 @@ import {
   ExportMetricsServiceResponseSchema,
   MetricsService,
 } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
+import {
+  ExportTraceServiceRequestSchema,
+  ExportTraceServiceResponseSchema,
+  TraceService,
+} from "#gen/opentelemetry/proto/collector/trace/v1/trace_service_pb.ts";
 import { codeOf, raw } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -236,10 +241,6 @@ test.each(Object.entries(logExporters))(
     ]);
   },
 );
-
-/** A service of OpenTelemetry that there is no schema of here; its messages are read by none. */
-const parent = { ...MetricsService, typeName: "opentelemetry.proto.collector.trace.v1.TraceService" };
-const TraceService = { ...parent, methods: [{ ...MetricsService.method.export, parent }] } as typeof MetricsService;
 
 type Point = { value: number; timeMs?: number; flags?: number };
 const request = (points: Point[], name = "m"): MessageInitShape<typeof ExportMetricsServiceRequestSchema> => ({
@@ -668,8 +669,8 @@ describe("what is refused is a Status in the request's encoding", () => {
   test.each([
     ["broken Protobuf", "/v1/metrics", Buffer.from([0x0a, 5, 1]), protobuf, 400, 3],
     ["broken JSON", "/v1/metrics", Buffer.from("{"), {}, 400, 3],
-    ["traces in Protobuf", "/v1/traces", Buffer.alloc(0), protobuf, 404, 5],
-    ["traces in JSON", "/v1/traces", Buffer.from("{}"), {}, 404, 5],
+    ["broken traces in Protobuf", "/v1/traces", Buffer.from([0x0a, 5, 1]), protobuf, 400, 3],
+    ["broken traces in JSON", "/v1/traces", Buffer.from('{"resourceSpans":7}'), {}, 400, 3],
     ["no key, in Protobuf", "/v1/metrics", Buffer.alloc(0), { ...protobuf, authorization: "Bearer x" }, 401, 16],
     ["no key, in JSON", "/v1/logs", Buffer.from("{}"), { authorization: "Bearer x" }, 401, 16],
     ["no key, for traces", "/v1/traces", Buffer.from("{}"), { authorization: "Bearer x" }, 401, 16],
@@ -700,16 +701,35 @@ describe("what is refused is a Status in the request's encoding", () => {
   );
 });
 
-test("traces over gRPC are a method that is not there, with a sentence; with a wrong key they are refused for that", async () => {
-  const { tenant } = await world();
-  const client = createClient(TraceService, createGrpcTransport({ baseUrl: server.url }));
-  const refused = (headers: Record<string, string>) =>
-    client.export({}, { headers }).catch((error: unknown) => ConnectError.from(error));
-  expect(await refused(tenant.headers)).toMatchObject({
-    code: Code.Unimplemented,
-    rawMessage: expect.stringContaining("traces are not stored here: send metrics to /v1/metrics"),
+describe("spans are counted and refused with a success, so that no sender fails", () => {
+  const spans = (count: number) => ({
+    resourceSpans: [{ resource: {}, scopeSpans: [{ spans: Array.from({ length: count }, () => ({})) }] }],
   });
-  expect(await refused({})).toMatchObject({ code: Code.Unauthenticated });
+  const said = { rejectedSpans: 3n, errorMessage: expect.stringMatching(/^traces are not stored here/) };
+
+  test("over gRPC; with a wrong key they are refused for that", async () => {
+    const { tenant } = await world();
+    const client = createClient(TraceService, createGrpcTransport({ baseUrl: server.url }));
+    expect(await client.export(spans(3), { headers: tenant.headers })).toMatchObject({ partialSuccess: said });
+    expect((await client.export({}, { headers: tenant.headers })).partialSuccess).toBeUndefined();
+    const refused = await client.export(spans(1)).catch((error: unknown) => ConnectError.from(error));
+    expect(refused).toMatchObject({ code: Code.Unauthenticated });
+  });
+
+  test("over HTTP, in Protobuf and JSON, in any form that a span may have", async () => {
+    const { call } = await world();
+    const body = Buffer.from(
+      toBinary(ExportTraceServiceRequestSchema, create(ExportTraceServiceRequestSchema, spans(3))),
+    );
+    const answer = await call("POST", "/v1/traces", body, { "content-type": "application/x-protobuf" });
+    expect(fromBinary(ExportTraceServiceResponseSchema, answer.bytes)).toMatchObject({ partialSuccess: said });
+    const span = { traceId: "5b8efff798038103d269b633813fc60c", name: "an order", kind: 2, attributes: [{ key: "a" }] };
+    const inJson = { resourceSpans: [{ scopeSpans: [{ scope: { name: "x" }, spans: [span, span, span] }] }] };
+    expect(await call("POST", "/v1/traces", inJson)).toMatchObject({
+      status: 200,
+      body: { partialSuccess: { ...said, rejectedSpans: "3" } },
+    });
+  });
 });
 
 test("JSON of later versions: unknown members, ids in hex, numbers as text", async () => {

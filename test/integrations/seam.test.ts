@@ -40,7 +40,11 @@ describe("a call over another tool's protocol", () => {
     const sender = tool(server, await keyHeaders(sql, tenant.id, "DATA_INGEST", null));
     expect(await reader("POST", path, [alert("Up")])).toMatchObject({
       status: 403,
-      body: { code: 403, message: "a client of role read_only_user may not call alertmanager/postAlerts; who may: DATA_INGEST, user, manager" },
+      body: {
+        code: 403,
+        message:
+          "a client of role read_only_user may not call alertmanager/postAlerts; who may: DATA_INGEST, user, manager",
+      },
     });
     expect((await reader("GET", path)).status).toBe(200);
     expect((await sender("POST", path, [alert("Up")])).status).toBe(200);

@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { Code } from "@connectrpc/connect";
 import { type Event, EventSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import {
   type ExportLogsServiceResponse,
@@ -8,14 +7,13 @@ import {
 import { ResourceLogsSchema, ScopeLogsSchema } from "#gen/opentelemetry/proto/logs/v1/logs_pb.ts";
 import type { EventItem } from "../../events/ingest.ts";
 import { type PutKind, putList } from "../../receiver/put.ts";
-import { refusalOf } from "../../wire/status.ts";
 import type { OperationCall } from "../integration.ts";
 import type { Walk } from "./fields.ts";
 import type { Identities } from "./identities.ts";
 import { eventOfRecord, type LogEvent } from "./log-events.ts";
 import { rejections } from "./rejections.ts";
 import type { ResourceModels } from "./resource-models.ts";
-import { entityOf, members, type ResourcePart, resourcesIn } from "./resource-parts.ts";
+import { eachRecord, entityOf, type RecordPart, type ResourcePart } from "./resource-parts.ts";
 
 const nameless = "a log record is taken when it is an event: it has an event_name, or the attribute event.name";
 
@@ -31,56 +29,11 @@ export interface LogsExport {
 /** So many events are made at a time, or of log records that take so many bytes. */
 const [eventsAtOnce, bytesAtOnce] = [1000, 1024 * 1024];
 
-const scopes = ResourceLogsSchema.field.scopeLogs.number;
-const records = ScopeLogsSchema.field.logRecords.number;
-
-/** Log records, scopes and resources that a request may have for each log record. */
-const partsEach = 4;
-
-interface RecordPart {
-  resource: ResourcePart;
-  bytes: Uint8Array;
-}
-
-/** Each log record of an ExportLogsServiceRequest; undefined for each resource and scope, and where it is time for a pause. */
-function* partsOf(request: Uint8Array, walk: Walk): Generator<RecordPart | undefined> {
-  for (const found of resourcesIn(request, walk)) {
-    yield undefined;
-    if (found === undefined) continue;
-    const { resource } = found;
-    for (const scope of members(found.bytes, scopes, walk)) {
-      yield undefined;
-      if (scope === undefined) continue;
-      for (const bytes of members(scope, records, walk)) yield bytes && { resource, bytes };
-    }
-  }
-}
-
-/** Calls `take` with each log record, and the event that it is, its content only where asked for. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
-async function eachRecord(
-  request: Uint8Array,
-  recordsMax: number,
-  call: OperationCall,
-  walk: Walk,
-  content: boolean,
-  take: (part: RecordPart, event: LogEvent | undefined) => Promise<void> | undefined,
-): Promise<void> {
-  const tooMany = (max: number, what: string) =>
-    refusalOf(Code.ResourceExhausted, 413, `a request may have at most ${max} ${what}; send fewer at once`);
-  const partsMax = recordsMax * partsEach;
-  let [count, parts] = [0, 0];
-  for (const part of partsOf(request, walk)) {
-    const wait = call.pace();
-    if (wait !== undefined) await wait;
-    parts += 1;
-    if (parts > partsMax) throw tooMany(partsMax, "log records, scopes and resources");
-    if (part === undefined) continue;
-    count += 1;
-    if (count > recordsMax) throw tooMany(recordsMax, "log records");
-    const taken = take(part, eventOfRecord(part.bytes, walk, content));
-    if (taken !== undefined) await taken;
-  }
-}
+const parts = {
+  scopes: ResourceLogsSchema.field.scopeLogs.number,
+  records: ScopeLogsSchema.field.logRecords.number,
+  what: "log records",
+};
 
 /** Stores the log records that are events, and the entities that they are of. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
 export async function exportLogs(
@@ -93,7 +46,8 @@ export async function exportLogs(
   const resources = new Set<ResourcePart>();
   // A request is read to its end before some of it is stored, and again while it is: never are all its events held.
   const first = walkOf();
-  await eachRecord(body, recordsMax, call, first, false, ({ resource }, event) => {
+  await eachRecord(body, { ...parts, max: recordsMax }, call, first, ({ resource, bytes: record }) => {
+    const event = eventOfRecord(record, first, false);
     if (event === undefined || event.broken !== undefined) return undefined;
     resources.add(resource);
     return identities.settle(resource, call, first);
@@ -116,7 +70,8 @@ export async function exportLogs(
     bytes += part.bytes.length;
     return list.length >= eventsAtOnce || bytes >= bytesAtOnce ? store() : undefined;
   }
-  await eachRecord(body, recordsMax, call, walk, true, (part, event) => {
+  await eachRecord(body, { ...parts, max: recordsMax }, call, walk, (part) => {
+    const event = eventOfRecord(part.bytes, walk, true);
     if (event === undefined) others += 1;
     else if (event.broken !== undefined) mistakes.add(event.name, event.broken);
     else {

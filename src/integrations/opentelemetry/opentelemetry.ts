@@ -8,6 +8,7 @@ import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
 import { LogsService } from "#gen/opentelemetry/proto/collector/logs/v1/logs_service_pb.ts";
 import { MetricsService } from "#gen/opentelemetry/proto/collector/metrics/v1/metrics_service_pb.ts";
+import { TraceService } from "#gen/opentelemetry/proto/collector/trace/v1/trace_service_pb.ts";
 import type { Config } from "../../config/settings.ts";
 import type { ModelItem } from "../../entities/put.ts";
 import type { EventItem } from "../../events/ingest.ts";
@@ -18,6 +19,7 @@ import type { Answer, Integration, Operation, OperationCall } from "../integrati
 import { sentAgain } from "../sent-again.ts";
 import { exportLogs } from "./export-logs.ts";
 import { exportMetrics } from "./export-metrics.ts";
+import { exportTraces } from "./export-traces.ts";
 import { walkOf } from "./fields.ts";
 import { identities, type KeepsIdentity } from "./identities.ts";
 import { protobufOfJson } from "./protobuf-of-json.ts";
@@ -55,22 +57,9 @@ export function openTelemetry({
         exportMetrics(metrics, body, call, begin()),
       ),
       exported(LogsService.method.export, "logs", bytesMax, (body, call) => exportLogs(logs, body, call, begin)),
-      {
-        name: "exportTraces",
-        routes: [
-          { method: "POST", path: "/v1/traces" },
-          { grpc: "opentelemetry.proto.collector.trace.v1.TraceService/Export" },
-        ],
-        permission: Permission.INGEST,
-        notServed: true,
-        serve({ overGrpc }) {
-          throw refusalOf(
-            overGrpc ? Code.Unimplemented : Code.NotFound,
-            404,
-            "traces are not stored here: send metrics to /v1/metrics, and events as log records to /v1/logs; OTEL_TRACES_EXPORTER=none keeps an SDK from sending traces",
-          );
-        },
-      },
+      exported(TraceService.method.export, "traces", bytesMax, (body, call) =>
+        exportTraces(body, call, { walk: begin(), spansMax: itemsMax }),
+      ),
     ],
   };
 }
@@ -83,12 +72,12 @@ const isJson = (headers: IncomingHttpHeaders) => mediaOf(headers) === jsonType;
 /** A method, over gRPC and HTTP. */
 function exported(
   method: DescMethod,
-  signal: "metrics" | "logs",
+  signal: "metrics" | "logs" | "traces",
   bytesMax: number,
   take: (body: Buffer, call: OperationCall) => Promise<Message>,
 ): Operation {
   return {
-    name: signal === "metrics" ? "exportMetrics" : "exportLogs",
+    name: `export${signal.charAt(0).toUpperCase()}${signal.slice(1)}`,
     routes: [{ method: "POST", path: `/v1/${signal}` }, { grpc: `${method.parent.typeName}/${method.name}` }],
     permission: Permission.INGEST,
     lane: signal === "metrics" ? "metrics" : "events",

@@ -1,5 +1,8 @@
 import { hash } from "node:crypto";
+import { Code } from "@connectrpc/connect";
 import { ResourceMetricsSchema } from "#gen/opentelemetry/proto/metrics/v1/metrics_pb.ts";
+import { refusalOf } from "../../wire/status.ts";
+import type { OperationCall } from "../integration.ts";
 import { delimited, fieldsOf, next, pauseDue, undecodable, valueBytes, type Walk } from "./fields.ts";
 import { entityOfResource, type ResourceEntity } from "./resource.ts";
 
@@ -59,16 +62,71 @@ export function entityOf(resource: ResourcePart, walk: Walk): ResourceEntity {
 /** What an export holds of one resource. */
 export interface ResourceData {
   readonly resource: ResourcePart;
-  /** The whole ResourceMetrics or ResourceLogs. */
+  /** The whole ResourceMetrics, ResourceLogs or ResourceSpans. */
   readonly bytes: Uint8Array;
 }
 
-// The numbers are the same in requests of metrics and of logs.
+// The numbers are the same in requests of metrics, logs and traces.
 const resourcesNumber = 1;
 const resourceNumber = ResourceMetricsSchema.field.resource.number;
 
-/** Each ResourceMetrics or ResourceLogs of an export; undefined where it is time for a pause. */
+/** Each ResourceMetrics, ResourceLogs or ResourceSpans of an export; undefined where it is time for a pause. */
 export function* resourcesIn(request: Uint8Array, walk: Walk): Generator<ResourceData | undefined> {
   for (const bytes of members(request, resourcesNumber, walk))
     yield bytes && { bytes, resource: { bytes: yield* member(bytes, resourceNumber, walk) } };
+}
+
+/** A log record or span, and what it is of. */
+export interface RecordPart {
+  readonly resource: ResourcePart;
+  readonly bytes: Uint8Array;
+}
+
+/** Where the records of an export lie: the numbers of the fields that hold scopes and records, what these are, and how many a request may have. */
+interface Records {
+  readonly scopes: number;
+  readonly records: number;
+  readonly what: string;
+  readonly max: number;
+}
+
+/** Records, scopes and resources that a request may have for each record. */
+const partsEach = 4;
+
+/** Each record of an export; undefined for each resource and scope, and where it is time for a pause. */
+function* recordsIn(request: Uint8Array, { scopes, records }: Records, walk: Walk): Generator<RecordPart | undefined> {
+  for (const found of resourcesIn(request, walk)) {
+    yield undefined;
+    if (found === undefined) continue;
+    const { resource } = found;
+    for (const scope of members(found.bytes, scopes, walk)) {
+      yield undefined;
+      if (scope === undefined) continue;
+      for (const bytes of members(scope, records, walk)) yield bytes && { resource, bytes };
+    }
+  }
+}
+
+/** Calls `take` with each record. @throws code 3 where it is no Protobuf, code 8 where it holds too much */
+export async function eachRecord(
+  request: Uint8Array,
+  of: Records,
+  call: OperationCall,
+  walk: Walk,
+  take: (part: RecordPart) => Promise<void> | undefined,
+): Promise<void> {
+  const tooMany = (max: number, what: string) =>
+    refusalOf(Code.ResourceExhausted, 413, `a request may have at most ${max} ${what}; send fewer at once`);
+  let [count, parts] = [0, 0];
+  for (const part of recordsIn(request, of, walk)) {
+    const wait = call.pace();
+    if (wait !== undefined) await wait;
+    parts += 1;
+    if (parts > of.max * partsEach) throw tooMany(of.max * partsEach, `${of.what}, scopes and resources`);
+    if (part === undefined) continue;
+    count += 1;
+    if (count > of.max) throw tooMany(of.max, of.what);
+    const taken = take(part);
+    if (taken !== undefined) await taken;
+  }
 }

@@ -15,7 +15,8 @@ test("an SDK that is set up by the variables of docs/opentelemetry.md logs how t
     OTEL_BSP_SCHEDULE_DELAY: "10",
   });
   const lines: string[] = [];
-  const keep = (line: string) => lines.push(line);
+  const keep = (line: string, ...more: unknown[]) =>
+    lines.push([line, ...more.map((each) => JSON.stringify(each))].join(" "));
   diag.setLogger({ error: keep, warn: keep, info: keep, debug: keep, verbose: keep }, DiagLogLevel.WARN);
 
   const provider = new BasicTracerProvider({ spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())] });
