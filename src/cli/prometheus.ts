@@ -23,27 +23,32 @@ export function prometheusWish(args: readonly string[]): PrometheusWish | null |
   }
 }
 
+/** Where Debian's package of Prometheus reads its files, as an account of its own. */
+const [account, folder] = ["prometheus", "/etc/prometheus"];
+
 /**
- * Returns what an operator of Prometheus pastes: a block for prometheus.yml and a file with one rule. Only a terminal is shown the
- * key itself; elsewhere the block names the file that keeps it.
+ * Returns what an operator of Prometheus pastes: commands that give it the key and the CA, which lie where only the server's own account can
+ * read, a block for prometheus.yml, and a file with one rule.
  */
-export function prometheusLines(
-  server: Pick<Server, "url" | "names" | "caFile">,
-  key: KeptKey,
-  toTerminal: boolean,
-): string {
+export function prometheusLines(server: Pick<Server, "url" | "names" | "caFile">, key: KeptKey): string {
   const url = new URL(callableUrl(server));
   const scheme = url.protocol.slice(0, -1);
-  const credentials = toTerminal ? `credentials: ${key.secret}` : `credentials_file: ${quoted(resolve(key.file))}`;
+  const [keyFile, caFile] = [`${folder}/belfry.key`, `${folder}/belfry-ca.pem`];
+  const copies = [
+    { from: key.file, to: keyFile, mode: "0400" },
+    ...(server.caFile === undefined ? [] : [{ from: server.caFile, to: caFile, mode: "0444" }]),
+  ].map(({ from, to, mode }) => `sudo install -o ${account} -g ${account} -m ${mode} ${quoted(resolve(from))} ${to}`);
   const connection = (indent: string) =>
     [
       `${indent}authorization:`,
-      `${indent}  ${credentials}`,
-      ...(server.caFile === undefined
-        ? []
-        : [`${indent}tls_config:`, `${indent}  ca_file: ${quoted(resolve(server.caFile))}`]),
+      `${indent}  credentials_file: ${keyFile}`,
+      ...(server.caFile === undefined ? [] : [`${indent}tls_config:`, `${indent}  ca_file: ${caFile}`]),
     ].join("\n");
-  return `Prometheus: add this block to prometheus.yml. Its key may only send data, and is kept in ${key.file}.
+  return `Prometheus: give it the key, which may only send data${server.caFile === undefined ? "" : ", and the CA"}. Name the account that it runs as, and its folder, where they are others.
+
+${copies.join("\n")}
+
+Add this block to ${folder}/prometheus.yml.
 
 alerting:
   alertmanagers:
@@ -70,5 +75,5 @@ groups:
 `;
 }
 
-/** Quotes a path for YAML where it is no plain scalar. */
-const quoted = (path: string) => (/^[\w./-]+$/.test(path) ? path : JSON.stringify(path));
+/** Quotes a path for a shell where it is no plain word. */
+const quoted = (path: string) => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);

@@ -17,16 +17,18 @@ describe("serve --prometheus", () => {
     const first = await started(["--prometheus"]);
     const { config, rules } = printed(first.said);
     const [manager] = config.alerting.alertmanagers;
-    const keyFile = manager.authorization.credentials_file;
-    expect(keyFile).toBe(join(dir, "prometheus.key"));
+    const { from: keyFile, mode, to } = installed(first.said, "belfry.key");
+    expect([keyFile, mode]).toEqual([join(dir, "prometheus.key"), "0400"]);
+    expect(manager.authorization.credentials_file).toBe(to);
     expect(statSync(keyFile).mode & 0o777).toBe(0o600);
     const key = readFileSync(keyFile, "utf8").trim();
-    // Only a terminal is shown the key.
     expect(first.said).not.toContain(key);
     const url = `${manager.scheme}://${manager.static_configs[0].targets[0]}`;
     expect(config.remote_write[0].url).toBe(`${url}/api/v1/write`);
     expect(config.remote_write[0].authorization).toEqual(manager.authorization);
-    const ca = readFileSync(manager.tls_config.ca_file);
+    const caFile = installed(first.said, "belfry-ca.pem");
+    expect(manager.tls_config.ca_file).toBe(caFile.to);
+    const ca = readFileSync(caFile.from);
     const call = (path: string, body: string) => post(new URL(path, url), key, ca, body);
     expect(await call("/api/v2/alerts", '[{"labels":{"alertname":"TargetDown","job":"shop"}}]')).toBe(200);
     expect(await call("/v1/events:search", '{"query":{}}')).toBe(403);
@@ -34,7 +36,7 @@ describe("serve --prometheus", () => {
     await first.stop();
 
     const second = await started(["--prometheus"]);
-    expect(printed(second.said).config.alerting.alertmanagers[0].authorization.credentials_file).toBe(keyFile);
+    expect(installed(second.said, "belfry.key").from).toBe(keyFile);
     expect(readFileSync(keyFile, "utf8").trim()).toBe(key);
     await second.stop();
   });
@@ -49,12 +51,10 @@ describe("serve --prometheus", () => {
     );
     const key = readFileSync(join(dir, "prometheus.key"), "utf8");
     const own = await started(["--prometheus", "--tenant", "default"]);
-    expect(printed(own.said).config.alerting.alertmanagers[0].authorization.credentials_file).toBe(
-      join(dir, "prometheus.key"),
-    );
+    expect(installed(own.said, "belfry.key").from).toBe(join(dir, "prometheus.key"));
     await own.stop();
     const other = await started(["--prometheus", "--tenant", "other"]);
-    const otherFile = printed(other.said).config.alerting.alertmanagers[0].authorization.credentials_file;
+    const otherFile = installed(other.said, "belfry.key").from;
     expect(readFileSync(otherFile, "utf8")).not.toBe(key);
     expect(readFileSync(join(dir, "prometheus.key"), "utf8")).toBe(key);
     await other.stop();
@@ -94,6 +94,13 @@ async function command(...args: string[]): Promise<string> {
 
 function run(...args: string[]): ChildProcess {
   return spawn(process.execPath, ["start.js", ...args], { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
+}
+
+/** Reads the line that gives Prometheus a file of this name. */
+function installed(said: string, name: string) {
+  const line = new RegExp(`^sudo install -o prometheus -g prometheus -m (\\d+) (\\S+) (/etc/prometheus/${name})$`, "m");
+  const [, mode = "", from = "", to = ""] = line.exec(said) ?? [];
+  return { mode, from, to };
 }
 
 /** Parses the two documents that follow each other's sentence. */
