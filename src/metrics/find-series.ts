@@ -2,6 +2,8 @@ import type { Fragment } from "postgres";
 import { compareCodePoints } from "../clause/code-point-order.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
+import { planWithoutValues } from "../db/plans.ts";
+import { transaction } from "../db/transaction.ts";
 import { effectiveMetrics } from "../dictionary/entries.ts";
 import { metadataKeysOf, metadataKeysQuery } from "../entities/field-keys.ts";
 import type { FirstEntity } from "../entities/first-match.ts";
@@ -97,14 +99,18 @@ async function readSeries(
   signal: AbortSignal,
 ): Promise<[SeriesRow, ...SeriesRow[]]> {
   const keys = bareKeys.length === 0 ? db`select ''::text where false` : metadataKeysQuery(db, tenantId, bareKeys);
-  const rows = db<[SeriesRow, ...SeriesRow[]]>`
-    select entity.id as "entityId", own.*, known.keys from (select array(${keys})) as known (keys)
-    left join (${entity}) as entity (id) on true
-    left join lateral (
-      ${read.label === undefined ? inOrder(db, tenantId, read) : byLabel(db, tenantId, read.label)}
-    ) as own on true
-    order by own.metric, own.labels_begin, own.labels_hash`;
-  return await cancelOn(rows, signal);
+  return await transaction(db, async (tx) => {
+    // Where statistics are those of other tenants, PostgreSQL expects one series of this one, and would read all of them.
+    planWithoutValues(tx);
+    const rows = tx<[SeriesRow, ...SeriesRow[]]>`
+      select entity.id as "entityId", own.*, known.keys from (select array(${keys})) as known (keys)
+      left join (${entity}) as entity (id) on true
+      left join lateral (
+        ${read.label === undefined ? inOrder(db, tenantId, read) : byLabel(db, tenantId, read.label)}
+      ) as own on true
+      order by own.metric, own.labels_begin, own.labels_hash`;
+    return await cancelOn(rows, signal);
+  });
 }
 
 /** An entity, and its series as far as they are wanted. */
