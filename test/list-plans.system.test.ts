@@ -28,8 +28,12 @@ type Question = readonly [path: string, body?: object];
 const part = filter("dimensions.host", "name-250", "OP_CONTAINS");
 const named = filter("name", "name-6");
 
-/** What an index of the tenant answers beside that of its keys: PostgreSQL chooses, but reads only rows of the tenant. */
-const withinTenant = [entities(part), entities({ or: { clauses: [part, named] } })] as unknown as Question[];
+/** Where PostgreSQL chooses between an index of the tenant and that of its keys: it reads only rows of the tenant. */
+const withinTenant = [
+  entities(part),
+  entities({ or: { clauses: [part, named] } }),
+  entities({ or: { clauses: [{ and: { clauses: [host, named] } }, named] } }),
+] as unknown as Question[];
 
 /** Searches whose answer stays as small, and lists by pages or by a key; a body makes a POST. */
 const questions: readonly Question[] = [
@@ -48,6 +52,7 @@ const questions: readonly Question[] = [
   entities({ or: { clauses: [host, named] } }),
   entities({ or: { clauses: [host, { withIds: { ids: ["AAAAAAAAAAAAAAAAAAAAAAAAAAA="] } }] } }),
   entities({ and: { clauses: [host, filter("name", "name-", "OP_STARTS_WITH")] } }),
+  entities({ and: { clauses: [host, named] } }),
   ["/v1/modelcontext/customproperties:set", { input: { query: { clause: host } }, properties: { a: "b" } }],
   ["/v1/modelcontext/customproperties:delete", { input: { query: { clause: host } }, property_keys: ["a"] }],
   ["/v1/modelcontext/maintwindows:preview", { specification: { ...window, query: { clause: host } } }],
