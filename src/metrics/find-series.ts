@@ -2,8 +2,7 @@ import type { Fragment } from "postgres";
 import { compareCodePoints } from "../clause/code-point-order.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
-import { planWithoutValues } from "../db/plans.ts";
-import { transaction } from "../db/transaction.ts";
+import { tenantUnseen } from "../db/plans.ts";
 import { effectiveMetrics } from "../dictionary/entries.ts";
 import { metadataKeysOf, metadataKeysQuery } from "../entities/field-keys.ts";
 import type { FirstEntity } from "../entities/first-match.ts";
@@ -65,7 +64,7 @@ function inOrder(db: Db, tenantId: string, { after, metric }: Pick<Wanted, "afte
   const { metric: name, begin, hash } = after ?? { metric: "", begin: "", hash: Buffer.alloc(0) };
   return db`
     select number::float8 as number, metric, labels, labels_begin, labels_hash, units, description, instrument from series
-    where tenant_id = ${tenantId} and entity_id = entity.id
+    where ${tenantUnseen(db, tenantId)} and entity_id = entity.id
       and (metric, labels_begin, labels_hash) > (${name}::text, ${begin}::text, ${hash}::bytea)
       ${metric === undefined ? db`` : db`and metric = ${metric}`}
     order by metric, labels_begin, labels_hash limit ${portion}`;
@@ -99,18 +98,14 @@ async function readSeries(
   signal: AbortSignal,
 ): Promise<[SeriesRow, ...SeriesRow[]]> {
   const keys = bareKeys.length === 0 ? db`select ''::text where false` : metadataKeysQuery(db, tenantId, bareKeys);
-  return await transaction(db, async (tx) => {
-    // Where statistics are those of other tenants, PostgreSQL expects one series of this one, and would read all of them.
-    planWithoutValues(tx);
-    const rows = tx<[SeriesRow, ...SeriesRow[]]>`
-      select entity.id as "entityId", own.*, known.keys from (select array(${keys})) as known (keys)
-      left join (${entity}) as entity (id) on true
-      left join lateral (
-        ${read.label === undefined ? inOrder(db, tenantId, read) : byLabel(db, tenantId, read.label)}
-      ) as own on true
-      order by own.metric, own.labels_begin, own.labels_hash`;
-    return await cancelOn(rows, signal);
-  });
+  const rows = db<[SeriesRow, ...SeriesRow[]]>`
+    select entity.id as "entityId", own.*, known.keys from (select array(${keys})) as known (keys)
+    left join (${entity}) as entity (id) on true
+    left join lateral (
+      ${read.label === undefined ? inOrder(db, tenantId, read) : byLabel(db, tenantId, read.label)}
+    ) as own on true
+    order by own.metric, own.labels_begin, own.labels_hash`;
+  return await cancelOn(rows, signal);
 }
 
 /** An entity, and its series as far as they are wanted. */
