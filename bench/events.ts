@@ -1,15 +1,18 @@
 // Questions about 5 million instances in 500,000 occurrences beside the same put directly in SQL, in one process and over
-// one pool; then how soon watchers are notified of a change.
+// one pool; then selective ones in an estate and in one of ten times its size, and how soon watchers are notified of a change.
 import { parseArgs } from "node:util";
+import { createTenant } from "../src/auth/create-tenant.ts";
 import { readConfig } from "../src/config/settings.ts";
 import { connect, connectOnce } from "../src/db/connect.ts";
 import { discardPlans } from "../src/db/plans.ts";
+import { fillEstate } from "../test/support/event-estate.ts";
 import { startChild } from "./support/child.ts";
 import { startDatabase } from "./support/database.ts";
 import { fillEvents } from "./support/estate-history.ts";
 import { type EventQuestion, eventQuestions } from "./support/event-questions.ts";
 import { machineFacts, move, postgresCpuMs } from "./support/machine.ts";
 import { progress } from "./support/progress.ts";
+import { selectiveQuestions } from "./support/selective-questions.ts";
 import { commandOf } from "./support/settings.ts";
 import { table } from "./support/table.ts";
 import { watchLatency } from "./support/watch-latency.ts";
@@ -23,6 +26,7 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "40" },
     seconds: { type: "string", default: "20" },
     only: { type: "string", default: "" },
+    hosts: { type: "string", default: "4000" },
   },
 });
 const size = Number(values.size);
@@ -140,6 +144,50 @@ async function askAll(): Promise<void> {
   if (rows.length > 0) console.log(table(head, rows));
 }
 
+/** The same questions with the same answers where there is ten times as much: open events, and five closed occurrences for each. */
+async function askSelective(): Promise<void> {
+  const pool = connect(url, config);
+  stack.defer(() => pool.close());
+  const unlimited = connectOnce(url, "bench");
+  stack.defer(() => unlimited.close());
+  const sizes = [Number(values.hosts), 10 * Number(values.hosts)];
+  const tenants: string[] = [];
+  for (const hosts of sizes) {
+    progress(`fills an estate of ${hosts} open events`);
+    const { id } = await createTenant(pool.sql, `estate of ${hosts}`);
+    await fillEstate(unlimited.sql, id, { hosts, closed: 5 * hosts });
+    tenants.push(id);
+  }
+  await unlimited.sql.unsafe("vacuum analyze entities, events, occurrences");
+  const rows: string[][] = [];
+  for (const { name, ask } of selectiveQuestions) {
+    progress(name);
+    const times = tenants.map(nothing);
+    const results = tenants.map(() => 0);
+    for (let i = -warmUps; i < rounds; i++) {
+      if (i === 0) for (const each of times) Object.assign(each, nothing());
+      for (const [at, tenantId] of tenants.entries()) {
+        const again = async () => {
+          results[at] = await ask(pool.sql, tenantId);
+        };
+        await time(times[at] as Times, again);
+      }
+    }
+    const [small, large] = times.map(({ ms }) => at(ms, 0.5)) as [number, number];
+    const cpu = times.map(({ cpuMs }) => (cpuMs / rounds).toFixed(1));
+    rows.push([name, results.join("; "), small.toFixed(1), large.toFixed(1), (large / small).toFixed(2), ...cpu]);
+  }
+  console.log(`\nselective questions; aim: 1.5 times as long at most where there is ten times as much\n`);
+  const head = [
+    "question",
+    "results",
+    ...sizes.map((size) => `${size} p50 ms`),
+    "ratio",
+    ...sizes.map((size) => `${size} CPU ms`),
+  ];
+  console.log(table(head, rows));
+}
+
 async function watchAll(): Promise<void> {
   const server = stack.use(startChild("server", "servers/belfry.ts", database.env));
   const { port } = await server.ask<{ port: number }>();
@@ -161,6 +209,7 @@ async function watchAll(): Promise<void> {
   console.log(table(head, rows));
 }
 
-if (values.only !== "watch") await askAll();
+if (values.only === "selective" || values.only === "") await askSelective();
+if (values.only !== "watch" && values.only !== "selective") await askAll();
 move(process.pid, "generator");
 if ("watch".includes(values.only) || values.only === "") await watchAll();

@@ -82,11 +82,20 @@ export function questions(count: number, ids: Ids): Question[] {
     ask("contains on a dimension, 50", () => filter("dimensions.source", Operation.OP_CONTAINS, rack().name.slice(2))),
     ask("and of five, or and not among them", () => ({ allOf: { clauses: fiveOf() } })),
     ask("or of five, 250", () => ({ anyOf: { clauses: Array.from({ length: 5 }, rackEquals) } })),
+    ask("or of a dimension and a name, 51", () => {
+      const place = below(count);
+      const name = `${rackNames(place % (count / rackSize)).name}${String(place).padStart(6, "0")}`;
+      return { anyOf: { clauses: [rackEquals(), equals("name", name)] } };
+    }),
     ask("a dimension and not, 45", () => ({ allOf: { clauses: fiveOf().filter((_, i) => i === 0 || i === 2) } })),
     ask("range on a custom property, 80", () => {
       const from = costs();
       return { range: { path: "customProperties.costCenter", gte: value(from), lt: value(from + 4) } };
     }),
+    ask("open range on a custom property, 60", () =>
+      filter("customProperties.costCenter", Operation.OP_GREATER_OR_EQ, 1000 + count / 20 - 3),
+    ),
+    ask("equality on metadata, which no index has", () => equals("metadataFields.ticket", "none")),
     ask("withIds of 1,000", () => ({ withIds: { ids: anyIds() } })),
     ask("count, a hundredth of all", zone, false, () => ({ pageInput: { limit: 1 } })),
     ask(

@@ -79,8 +79,8 @@ export interface Indexed {
   exact: boolean;
   few?: boolean;
   broad?: boolean;
-  /** Whether one index, which knows the tenant itself, answers it by reading few rows: it is asked alone. */
-  apart?: boolean;
+  /** The index that answers it, for a caller that asks each index apart; `ids` finds what `withIds` names. */
+  by?: string;
 }
 
 /** The values of a caller's rows, by which a clause over them becomes a predicate. */

@@ -21,19 +21,24 @@ interface Compiled {
 }
 
 interface Answered {
-  sql(): Fragment;
+  sources: readonly Source[];
   rest: (() => Fragment) | undefined;
   few: boolean;
   broad: boolean;
-  apart: boolean;
+}
+
+/** A condition that one index answers by itself; undefined: PostgreSQL chooses among several. */
+export interface Source {
+  index: string | undefined;
+  sql(): Fragment;
 }
 
 /** How a clause is asked of rows. */
 export interface Matching {
   /** True for the rows that the clause matches; for others it is false or null. */
   sql: Fragment;
-  /** An index that knows the tenant answers this, and `sql` is asked of what it finds. Undefined: `sql` is asked of all. */
-  apart: Fragment | undefined;
+  /** `sql` is asked of rows that are in one of these. None: of all. */
+  sources: readonly Source[];
 }
 
 /** How the rows that a clause matches are found. */
@@ -54,10 +59,18 @@ export function toSql(db: Db, clause: Clause, path: string, columns: Columns, be
   return together(db, toMatching(db, clause, path, columns, beyond));
 }
 
-const together = (db: Db, { sql, apart }: Matching): Fragment =>
-  apart === undefined ? sql : db`(${apart} and ${sql})`;
+const together = (db: Db, { sql, sources }: Matching): Fragment =>
+  sources.length === 0 ? sql : db`(${inAny(db, sources)} and ${sql})`;
 
-/** The same, with what an index that knows the tenant answers by itself. */
+/** True for rows that are in one of the sources. */
+export const inAny = (db: Db, sources: readonly Source[]): Fragment =>
+  sqlJoin(
+    db,
+    sources.map(({ sql }) => sql()),
+    "or",
+  );
+
+/** The same, with what indexes answer by themselves. */
 export function toMatching(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Matching {
   return written(db, compile(db, checkClause(clause, path, beyond), columns));
 }
@@ -73,14 +86,13 @@ export function searchCondition(db: Db, clause: Checked, columns: Columns): Foun
   const whole = compile(db, clause, columns);
   if (whole.byId === undefined) return { ...written(db, whole), ids: undefined };
   const { ids, rest } = whole.byId;
-  return { sql: rest === undefined ? db`true` : db`(${rest()})`, few: true, apart: undefined, ids };
+  return { sql: rest === undefined ? db`true` : db`(${rest()})`, few: true, sources: [], ids };
 }
 
 function written(db: Db, { general, indexed }: Compiled): Matching & { few: boolean } {
-  if (indexed === undefined) return { sql: general(), few: false, apart: undefined };
-  const { sql, rest, few, apart } = indexed;
-  if (apart) return { sql: rest === undefined ? db`true` : rest(), few, apart: db`(${sql()})` };
-  return { sql: rest === undefined ? db`(${sql()})` : db`(${sql()} and ${rest()})`, few, apart: undefined };
+  if (indexed === undefined) return { sql: general(), few: false, sources: [] };
+  const { sources, rest, few } = indexed;
+  return { sql: rest === undefined ? db`true` : rest(), few, sources };
 }
 
 function compile(db: Db, clause: Checked, columns: Columns): Compiled {
@@ -108,7 +120,7 @@ function compile(db: Db, clause: Checked, columns: Columns): Compiled {
       const sql = () => (ids.length === 0 ? db`false` : columns.withIds(db, ids));
       return {
         general: sql,
-        indexed: { sql, rest: undefined, few: true, broad: false, apart: false },
+        indexed: { sources: [{ index: "ids", sql }], rest: undefined, few: true, broad: false },
         byId: { ids: [ids], rest: undefined },
       };
     }
@@ -146,18 +158,39 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
   return {
     general,
     indexed: {
-      sql: () =>
-        every(
-          db,
-          indexed.map(({ sql }) => sql),
-        ),
+      sources: [inEach(db, indexed)],
       rest: rest.length === 0 ? undefined : () => every(db, rest),
       few: indexed.some(({ few }) => few),
       broad: !led && indexed.some(({ broad }) => broad),
-      apart: indexed.every(({ apart }) => apart),
     },
     byId: byIdOfAll(db, parts),
   };
+}
+
+/** What each of these finds: by one index if it is the same. */
+function inEach(db: Db, parts: readonly Answered[]): Source {
+  const all = parts.flatMap(({ sources }) => sources);
+  const index = all.every((source) => source.index === all[0]?.index) ? all[0]?.index : undefined;
+  return {
+    index,
+    sql: () =>
+      every(
+        db,
+        parts.map(
+          ({ sources }) =>
+            () =>
+              inAny(db, sources),
+        ),
+      ),
+  };
+}
+
+/** What any of these finds: each index is asked once. */
+function inOne(db: Db, parts: readonly Answered[]): Source[] {
+  const all = parts.flatMap(({ sources }) => sources);
+  const byIndex = Map.groupBy(all, ({ index }) => index);
+  if (byIndex.has(undefined)) return [{ index: undefined, sql: () => inAny(db, all) }];
+  return [...byIndex].map(([index, sources]) => ({ index, sql: () => inAny(db, sources) }));
 }
 
 function byIdOfAll(db: Db, parts: readonly Compiled[]): Compiled["byId"] {
@@ -177,20 +210,13 @@ function anyOf(db: Db, parts: readonly Compiled[]): Compiled {
     );
   const indexed = parts.flatMap((part) => part.indexed ?? []);
   if (indexed.length < parts.length) return { general };
-  const sql = () =>
-    sqlJoin(
-      db,
-      indexed.map((part) => part.sql()),
-      "or",
-    );
   return {
     general,
     indexed: {
-      sql,
+      sources: inOne(db, indexed),
       rest: indexed.some(({ rest }) => rest !== undefined) ? general : undefined,
       few: indexed.some(({ few }) => few),
       broad: indexed.some(({ broad }) => broad),
-      apart: indexed.every(({ apart }) => apart),
     },
   };
 }
@@ -206,11 +232,10 @@ function satisfies(db: Db, field: SqlField, asked: Condition): Compiled {
   return {
     general,
     indexed: index && {
-      sql: index.sql,
+      sources: [{ index: index.by, sql: index.sql }],
       rest: index.exact ? undefined : general,
       few: index.few ?? false,
       broad: index.broad ?? false,
-      apart: index.apart ?? false,
     },
   };
 }

@@ -68,7 +68,7 @@ export async function inPortions<T>(
 /** The rows of these ids. */
 export const withIds = (db: Db, ids: readonly Buffer[]): Matching => ({
   sql: db`id = any(${byteaArray(ids)}::bytea[])`,
-  apart: undefined,
+  sources: [],
 });
 
 /** Ids that were put one after the other. */

@@ -39,7 +39,8 @@ function nameIndex(db: Db, tenantId: string, condition: Condition): Indexed | un
     return undefined;
   });
   if (!parts.every((part) => part !== undefined)) return nameText(db, tenantId, condition);
-  return { sql: () => sqlJoin(db, parts, "and"), exact: true };
+  const isEqual = condition.some(({ operation }) => operation === Operation.OP_EQUALS || operation === Operation.OP_IN);
+  return { sql: () => sqlJoin(db, parts, "and"), exact: true, broad: !isEqual, by: "entities_name" };
 }
 
 function number(column: (db: Db) => Fragment, get: (row: EntityRow) => bigint | null): Make {
@@ -61,7 +62,10 @@ export const columnField: ReadonlyMap<string, Make> = new Map<string, Make>([
       type: "text",
       sql: (db) => idTextSql(db, db`id`),
       get: ({ id }) => idText(id),
-      index: (db, condition) => idIndex(db, db`id`, condition),
+      index: (db, condition) => {
+        const found = idIndex(db, db`id`, condition);
+        return found && { ...found, by: "ids" };
+      },
     }),
   ],
   [

@@ -102,9 +102,9 @@ export async function deleteCustomProperties(
   writing: BatchedWrite,
 ): Promise<void> {
   const names = textArray(keys ?? []);
-  const having = (tx: Db, { sql, apart }: Matching): Matching => ({
+  const having = (tx: Db, { sql, sources }: Matching): Matching => ({
     sql: tx`${sql} and ${keys === undefined ? tx`custom_properties <> '{}'` : tx`custom_properties ?| ${names}::text[]`}`,
-    apart,
+    sources,
   });
   const find = (tx: Db) => matchingIds(tx, tenantId, having(tx, matching), portionMax, writing.signal);
   await inPortions(db, writing, matching, find, async (tx, some) => {

@@ -59,13 +59,13 @@ const metadata = (key: string): EntityField => ({
 /** The entities that have one of the terms. */
 function foundByTerms(db: Db, tenantId: string, found: Terms | undefined): Indexed | undefined {
   if (found === undefined) return undefined;
-  if (found.terms.length === 0) return { sql: () => db`false`, exact: true, few: true, apart: true };
+  if (found.terms.length === 0) return { sql: () => db`false`, exact: true, few: true, by: "entities_terms" };
   return {
     sql: () => haveTerms(db, tenantId, "one", found.terms),
     exact: found.exact,
     few: true,
     broad: found.broad ?? false,
-    apart: !found.broad,
+    by: "entities_terms",
   };
 }
 

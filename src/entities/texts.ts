@@ -53,7 +53,7 @@ function likeAll(db: Db, text: Fragment, parts: readonly string[]): Fragment | u
 /** The condition on the name of an entity, living or deleted, as the index over terms answers it. */
 export function nameText(db: Db, tenantId: string, condition: Condition): Indexed | undefined {
   const terms = nameTerms(occurring(condition) ?? beginning(condition));
-  return terms && { sql: () => haveTerms(db, tenantId, "all", terms), exact: false, few: true, apart: true };
+  return terms && { sql: () => haveTerms(db, tenantId, "all", terms), exact: false, few: true, by: "entities_terms" };
 }
 
 function beginning([only]: Condition): string[] {
@@ -66,7 +66,7 @@ export function anyTextContains(db: Db, condition: Condition): Indexed | undefin
   // The index holds JSON, so what is looked for is spelled as in JSON.
   const parts = occurring(condition)?.map((part) => JSON.stringify(part).slice(1, -1));
   const sql = parts && likeAll(db, db`entity_text(dimensions, core_properties, custom_properties)`, parts);
-  return sql && { sql: () => sql, exact: false, few: true };
+  return sql && { sql: () => sql, exact: false, few: true, by: "entities_text" };
 }
 
 /** SQL that the same index answers: true for entities that have this dimension, whatever the case of its letters. */

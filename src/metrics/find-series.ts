@@ -2,6 +2,7 @@ import type { Fragment } from "postgres";
 import { compareCodePoints } from "../clause/code-point-order.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
+import { tenantUnseen } from "../db/plans.ts";
 import { effectiveMetrics } from "../dictionary/entries.ts";
 import { metadataKeysOf, metadataKeysQuery } from "../entities/field-keys.ts";
 import type { FirstEntity } from "../entities/first-match.ts";
@@ -63,7 +64,7 @@ function inOrder(db: Db, tenantId: string, { after, metric }: Pick<Wanted, "afte
   const { metric: name, begin, hash } = after ?? { metric: "", begin: "", hash: Buffer.alloc(0) };
   return db`
     select number::float8 as number, metric, labels, labels_begin, labels_hash, units, description, instrument from series
-    where tenant_id = ${tenantId} and entity_id = entity.id
+    where ${tenantUnseen(db, tenantId)} and entity_id = entity.id
       and (metric, labels_begin, labels_hash) > (${name}::text, ${begin}::text, ${hash}::bytea)
       ${metric === undefined ? db`` : db`and metric = ${metric}`}
     order by metric, labels_begin, labels_hash limit ${portion}`;

@@ -35,7 +35,7 @@ import { brokenProperties } from "./values.ts";
 /** SQL that holds for the entities that a request selects. */
 function selected(db: Db, { tenantId, tenantName }: Principal, { selection }: EntitySelection) {
   const resolver = entityResolver(tenantId, { tenantName });
-  if (selection.case === "withIds") return { sql: resolver.withIds(db, selection.value.ids), apart: undefined };
+  if (selection.case === "withIds") return { sql: resolver.withIds(db, selection.value.ids), sources: [] };
   return toMatching(db, selection.value?.clause as Clause, "input.query.clause", resolver);
 }
 

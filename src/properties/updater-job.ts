@@ -73,7 +73,7 @@ async function listParts(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: 
   const parts = jobs.map(({ payload }) => (payload as { part: number }).part);
   if (parts.length === 0) return;
   const sql = tx`substr(id, 1, 1) = any(${byteaArray(parts.map((part) => Buffer.of(part)))}::bytea[])`;
-  const portions = await matchingIds(tx, tenantId, { sql, apart: undefined }, portion);
+  const portions = await matchingIds(tx, tenantId, { sql, sources: [] }, portion);
   const listed = portions.flatMap((ids) => jobsOf(ids));
   await enqueue(tx, { tenantId, kind: changedKind }, listed, nowMs);
 }

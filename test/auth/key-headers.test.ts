@@ -87,7 +87,10 @@ describe("a server", async () => {
     expect((await search({ authorization: `Bearer ${key}` }, version)).status).toBe(200);
     expect((await search({ authorization: "Bearer of-a-proxy", "service-api-key": key }, version)).status).toBe(200);
     const none = await search({ authorization: "Bearer of-a-proxy" }, version);
-    expect(errorOf(none)).toEqual([401, "an API key is needed: send it in the header service-api-key, or as Authorization: Bearer"]);
+    expect(errorOf(none)).toEqual([
+      401,
+      "an API key is needed: send it in the header service-api-key, or as Authorization: Bearer",
+    ]);
     expect(none.headers["www-authenticate"]).toBeUndefined();
     expect((await search({ authorization: basicOf("x", key) }, version)).status).toBe(401);
   });

@@ -18,7 +18,7 @@ const benches: Readonly<Record<string, string>> = {
   fresh: "--seconds 3 --restarts 1 --only ones",
   reads: "--rounds 1 --seconds 0.05 --warm-up 0.05",
   entities: "--rounds 1 --size 2000 --warm-up 0.05",
-  events: "--size 2000 --days 1 --rounds 1 --seconds 1",
+  events: "--size 2000 --days 1 --rounds 1 --seconds 1 --hosts 200",
   metrics: "--rounds 1 --seconds 0.2 --stored 10 --only ingest",
   notify: "--events 10 --seconds 1 --one 20 --ten 20",
   overload: "--seconds 1",

@@ -431,9 +431,17 @@ describe("paging", () => {
     async (_, query) => {
       const { search, put, ids } = await filled();
       const until = new AbortController();
-      const writer = disturb(put, until.signal);
+      let writes = 0;
+      const counted = async (...models: Json[]) => {
+        await put(...models);
+        writes += 1;
+      };
+      const writer = disturb(counted, until.signal);
+      const nextWrite = async () => {
+        for (const before = writes; writes === before; ) await sleep(3);
+      };
       for (const direction of ["DIRECTION_FORWARD", "DIRECTION_BACKWARD"]) {
-        const bodies = await pages(search, query, direction, 7, () => sleep(3));
+        const bodies = await pages(search, query, direction, 7, nextWrite);
         const seen = bodies.flatMap((body) => body.entities.entities.map(({ id }: Json) => id));
         const living = seen.filter((id: string) => ids.includes(id));
         expect(living.length).toBe(60);

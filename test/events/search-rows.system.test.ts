@@ -20,6 +20,9 @@ import { toSet } from "../../src/events/set-matching-status.ts";
 import { fieldsOf } from "../../src/notifications/deciding/matcher/rows.ts";
 import { testDatabase } from "../support/database.ts";
 import { estateMs, fillEstate } from "../support/event-estate.ts";
+import { explained } from "../support/rows-read.ts";
+import { sentStatements } from "../support/sent-statements.ts";
+import type { RanStatement } from "../support/statement-log.ts";
 import { testTenant } from "../support/tenant.ts";
 
 const counts = { questions: 1, system: 1, ingest: 1, background: 1, sending: 1 };
@@ -193,5 +196,11 @@ describe("and on those that it has", () => {
     const [few, many] = [await rowsRead(() => newest(small.id)), await rowsRead(() => newest(large.id))];
     expect(many).toBeLessThan(2 * few + 50);
     expect(many).toBeLessThan(1000);
+    const sent = await sentStatements(large.id, () => newest(large.id));
+    const counting = sent.filter(({ text }) => text.includes("select distinct o.event_id"));
+    expect(counting).toHaveLength(1);
+    expect(await explained(sql, counting[0] as RanStatement, large.id)).toMatch(
+      /Index Only Scan using occurrences_tenant_id_event_id_number_pk on occurrences o/,
+    );
   });
 });

@@ -21,12 +21,12 @@ export interface Growing {
   large: Reading;
 }
 
-/** Settings that all of the server's connections have (src/db/connect.ts). */
+/** Settings that all of the server's connections have (src/db/connect.ts). The timeout ends only what joins each row with each. */
 export const settings = {
   enable_seqscan: "off",
   jit: "off",
   max_parallel_workers_per_gather: "0",
-  statement_timeout: "1000",
+  statement_timeout: "20000",
 };
 const ofAll = { ...settings, plan_cache_mode: "force_generic_plan" };
 /** Those that never plan with values have these besides, and keep their plans. */

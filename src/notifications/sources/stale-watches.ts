@@ -69,9 +69,7 @@ export async function enrolAll(
     const clause = (trigger.type.source.value as StaleDataSource).entityQuery?.clause;
     const takeIn = async () => {
       const matching =
-        clause === undefined
-          ? { sql: tx`true`, apart: undefined }
-          : toMatching(tx, clause, "clause", resolver, "match");
+        clause === undefined ? { sql: tx`true`, sources: [] } : toMatching(tx, clause, "clause", resolver, "match");
       return await enrol(tx, tenantId, trigger, matching, nowMs);
     };
     changes.push(...(await apart(tx, trigger.name, troubles, takeIn)));
