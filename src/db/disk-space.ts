@@ -15,7 +15,8 @@ interface Options {
 
 /** SQLSTATEs of a full disk, and of one that takes nothing. */
 const codes = new Set(["53100", "58030"]);
-const isFull = (error: unknown) => codes.has(String((error as { code?: unknown } | null)?.code));
+/** Whether PostgreSQL failed because its disk has no room, or takes nothing. */
+export const isFull = (error: unknown) => codes.has(String((error as { code?: unknown } | null)?.code));
 
 /** Takes room for granted until a statement fails for want of it: what is stored most of the time needs no probe. */
 export function diskSpace({ probe, probeIntervalMs = 1000 }: Options): DiskSpace {

@@ -1,5 +1,6 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { Sql } from "../db/connect.ts";
+import { isFull } from "../db/disk-space.ts";
 import { isConnectionLost } from "../db/driver/connection-errors.ts";
 import { isContent } from "../db/refused-content.ts";
 import { transaction } from "../db/transaction.ts";
@@ -96,6 +97,7 @@ export async function storeParts<P extends WaitingPart>(storing: Storing, parts:
 /** The error of a batch that failed as a whole: it is unknown whether it is stored, and sending again is safe. */
 function toldAs(error: unknown): unknown {
   if (error instanceof ConnectError) return error;
+  if (isFull(error)) return unavailable("the database's disk is full; send the request again when it has room");
   if (isConnectionLost(error) || sqlState(error) !== undefined) {
     return unavailable("the database did not store it in time; send the request again");
   }
