@@ -93,20 +93,7 @@ export class EventModel {
       if (latest.by === EXPIRY) latest.by = by;
       latest.expires = null;
     } else if (!latest || latest.status === CLOSED) {
-      occurrences.push({
-        number: occurrences.length + 1,
-        status: item.status,
-        severity: item.severity,
-        acknowledged: item.acknowledged === true,
-        summary: item.summary,
-        start: time,
-        lastSeen: time,
-        end: item.status === CLOSED ? time : null,
-        instances: 1,
-        expires: item.status === CLOSED ? null : expires,
-        kept: 0,
-        by: item.status === CLOSED ? by : null,
-      });
+      occurrences.push(opened(occurrences.length + 1, item, by));
     } else {
       latest.instances += 1;
       latest.lastSeen = time;
@@ -121,4 +108,24 @@ export class EventModel {
       }
     }
   }
+}
+
+/** The occurrence that a report opens. */
+function opened(number: number, item: EventItem, by: number) {
+  const time = Number(item.timeMs);
+  const closed = item.status === CLOSED;
+  return {
+    number,
+    status: item.status,
+    severity: item.severity,
+    acknowledged: item.acknowledged === true,
+    summary: item.summary,
+    start: time,
+    lastSeen: time,
+    end: closed ? time : null,
+    instances: 1,
+    expires: closed || item.expiresAtMs === undefined ? null : Number(item.expiresAtMs),
+    kept: 0,
+    by: closed ? by : null,
+  };
 }
