@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import type { DestinationType } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { type DestinationType, WebhookFormat } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { matchersTrouble, storedMatchers } from "../clause/label-matcher.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
@@ -25,7 +25,32 @@ export type Reach = Pick<SendEnvironment, "relay" | "outbound">;
 export function destinationTrouble(type: DestinationType, { relay, outbound }: Reach): string {
   if (type.type.case === "email" && relay === undefined) return "no mail relay is set (BELFRY_SMTP_URL)";
   const path = Object.entries(addressesOf(type)).find(([, address]) => isRefused(address, outbound))?.[0];
-  return path === undefined ? "" : `${path}: the address is not public (BELFRY_OUTBOUND_ALLOW names exceptions)`;
+  if (path !== undefined) return `${path}: the address is not public (BELFRY_OUTBOUND_ALLOW names exceptions)`;
+  return chatTrouble(type);
+}
+
+const bodyOf = (anchor: string) => `format WEBHOOK_FORMAT_TEMPLATE with the body in docs/webhook-bodies.md#${anchor}`;
+
+/** Chats whose incoming webhooks take neither the service's form of a body nor Alertmanager's. */
+const chats: readonly { host: RegExp; product: string; fitting: string }[] = [
+  { host: /^hooks\.slack(-gov)?\.com$/, product: "Slack", fitting: `the kind teamChat, or ${bodyOf("slack")}` },
+  {
+    host: /\.(webhook\.office\.com|logic\.azure\.com|api\.powerplatform\.com)$/,
+    product: "Teams",
+    fitting: "the kind officeChat",
+  },
+  { host: /(^|\.)discord(app)?\.com$/, product: "Discord", fitting: bodyOf("discord") },
+  { host: /^chat\.googleapis\.com$/, product: "Google Chat", fitting: bodyOf("google-chat") },
+  { host: /^api\.telegram\.org$/, product: "Telegram", fitting: bodyOf("telegram") },
+];
+
+/** Says which kind or body fits a chat's address that is stored as a plain webhook. */
+function chatTrouble({ type }: DestinationType): string {
+  if (type.case !== "webhook" || type.value.format === WebhookFormat.TEMPLATE) return "";
+  const origin = fixedOrigin(type.value.url);
+  const host = origin === undefined ? "" : new URL(origin).hostname;
+  const chat = chats.find((each) => each.host.test(host));
+  return chat === undefined ? "" : `webhook.url: ${chat.product} takes its own form of body alone: use ${chat.fitting}`;
 }
 
 /** A name is judged when it is resolved, but for the one that always means this machine. */

@@ -36,6 +36,13 @@ describe("what can never work says why, at once and later", () => {
     expect(back.body.rule).toMatchObject({ trouble, etag: rule.etag });
   });
 
+  const body = "takes its own form of body alone: use format WEBHOOK_FORMAT_TEMPLATE with the body in";
+  const plainWebhook = {
+    slack: `webhook.url: Slack ${body.replace("use", "use the kind teamChat, or")} docs/webhook-bodies.md#slack`,
+    discord: `webhook.url: Discord ${body} docs/webhook-bodies.md#discord`,
+    google: `webhook.url: Google Chat ${body} docs/webhook-bodies.md#google-chat`,
+    telegram: `webhook.url: Telegram ${body} docs/webhook-bodies.md#telegram`,
+  };
   const refused = "the address is not public (BELFRY_OUTBOUND_ALLOW names exceptions)";
   test.each([
     ["loopback", { webhook: { url: "http://127.0.0.1:9944/" } }, `webhook.url: ${refused}`],
@@ -50,6 +57,32 @@ describe("what can never work says why, at once and later", () => {
     ["a mail without a relay", { email: { to: "ada@example.com" } }, "no mail relay is set (BELFRY_SMTP_URL)"],
     ["a public address", { webhook: { url: "https://1.1.1.1/" } }, ""],
     ["a host that tags name", { webhook: { url: "https://{{event.name}}/" } }, ""],
+    ["Slack as a webhook", { webhook: { url: "https://hooks.slack.com/services/T0/B0/x" } }, plainWebhook.slack],
+    [
+      "Teams as a webhook",
+      { webhook: { url: "https://acme.webhook.office.com/webhookb2/x", format: "WEBHOOK_FORMAT_ALERTMANAGER" } },
+      "webhook.url: Teams takes its own form of body alone: use the kind officeChat",
+    ],
+    [
+      "Teams' workflows as a webhook",
+      { webhook: { url: "https://prod-1.westeurope.logic.azure.com:443/workflows/x" } },
+      "webhook.url: Teams takes its own form of body alone: use the kind officeChat",
+    ],
+    ["Discord as a webhook", { webhook: { url: "https://discord.com/api/webhooks/1/x" } }, plainWebhook.discord],
+    ["Google Chat as a webhook", { webhook: { url: "https://chat.googleapis.com/v1/spaces/x" } }, plainWebhook.google],
+    ["Telegram as a webhook", { webhook: { url: "https://api.telegram.org/bot1/sendMessage" } }, plainWebhook.telegram],
+    [
+      "Discord with a body of its own",
+      {
+        webhook: {
+          url: "https://discord.com/api/webhooks/1/x",
+          format: "WEBHOOK_FORMAT_TEMPLATE",
+          body: '{"content":"{{rule.name}}"}',
+        },
+      },
+      "",
+    ],
+    ["a host that only ends like Discord's", { webhook: { url: "https://notdiscord.com/" } }, ""],
   ])("a destination: %s", async (name, type, trouble) => {
     const { destination } = await made("/v1/notification/destinations", { name, type });
     expect(destination.trouble).toBe(trouble);
