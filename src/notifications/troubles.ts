@@ -1,21 +1,21 @@
 import { isIP } from "node:net";
 import { type DestinationType, WebhookFormat } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
-import { matchersTrouble, storedMatchers } from "../clause/label-matcher.ts";
+import { allMatchersTrouble, joinedTroubles, storedMatchers } from "../clause/label-matcher.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { addressesOf, fixedOrigin } from "./secret-addresses.ts";
 
-/** Says why a rule can notify nobody, or what its matchers cannot be compared with; empty when nothing is wrong. */
-export function ruleTrouble({
-  triggerNames,
-  matchers,
-  destinationNames,
-}: Pick<Rule, "triggerNames" | "matchers" | "destinationNames">): string {
+type Judged = Pick<Rule, "triggerNames" | "matchers" | "destinationNames">;
+
+/** Says why a rule can notify nobody, or what of it has no effect; empty when nothing is wrong. */
+export const ruleTrouble = (rule: Judged): string =>
+  joinedTroubles([missingTrouble(rule), allMatchersTrouble(storedMatchers(rule.matchers, "matchers"))]);
+
+function missingTrouble({ triggerNames, matchers, destinationNames }: Judged): string {
   const conditions = triggerNames.length + matchers.length;
   if (conditions === 0 && destinationNames.length === 0) return "it has no trigger and no destination";
   if (conditions === 0) return "it has no trigger: nothing matches";
-  if (destinationNames.length === 0) return "it has no destination: nobody is notified";
-  return matchersTrouble(storedMatchers(matchers, "matchers"));
+  return destinationNames.length === 0 ? "it has no destination: nobody is notified" : "";
 }
 
 /** Decides whether an address of a destination may be dialled, and whether e-mails are sent. */

@@ -15,6 +15,8 @@ const made = async (path: string, body: object) => {
   return answer.body;
 };
 
+const excluded = (matcher: string) => `severity="critical" and ${matcher} exclude each other: nothing matches`;
+
 describe("what can never work says why, at once and later", () => {
   test.each([
     ["a rule without a trigger", { destinationNames: ["away"] }, "it has no trigger: nothing matches"],
@@ -105,6 +107,33 @@ describe("what can never work says why, at once and later", () => {
     const { trigger } = await made("/v1/notification/triggers", { name: `looks at ${field}`, type });
     const doubt = `it looks at "${field}", which only a dimension or metadata can be; did you mean "${meant}"?`;
     expect(trigger.trouble).toBe(meant === "" ? "" : doubt);
+  });
+
+  const matcherTroubles: [matchers: string[], trouble: string][] = [
+    [
+      ["severity=critical", "severity=warning"],
+      'severity="critical" and severity="warning" exclude each other: nothing matches',
+    ],
+    [["severity=critical", "job=x", "severity!=critical"], excluded('severity!="critical"')],
+    [["severity=critical", 'severity=~"page|ticket"'], excluded('severity=~"page|ticket"')],
+    [["severity=critical", 'severity!~"crit.*"'], excluded('severity!~"crit.*"')],
+    [["severity=", "severity=~.+"], 'severity="" and severity=~".+" exclude each other: nothing matches'],
+    [["severity=critical", "severity=critical", "severity=~crit.*", "severity!=warning", "job=warning"], ""],
+    [["alertname==Down"], 'alertname="=Down": its value begins with "="; did you mean alertname="Down"?'],
+    [["job=x", "alertname!==Down"], ""],
+    [
+      ["alertname==Down", "severity=critical", "severity!=critical"],
+      `${excluded('severity!="critical"')}; alertname="=Down": its value begins with "="; did you mean alertname="Down"?`,
+    ],
+  ];
+  test.each(matcherTroubles)("matchers %j of a rule, a trigger and a silence", async (matchers, trouble) => {
+    const name = matchers.join(" ");
+    const rule = { name, matchers, enabled: true, muteDuringMaintenance: true, destinationNames: ["away"] };
+    expect((await made("/v1/notification/rules", rule)).rule.trouble).toBe(trouble);
+    const type = { event: { query: { matchers } } };
+    expect((await made("/v1/notification/triggers", { name, type })).trigger.trouble).toBe(trouble);
+    const silence = { matchers, endsAt: Date.now() + 3_600_000, comment: "x" };
+    expect((await made("/v1/notification/silences", silence)).trouble).toBe(trouble);
   });
 
   test("a trigger of matchers alone has none", async () => {

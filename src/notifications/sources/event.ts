@@ -3,7 +3,7 @@ import { type TriggerClause, TriggerClauseSchema } from "#gen/belfry/clause/v1/t
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { EventSource, TriggerQuery } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { foldedRow } from "../../clause/folded-row.ts";
-import { readMatchers } from "../../clause/label-matcher.ts";
+import { allMatchersTrouble, readMatchers, storedMatchers } from "../../clause/label-matcher.ts";
 import { checkTrigger, compileTrigger, falseMatcher, falsePart } from "../../clause/trigger.ts";
 import { invalidField } from "../../errors.ts";
 import { nearlyNamed } from "../../events/fields.ts";
@@ -36,13 +36,15 @@ export const event: TriggerSource<EventSource> = {
   },
 
   doubt({ query }) {
-    const { fields: names, trouble } = compileTrigger(clauseOf(query), path, events);
+    const clause = clauseOf(query);
+    const { fields: names, trouble } = compileTrigger(clause, path, events);
     for (const name of names) {
       const meant = name.startsWith(ofEntity) ? undefined : nearlyNamed(name);
       if (meant !== undefined)
         return `it looks at ${JSON.stringify(name)}, which only a dimension or metadata can be; did you mean ${JSON.stringify(meant)}?`;
     }
-    return trouble;
+    if (clause?.kind.case !== "matchers") return trouble;
+    return allMatchersTrouble(storedMatchers(clause.kind.value.matchers, `${path}.matchers`));
   },
 
   ready({ query }, fields) {
