@@ -51,6 +51,8 @@ export interface RuleRow extends Named {
   destinationNames: string[];
   matchers: string[];
   grouping: Grouping | null;
+  /** Whether one of its destinations keeps open what it was sent until that is resolved there. */
+  hasOpenRecords: boolean;
 }
 
 /** A trigger as the API shows it. */
@@ -68,7 +70,8 @@ export function toDestination({ type: stored, secretsDigest, ...row }: Destinati
 }
 
 /** A rule as the API shows it. */
-export function toRule({ repeatIntervalSec, delaySec, repeatWhile, grouping, ...row }: RuleRow): Rule {
+export function toRule({ hasOpenRecords, ...stored }: RuleRow): Rule {
+  const { repeatIntervalSec, delaySec, repeatWhile, grouping, ...row } = stored;
   const { description, tags, enabled, message, repeat, sendUpdates, muteDuringMaintenance } = row;
   const { triggerNames, destinationNames, matchers } = row;
   return create(RuleSchema, {
@@ -99,6 +102,6 @@ export function toRule({ repeatIntervalSec, delaySec, repeatWhile, grouping, ...
         intervalSec: BigInt(grouping.intervalSec),
       }),
     }),
-    trouble: ruleTrouble(row),
+    trouble: ruleTrouble({ ...row, repeatIntervalSec, hasOpenRecords }),
   });
 }

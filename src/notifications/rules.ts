@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { and, eq, exists, gt, sql } from "drizzle-orm";
+import { and, eq, exists, gt, inArray, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import {
@@ -19,7 +19,7 @@ import {
   type RuleService,
   UpdateRuleResponseSchema,
 } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { readMatchers } from "../clause/label-matcher.ts";
+import { joinedTroubles, readMatchers } from "../clause/label-matcher.ts";
 import { checkQuota, heldBytes, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
@@ -41,10 +41,8 @@ import { toRule } from "./messages.ts";
 import { forgetCounts, recentNotifications } from "./recent-counts.ts";
 import { brokenTemplate } from "./rendering/template.ts";
 import { setDestinations, setTriggers } from "./rule-members.ts";
-import { ruleDestinations, rules, ruleTriggers } from "./tables.ts";
-
-/** Seconds between repetitions where a rule does not say. */
-const repeatIntervalDefault = 3600n;
+import { destinations, ruleDestinations, rules, ruleTriggers } from "./tables.ts";
+import { recordKinds, repeatIntervalDefault } from "./troubles.ts";
 
 const query = new QueryBuilder();
 const triggersOfRow = (tenantId: string) =>
@@ -63,6 +61,15 @@ const destinationNames = (tenantId: string) =>
     .from(ruleDestinations)
     .where(destinationsOfRow(tenantId))
     .orderBy(ruleDestinations.place);
+const openRecords = (tenantId: string) =>
+  query
+    .select({ one: sql`1` })
+    .from(ruleDestinations)
+    .innerJoin(
+      destinations,
+      and(eq(destinations.tenantId, tenantId), eq(destinations.name, ruleDestinations.destinationName)),
+    )
+    .where(and(destinationsOfRow(tenantId), inArray(destinations.kind, [...recordKinds])));
 
 const columnsOf = (tenantId: string) => ({
   name: rules.name,
@@ -80,6 +87,7 @@ const columnsOf = (tenantId: string) => ({
   grouping: rules.grouping,
   triggerNames: sql<string[]>`array${triggerNames(tenantId)}`,
   destinationNames: sql<string[]>`array${destinationNames(tenantId)}`,
+  hasOpenRecords: sql<boolean>`${exists(openRecords(tenantId))}`,
   recentNotificationCount: recentNotifications(tenantId, "rule", rules),
 });
 
@@ -216,20 +224,19 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
           .returning({ name: rules.name });
         if (made.length === 0) throw alreadyExists("rule", name);
         const set = () => setMembers(tx, tenantId, { ...rule, name });
-        const members = rule.enabled ? await withinComparisons(tx, tenantId, { rule: name }, set) : await set();
+        await (rule.enabled ? withinComparisons(tx, tenantId, { rule: name }, set) : set());
         await checkQuota(tx, tenantId, kept, name, bounds);
         await afterRuleChange(tx, context, "rule", name);
-        return create(CreateRuleResponseSchema, {
-          rule: toRule({ name, ...values, ...members, recentNotificationCount: 0n }),
-        });
+        const created = await readRule(tx, tenantId, name);
+        // Of a stored row nobody knows whether it was left out.
+        const off = created.enabled ? "" : "it is off: enabled was left out, or false";
+        created.trouble = joinedTroubles([off, created.trouble]);
+        return create(CreateRuleResponseSchema, { rule: created });
       });
     },
 
     async getRule({ name }, context) {
-      const { tenantId } = principalOf(context);
-      const [row] = await orm(db).select(columnsOf(tenantId)).from(rules).where(named(tenantId, name));
-      if (row === undefined) throw notFound("rule", name);
-      return create(GetRuleResponseSchema, { rule: toRule(row) });
+      return create(GetRuleResponseSchema, { rule: await readRule(db, principalOf(context).tenantId, name) });
     },
 
     async listRules(request, context) {
@@ -261,7 +268,7 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
         await checkQuota(tx, tenantId, kept, name, bounds, heldBefore);
         await releaseEnds(tx, tenantId, leftBy(row, { ...rule, ...used }));
         await afterRuleChange(tx, context, "rule", name, lookAfter(toRule(row), members));
-        return create(UpdateRuleResponseSchema, { rule: toRule({ ...row, ...values, ...used }) });
+        return create(UpdateRuleResponseSchema, { rule: await readRule(tx, tenantId, name) });
       });
     },
 
@@ -284,6 +291,13 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
       });
     },
   };
+}
+
+/** @throws code 5 */
+async function readRule(db: Db, tenantId: string, name: string): Promise<Rule> {
+  const [row] = await orm(db).select(columnsOf(tenantId)).from(rules).where(named(tenantId, name));
+  if (row === undefined) throw notFound("rule", name);
+  return toRule(row);
 }
 
 /**

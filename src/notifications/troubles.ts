@@ -2,14 +2,33 @@ import { isIP } from "node:net";
 import { type DestinationType, WebhookFormat } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { allMatchersTrouble, joinedTroubles, storedMatchers } from "../clause/label-matcher.ts";
+import type { KindName } from "./delivering/retry.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { addressesOf, fixedOrigin } from "./secret-addresses.ts";
 
-type Judged = Pick<Rule, "triggerNames" | "matchers" | "destinationNames">;
+interface Judged extends Pick<Rule, "triggerNames" | "matchers" | "destinationNames" | "sendUpdates" | "repeat"> {
+  repeatIntervalSec: bigint;
+  hasOpenRecords: boolean;
+}
+
+/** Seconds between repetitions where a rule does not say. */
+export const repeatIntervalDefault = 3600n;
+
+/** The kinds whose receiver keeps open what it was sent until that is resolved there. */
+export const recordKinds: readonly KindName[] = ["incidentPaging", "itsm", "officeChat", "teamChat"];
 
 /** Says why a rule can notify nobody, or what of it has no effect; empty when nothing is wrong. */
 export const ruleTrouble = (rule: Judged): string =>
-  joinedTroubles([missingTrouble(rule), allMatchersTrouble(storedMatchers(rule.matchers, "matchers"))]);
+  joinedTroubles([
+    missingTrouble(rule),
+    allMatchersTrouble(storedMatchers(rule.matchers, "matchers")),
+    rule.hasOpenRecords && !rule.sendUpdates
+      ? "sendUpdates is false: its paging, ticket and chat destinations are not sent that something is resolved"
+      : "",
+    !rule.repeat && rule.repeatIntervalSec !== repeatIntervalDefault
+      ? "repeatInterval has no effect without repeat: nothing is repeated"
+      : "",
+  ]);
 
 function missingTrouble({ triggerNames, matchers, destinationNames }: Judged): string {
   const conditions = triggerNames.length + matchers.length;

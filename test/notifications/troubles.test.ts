@@ -29,13 +29,46 @@ describe("what can never work says why, at once and later", () => {
       await made("/v1/notification/triggers", { name: "fine", type: { event } });
       await made("/v1/notification/destinations", { name: "away", type: { webhook: { url: "https://example.com/" } } });
     }
-    const { rule } = await made("/v1/notification/rules", { name, ...members });
+    const more = { enabled: true, muteDuringMaintenance: true };
+    const { rule } = await made("/v1/notification/rules", { name, ...more, ...members });
     expect(rule.trouble).toBe(trouble);
     const { body } = await call("GET", `/v1/notification/rules/${encodeURIComponent(name)}`);
     expect(body.rule.trouble).toBe(trouble);
     // Nothing of it is written, and it is not a change.
     const back = await call("PUT", `/v1/notification/rules/${encodeURIComponent(name)}`, body.rule);
     expect(back.body.rule).toMatchObject({ trouble, etag: rule.etag });
+  });
+
+  const unsent =
+    "sendUpdates is false: its paging, ticket and chat destinations are not sent that something is resolved";
+  const unrepeated = "repeatInterval has no effect without repeat: nothing is repeated";
+  const chat = { webhookUrl: "https://example.com/", text: "x" };
+  test.each([
+    ["a pager", { incidentPaging: { integrationKey: "0123456789abcdef0123456789abcdef" } }, {}, unsent],
+    ["tickets", { itsm: { baseUrl: "https://example.com", basic: { username: "u", password: "p" } } }, {}, unsent],
+    ["a team's chat", { teamChat: { channel: "c", token: "xoxb-1" } }, {}, unsent],
+    ["an office's chat", { officeChat: chat }, { sendUpdates: false }, unsent],
+    ["an office's chat and updates", { officeChat: chat }, { sendUpdates: true }, ""],
+    ["a webhook", { webhook: { url: "https://example.com/" } }, {}, ""],
+    ["an interval alone", { webhook: { url: "https://example.com/" } }, { repeatInterval: 600 }, unrepeated],
+    ["the usual interval", { webhook: { url: "https://example.com/" } }, { repeatInterval: 3600 }, ""],
+    ["both", { officeChat: chat }, { repeatInterval: 600 }, `${unsent}; ${unrepeated}`],
+  ])("a rule that sends to %s", async (kind, type, settings, trouble) => {
+    const name = `sends to ${kind}`;
+    await made("/v1/notification/destinations", { name, type });
+    const more = { enabled: true, muteDuringMaintenance: true, triggerNames: ["fine"], destinationNames: [name] };
+    expect((await made("/v1/notification/rules", { name, ...more, ...settings })).rule.trouble).toBe(trouble);
+    const { body } = await call("GET", `/v1/notification/rules?name=${encodeURIComponent(name)}`);
+    expect(body.rules[0].trouble).toBe(trouble);
+  });
+
+  test("a new rule without enabled is off, which its creation says alone", async () => {
+    const rule = { name: "off", triggerNames: ["fine"], destinationNames: ["away"] };
+    const created = (await made("/v1/notification/rules", rule)).rule;
+    expect(created).toMatchObject({ enabled: false, trouble: "it is off: enabled was left out, or false" });
+    expect((await call("GET", "/v1/notification/rules/off")).body.rule.trouble).toBe("");
+    const bare = (await made("/v1/notification/rules", { name: "bare" })).rule;
+    expect(bare.trouble).toBe("it is off: enabled was left out, or false; it has no trigger and no destination");
   });
 
   const body = "takes its own form of body alone: use format WEBHOOK_FORMAT_TEMPLATE with the body in";
