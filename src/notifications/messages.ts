@@ -7,6 +7,7 @@ import {
 } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { GroupingSchema, RepeatWhile, type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { type Trigger, TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { joinedTroubles } from "../clause/label-matcher.ts";
 import { etagOf } from "../rpc/etag.ts";
 import type { Grouping } from "./deciding/grouping.ts";
 import { shownTriggerType } from "./sources.ts";
@@ -62,11 +63,16 @@ export function toTrigger({ type, ...row }: TriggerRow, troubles: Readonly<Recor
   return create(TriggerSchema, { ...row, ...shown, etag, trouble: shown.trouble || (troubles[row.name] ?? "") });
 }
 
-/** A destination as the API shows it. */
-export function toDestination({ type: stored, secretsDigest, ...row }: DestinationRow, reach: Reach): Destination {
+/** A destination as the API shows it. @param keyTroubles what is wrong with keys, by the names of destinations */
+export function toDestination(
+  { type: stored, secretsDigest, ...row }: DestinationRow,
+  reach: Reach,
+  keyTroubles: ReadonlyMap<string, string> = new Map(),
+): Destination {
   const etag = etagOf([row.description, row.tags, row.maxPerMinute, stored, secretsDigest]);
   const type = fromJson(DestinationTypeSchema, stored);
-  return create(DestinationSchema, { ...row, etag, type, trouble: destinationTrouble(type, reach) });
+  const trouble = joinedTroubles([destinationTrouble(type, reach), keyTroubles.get(row.name) ?? ""]);
+  return create(DestinationSchema, { ...row, etag, type, trouble });
 }
 
 /** A rule as the API shows it. */

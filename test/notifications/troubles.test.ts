@@ -71,6 +71,9 @@ describe("what can never work says why, at once and later", () => {
     expect(bare.trouble).toBe("it is off: enabled was left out, or false; it has no trigger and no destination");
   });
 
+  const wrongKey =
+    "incidentPaging.integrationKey: PagerDuty takes no such key: an integration key has 32 letters and digits";
+  const wrongToken = "teamChat.token: Slack takes no such token: a bot's begins with xoxb-";
   const body = "takes its own form of body alone: use format WEBHOOK_FORMAT_TEMPLATE with the body in";
   const plainWebhook = {
     slack: `webhook.url: Slack ${body.replace("use", "use the kind teamChat, or")} docs/webhook-bodies.md#slack`,
@@ -117,6 +120,12 @@ describe("what can never work says why, at once and later", () => {
       },
       "",
     ],
+    ["an integration key of 31 letters", { incidentPaging: { integrationKey: "a".repeat(31) } }, wrongKey],
+    ["an integration key with a sign", { incidentPaging: { integrationKey: `${"a".repeat(31)}-` } }, wrongKey],
+    ["an integration key", { incidentPaging: { integrationKey: "a".repeat(32) } }, ""],
+    ["an app's token for a bot's", { teamChat: { channel: "c", token: "xapp-1-A0-1" } }, wrongToken],
+    ["a bot's token", { teamChat: { channel: "c", token: "xoxb-1-2-x" } }, ""],
+    ["a bot's token that rotates", { teamChat: { channel: "c", token: "xoxe.xoxb-1-x" } }, ""],
     ["a host that only ends like Discord's", { webhook: { url: "https://notdiscord.com/" } }, ""],
   ])("a destination: %s", async (name, type, trouble) => {
     const { destination } = await made("/v1/notification/destinations", { name, type });
