@@ -40,6 +40,7 @@ export interface DestinationRow extends Named {
 
 /** A rule as it is stored, with the names of its triggers and destinations. */
 export interface RuleRow extends Named {
+  id: string;
   enabled: boolean;
   message: string;
   repeat: boolean;
@@ -75,8 +76,8 @@ export function toDestination(
   return create(DestinationSchema, { ...row, etag, type, trouble });
 }
 
-/** A rule as the API shows it. */
-export function toRule({ hasOpenRecords, ...stored }: RuleRow): Rule {
+/** A rule as the API shows it. @param alertsAlone the ids of rules whose matches all came as alerts */
+export function toRule({ id, hasOpenRecords, ...stored }: RuleRow, alertsAlone: ReadonlySet<string> = new Set()): Rule {
   const { repeatIntervalSec, delaySec, repeatWhile, grouping, ...row } = stored;
   const { description, tags, enabled, message, repeat, sendUpdates, muteDuringMaintenance } = row;
   const { triggerNames, destinationNames, matchers } = row;
@@ -108,6 +109,6 @@ export function toRule({ hasOpenRecords, ...stored }: RuleRow): Rule {
         intervalSec: BigInt(grouping.intervalSec),
       }),
     }),
-    trouble: ruleTrouble({ ...row, repeatIntervalSec, hasOpenRecords }),
+    trouble: ruleTrouble({ ...row, repeatIntervalSec, hasOpenRecords, matchesAlertsAlone: alertsAlone.has(id) }),
   });
 }

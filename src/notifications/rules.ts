@@ -31,13 +31,14 @@ import { checkEtag } from "../rpc/etag.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
 import { afterRuleChange } from "./after-rule-change.ts";
+import { matchingAlertsAlone } from "./alert-matches.ts";
 import { withinComparisons } from "./deciding/comparisons.ts";
 import { releaseEnds } from "./deciding/enqueue.ts";
 import { allLabels, type Grouping } from "./deciding/grouping.ts";
 import { forgetGroups } from "./deciding/groups/group-store.ts";
 import { forgetRule } from "./deciding/match-store.ts";
 import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
-import { toRule } from "./messages.ts";
+import { type RuleRow, toRule } from "./messages.ts";
 import { forgetCounts, recentNotifications } from "./recent-counts.ts";
 import { brokenTemplate } from "./rendering/template.ts";
 import { setDestinations, setTriggers } from "./rule-members.ts";
@@ -72,6 +73,7 @@ const openRecords = (tenantId: string) =>
     .where(and(destinationsOfRow(tenantId), inArray(destinations.kind, [...recordKinds])));
 
 const columnsOf = (tenantId: string) => ({
+  id: rules.id,
   name: rules.name,
   description: rules.description,
   enabled: rules.enabled,
@@ -240,8 +242,9 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
     },
 
     async listRules(request, context) {
-      const { items, ...page } = await listRules(db, principalOf(context).tenantId, request);
-      return create(ListRulesResponseSchema, { ...page, rules: items.map(toRule) });
+      const { tenantId } = principalOf(context);
+      const { items, ...page } = await listRules(db, tenantId, request);
+      return create(ListRulesResponseSchema, { ...page, rules: await shownRules(db, tenantId, items) });
     },
 
     async updateRule({ rule: sent = create(RuleSchema), updateMask }, context) {
@@ -277,8 +280,7 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
       return await transaction(db, async (tx) => {
         // Its triggers and destinations are free with it, by their foreign keys.
         const own = named(tenantId, name);
-        const columns = { ...columnsOf(tenantId), id: rules.id };
-        const [row] = await orm(tx).select(columns).from(rules).where(own).for("update");
+        const [row] = await orm(tx).select(columnsOf(tenantId)).from(rules).where(own).for("update");
         if (row === undefined) throw notFound("rule", name);
         const remove = async () => void (await orm(tx).delete(rules).where(own));
         await (row.enabled ? withinComparisons(tx, tenantId, { rule: row.name }, remove) : remove());
@@ -296,8 +298,16 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
 /** @throws code 5 */
 async function readRule(db: Db, tenantId: string, name: string): Promise<Rule> {
   const [row] = await orm(db).select(columnsOf(tenantId)).from(rules).where(named(tenantId, name));
-  if (row === undefined) throw notFound("rule", name);
-  return toRule(row);
+  const [rule] = await shownRules(db, tenantId, row === undefined ? [] : [row]);
+  if (rule === undefined) throw notFound("rule", name);
+  return rule;
+}
+
+async function shownRules(db: Db, tenantId: string, rows: readonly RuleRow[]): Promise<Rule[]> {
+  const repeating = rows.filter(({ repeat, repeatWhile }) => repeat && !repeatWhile);
+  const ids = repeating.map(({ id }) => id);
+  const alertsAlone = await matchingAlertsAlone(db, tenantId, ids);
+  return rows.map((row) => toRule(row, alertsAlone));
 }
 
 /**

@@ -9,6 +9,8 @@ import { addressesOf, fixedOrigin } from "./secret-addresses.ts";
 interface Judged extends Pick<Rule, "triggerNames" | "matchers" | "destinationNames" | "sendUpdates" | "repeat"> {
   repeatIntervalSec: bigint;
   hasOpenRecords: boolean;
+  /** Whether it repeats by reports, and all that it matches came as alerts. */
+  matchesAlertsAlone: boolean;
 }
 
 /** Seconds between repetitions where a rule does not say. */
@@ -24,6 +26,9 @@ export const ruleTrouble = (rule: Judged): string =>
     allMatchersTrouble(storedMatchers(rule.matchers, "matchers")),
     rule.hasOpenRecords && !rule.sendUpdates
       ? "sendUpdates is false: its paging, ticket and chat destinations are not sent that something is resolved"
+      : "",
+    rule.matchesAlertsAlone
+      ? "repeat without repeatWhile follows reports, and an alert that is sent again is none: give repeatWhile"
       : "",
     !rule.repeat && rule.repeatIntervalSec !== repeatIntervalDefault
       ? "repeatInterval has no effect without repeat: nothing is repeated"

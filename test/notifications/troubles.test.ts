@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
+import { consumed } from "../support/consumed.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 
 // Neither a mail relay nor an address that is not public.
 const server = await testServer({});
-const { headers } = await testTenant(server.database.sql);
-const call = v1(server.url, headers);
+const tenant = await testTenant(server.database.sql);
+const call = v1(server.url, tenant.headers);
 const windows = "/v1/modelcontext/maintwindows";
 
 const made = async (path: string, body: object) => {
@@ -60,6 +61,29 @@ describe("what can never work says why, at once and later", () => {
     expect((await made("/v1/notification/rules", { name, ...more, ...settings })).rule.trouble).toBe(trouble);
     const { body } = await call("GET", `/v1/notification/rules?name=${encodeURIComponent(name)}`);
     expect(body.rules[0].trouble).toBe(trouble);
+  });
+
+  test("a rule that repeats by reports, while all that it matches came as alerts", async () => {
+    const rule = { enabled: true, muteDuringMaintenance: true, destinationNames: ["away"], matchers: ["tier=db"] };
+    const troubles = async () => {
+      const { rules } = (await call("GET", "/v1/notification/rules?name=repeats")).body;
+      return Object.fromEntries(rules.map((each: Record<string, string>) => [each.name, each.trouble]));
+    };
+    await made("/v1/notification/rules", { ...rule, name: "repeats by reports", repeat: true });
+    const byClock = { repeat: true, repeatWhile: "REPEAT_WHILE_OPEN" };
+    await made("/v1/notification/rules", { ...rule, name: "repeats by the clock", ...byClock });
+    expect(await troubles()).toEqual({ "repeats by reports": "", "repeats by the clock": "" });
+    const alert = { labels: { alertname: "Down", tier: "db" } };
+    const answer = await call("POST", "/api/v2/alerts", [alert]);
+    expect(answer.status).toBe(200);
+    await consumed(server.database.sql, tenant.id);
+    const trouble =
+      "repeat without repeatWhile follows reports, and an alert that is sent again is none: give repeatWhile";
+    expect(await troubles()).toEqual({ "repeats by reports": trouble, "repeats by the clock": "" });
+    const event = { name: "Slow", timestamp: Date.now(), dimensions: { tier: "db" }, severity: "SEVERITY_ERROR" };
+    await made("/v1/data-receiver/events", { events: [{ ...event, status: "STATUS_OPEN" }] });
+    await consumed(server.database.sql, tenant.id);
+    expect(await troubles()).toEqual({ "repeats by reports": "", "repeats by the clock": "" });
   });
 
   test("a new rule without enabled is off, which its creation says alone", async () => {
