@@ -167,12 +167,15 @@ describe("what can never work says why, at once and later", () => {
     ["host", ""],
     ["entity.nam", ""],
     ["metadataFields.severty", ""],
-  ])("a trigger that looks at %s", async (field, meant) => {
+  ])("a trigger, or a search, that looks at %s", async (field, meant) => {
     const equals = { field, value: { stringVal: "x" } };
     const type = { event: { query: { clause: { or: { clauses: [{ equals }] } } } } };
     const { trigger } = await made("/v1/notification/triggers", { name: `looks at ${field}`, type });
     const doubt = `it looks at "${field}", which only a dimension or metadata can be; did you mean "${meant}"?`;
     expect(trigger.trouble).toBe(meant === "" ? "" : doubt);
+    const filter = { field, operation: "OP_EQUALS", value: "x" };
+    const found = await made("/v1/events:search", { query: { clause: { or: { clauses: [{ filter }] } } } });
+    expect(found).toMatchObject({ results: [], hint: trigger.trouble });
   });
 
   const matcherTroubles: [matchers: string[], trouble: string][] = [

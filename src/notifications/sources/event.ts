@@ -6,7 +6,7 @@ import { foldedRow } from "../../clause/folded-row.ts";
 import { allMatchersTrouble, readMatchers, storedMatchers } from "../../clause/label-matcher.ts";
 import { checkTrigger, compileTrigger, falseMatcher, falsePart } from "../../clause/trigger.ts";
 import { invalidField } from "../../errors.ts";
-import { nearlyNamed } from "../../events/fields.ts";
+import { fieldDoubt } from "../../events/fields.ts";
 import { CLOSED } from "../../events/lifecycle.ts";
 import { fieldsOf, readsOf } from "../deciding/matcher/rows.ts";
 import type { TriggerSource } from "./source.ts";
@@ -15,7 +15,6 @@ import type { TriggerSource } from "./source.ts";
 const { events } = fieldsOf("", "");
 
 const path = "type.event.query";
-const ofEntity = "entity.";
 
 /** The condition of a query: matchers are a clause, too. */
 function clauseOf(query: TriggerQuery | undefined): TriggerClause | undefined {
@@ -38,11 +37,8 @@ export const event: TriggerSource<EventSource> = {
   doubt({ query }) {
     const clause = clauseOf(query);
     const { fields: names, trouble } = compileTrigger(clause, path, events);
-    for (const name of names) {
-      const meant = name.startsWith(ofEntity) ? undefined : nearlyNamed(name);
-      if (meant !== undefined)
-        return `it looks at ${JSON.stringify(name)}, which only a dimension or metadata can be; did you mean ${JSON.stringify(meant)}?`;
-    }
+    const doubt = fieldDoubt(names);
+    if (doubt !== "") return doubt;
     if (clause?.kind.case !== "matchers") return trouble;
     return allMatchersTrouble(storedMatchers(clause.kind.value.matchers, `${path}.matchers`));
   },
