@@ -1,6 +1,6 @@
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { type BrokenRule, invalidField, invalidFields } from "../errors.ts";
-import type { Pace } from "../event-loop.ts";
+import { type Pace, unpaced } from "../event-loop.ts";
 import {
   type Answer,
   answerOf,
@@ -171,11 +171,44 @@ export function storedMatchers(texts: readonly string[], path: string): LabelMat
   });
 }
 
-/** Says which values the first of these matchers leaves undecided that leaves any; empty: none does. */
+/** Joins what is wrong with one thing; empty: nothing is. */
+export const joinedTroubles = (troubles: readonly string[]) => troubles.filter((trouble) => trouble !== "").join("; ");
+
+/** Says of these matchers, each by itself, which has a value that was hardly meant, and which leaves values undecided; empty: none. */
 export function matchersTrouble(matchers: readonly LabelMatcher[]): string {
-  for (const matcher of matchers) {
+  const troubles = matchers.map((matcher) => {
     const trouble = matcher.expression === undefined ? "" : expressionTrouble(matcher.expression);
-    if (trouble !== "") return `${matcherText(matcher)}: ${trouble}`;
+    return trouble === "" ? "" : `${matcherText(matcher)}: ${trouble}`;
+  });
+  return joinedTroubles([doubledSign(matchers), troubles.find((trouble) => trouble !== "") ?? ""]);
+}
+
+/** `alertname==X` asks for `=X`, as it does in Alertmanager. */
+function doubledSign(matchers: readonly LabelMatcher[]): string {
+  const doubled = matchers.find(({ operator, value }) => operator === "=" && value.startsWith("="));
+  if (doubled === undefined) return "";
+  const meant = matcherText({ ...doubled, value: doubled.value.slice(1) });
+  return `${matcherText(doubled)}: its value begins with "="; did you mean ${meant}?`;
+}
+
+/** The same of matchers all of which must hold, also where two of them exclude each other. */
+export const allMatchersTrouble = (matchers: readonly LabelMatcher[]): string =>
+  joinedTroubles([exclusion(matchers), matchersTrouble(matchers)]);
+
+/** What the expressions of one list may have together to be compared here: 64 instructions compile in 3 ms. */
+const exclusionInstructionsMax = 64;
+
+function exclusion(matchers: readonly LabelMatcher[]): string {
+  let instructions = 0;
+  for (const equal of matchers) {
+    if (equal.operator !== "=") continue;
+    for (const other of matchers) {
+      if (other === equal || other.name !== equal.name) continue;
+      instructions += other.expression?.size?.instructions ?? 0;
+      if (instructions > exclusionInstructionsMax) return "";
+      if (other.matches(equal.value, unpaced) === false)
+        return `${matcherText(equal)} and ${matcherText(other)} exclude each other: nothing matches`;
+    }
   }
   return "";
 }

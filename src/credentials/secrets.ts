@@ -76,7 +76,14 @@ export async function openSealed(
   sealed: Readonly<Record<string, string>>,
   keyring: Keyring,
 ): Promise<Record<string, string>> {
-  return opened(tenantId, owner, sealed, await readDataKey(db, tenantId), keyring);
+  return (await sealedOpener(db, tenantId, keyring))(owner, sealed);
+}
+
+/** Reads a tenant's data key once to open what is sealed for several owners, each as openSealed. */
+export async function sealedOpener(db: Db, tenantId: string, keyring: Keyring) {
+  const stored = await readDataKey(db, tenantId);
+  return (owner: SecretOwner, sealed: Readonly<Record<string, string>>) =>
+    opened(tenantId, owner, sealed, stored, keyring);
 }
 
 function opened(

@@ -212,8 +212,18 @@ export function eventField(name: string): EventField {
   return { kind: "bare", key: name };
 }
 
+/** Says which of these fields was hardly meant; empty: none, as far as names tell. */
+export function fieldDoubt(names: Iterable<string>): string {
+  for (const name of names) {
+    const meant = name.startsWith("entity.") ? undefined : nearlyNamed(name);
+    if (meant !== undefined)
+      return `it looks at ${JSON.stringify(name)}, which only a dimension or metadata can be; did you mean ${JSON.stringify(meant)}?`;
+  }
+  return "";
+}
+
 /** Returns the column that a bare key is one letter away from, or differs from in case alone; undefined when none is. */
-export function nearlyNamed(name: string): string | undefined {
+function nearlyNamed(name: string): string | undefined {
   if (name.length < 4 || eventField(name).kind !== "bare") return undefined;
   return columnFields.find((known) => known.length >= 4 && isSlip(name.toLowerCase(), known.toLowerCase()));
 }

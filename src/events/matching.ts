@@ -5,7 +5,7 @@ import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { ActiveCriteria, type EventQuery, EventQuerySchema } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { PageInputSchema } from "#gen/belfry/paging/v1/paging_pb.ts";
 import { checkClause } from "../clause/check.ts";
-import type { Checked } from "../clause/checked.ts";
+import { askedOf, type Checked } from "../clause/checked.ts";
 import { clauseForms, toSql } from "../clause/to-sql.ts";
 import { int4Array } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
@@ -16,7 +16,7 @@ import { checkEnd, checkOpenStart } from "../rpc/times.ts";
 import { asksForOpen, candidatesOfMembers, candidatesOfQuery, candidatesOfTrigger } from "./candidate-sources.ts";
 import { type Candidates, candidatesOfClause, choice, fewCandidates, someCandidates } from "./candidates.ts";
 import { columnKeys, listed } from "./columns.ts";
-import { isOfInstance } from "./fields.ts";
+import { fieldDoubt, isOfInstance } from "./fields.ts";
 import type { OccurrenceKey } from "./occurrences.ts";
 import { eventResolver } from "./resolver.ts";
 import { eventAndEntity, lookedUp } from "./rows.ts";
@@ -39,6 +39,8 @@ export interface ReadQuery {
   ofRows(occurrences: Fragment): Omit<MatchingOccurrences, "timeMs">;
   /** Where what matches is, as far as the query says. */
   candidates(): Candidates | undefined;
+  /** Which field of its clause was hardly meant; empty: none. */
+  hint: string;
 }
 
 /** Reads a query for the occurrences at the time that they were last seen. `path` is its place in the request. @throws code 3 */
@@ -52,6 +54,7 @@ export function readQuery(db: Db, tenantId: string, query: EventQuery, path: str
   if (end !== undefined) conditions.push(overlap ? db`o.start_ms < ${end}` : seen(db, "<", end));
   conditions.push(...askedOfRow(db, tenantId, query));
   const clause = query.clause && checkClause(query.clause, `${path}.clause`);
+  const names = clause === undefined ? [] : askedOf(clause).map(({ field }) => field);
   const forms = clause && clauseForms(db, clause, eventResolver(tenantId));
   const timeMs = overlap ? withinRange(db, { start, end }) : (db`o.last_seen_ms` as Fragment);
   // By occurrences_open.
@@ -63,6 +66,7 @@ export function readQuery(db: Db, tenantId: string, query: EventQuery, path: str
       "and",
     );
   return {
+    hint: fieldDoubt(names),
     all: () => ({ from: db`occurrences o ${eventAndEntity(db, tenantId)}`, where: where("indexed"), timeMs }),
     // The order leaves the primary key alone: by `number = …` an unanalysed table took occurrences_start, and read all of the event's
     // entries for each of its 8,000 occurrences.

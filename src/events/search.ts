@@ -20,7 +20,7 @@ import { paced } from "../event-loop.ts";
 import { inTurn } from "../rpc/large-responses.ts";
 import { fewCandidates, keysOfEvents, someCandidates } from "./candidates.ts";
 import { eventColumnNames, eventField, eventSortKeys } from "./fields.ts";
-import { type MatchingOccurrences, readQuery } from "./matching.ts";
+import { type MatchingOccurrences, type ReadQuery, readQuery } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
 import { isOfNewest, newestPage } from "./newest.ts";
 import { listColumns, type OccurrenceRow, ofEvent, storedColumns } from "./rows.ts";
@@ -49,8 +49,14 @@ interface PageRow extends OccurrenceRow {
 type TotalRow = PageRow & { total: bigint };
 
 /** Reads the rows of a page: among few candidates, among those that a walk meets first, or among all. */
-async function readPage(db: Db, tenantId: string, query: EventQuery, page: PageRequest, signal: AbortSignal) {
-  const read = readQuery(db, tenantId, query, "query");
+async function readPage(
+  db: Db,
+  tenantId: string,
+  query: EventQuery,
+  read: ReadQuery,
+  page: PageRequest,
+  signal: AbortSignal,
+) {
   const candidates = read.candidates();
   const few = await fewCandidates(db, tenantId, candidates, signal);
   const rowsOf = (matching: MatchingOccurrences, total: Fragment) =>
@@ -197,7 +203,8 @@ export async function searchEvents(
 }
 
 async function eventPage(db: Db, tenantId: string, query: EventQuery, page: PageRequest, signal: AbortSignal) {
-  const rows = await readPage(db, tenantId, query, page, signal);
+  const read = readQuery(db, tenantId, query, "query");
+  const rows = await readPage(db, tenantId, query, read, page, signal);
   // Without a cursor no row means no match.
   const total = page.counted ?? rows[0]?.total ?? 0n;
   const shown = selection(query.fields.map(({ field }) => field));
@@ -214,5 +221,5 @@ async function eventPage(db: Db, tenantId: string, query: EventQuery, page: Page
     const [first] = group as [PageRow];
     results.push(toEvent(first, group, first.count, tenantId, shown, first.matched));
   }
-  return create(SearchEventsResponseSchema, { results, pageInfo: info });
+  return create(SearchEventsResponseSchema, { results, pageInfo: info, hint: read.hint });
 }

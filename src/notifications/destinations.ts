@@ -36,6 +36,7 @@ import { normalizedName } from "../rpc/name-rules.ts";
 import { afterRuleChange } from "./after-rule-change.ts";
 import { bindCredential } from "./bound-credentials.ts";
 import { deliveryThreads, destinationStates, summaryMembers } from "./delivering/tables.ts";
+import { keyTroubles } from "./key-troubles.ts";
 import { checkDestination, goTemplates, placeOf } from "./kinds.ts";
 import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
 import { toDestination } from "./messages.ts";
@@ -106,9 +107,25 @@ function refuse(broken: readonly Broken[]): void {
     );
 }
 
-/** A stored row as the API shows it, but for the secrets that the service has just made. */
-function shown(row: Parameters<typeof toDestination>[0], { generated }: Parted, reach: Reach): Destination {
-  const destination = toDestination(row, reach);
+/** What opens secrets, and what decides whether a destination can be reached. */
+type Showing = Reach & { keyring: Keyring };
+
+/** @throws code 5 */
+async function readDestination(db: Db, tenantId: string, name: string, showing: Showing): Promise<Destination> {
+  const row = await readRow(db, tenantId, name);
+  return toDestination(row, showing, await keyTroubles(db, tenantId, [row.name], showing.keyring));
+}
+
+/** Ends a change, in its transaction; returns the destination as it is now, with the secrets that the service has just made. */
+async function readChanged(
+  tx: Db,
+  context: HandlerContext,
+  name: string,
+  { generated }: Parted,
+  showing: Showing,
+): Promise<Destination> {
+  await afterRuleChange(tx, context, "destination", name);
+  const destination = await readDestination(tx, principalOf(context).tenantId, name, showing);
   if (destination.type !== undefined) destination.type = withSecrets(destination.type, generated);
   return destination;
 }
@@ -127,6 +144,7 @@ export function destinationService(
   keyring: Keyring,
   products: ProductAddresses & Reach,
 ): Partial<ServiceImpl<typeof DestinationService>> {
+  const showing = { ...products, keyring };
   return {
     async createDestination({ destination = create(DestinationSchema) }, context) {
       const { tenantId } = principalOf(context);
@@ -147,21 +165,24 @@ export function destinationService(
         await noteCredential(tx, tenantId, name, type, products);
         await checkQuota(tx, tenantId, kept, name, bounds);
         return create(CreateDestinationResponseSchema, {
-          destination: await readChanged(tx, context, name, parted, products),
+          destination: await readChanged(tx, context, name, parted, showing),
         });
       });
     },
 
     async getDestination({ name }, context) {
-      const row = await readRow(db, principalOf(context).tenantId, name);
-      return create(GetDestinationResponseSchema, { destination: toDestination(row, products) });
+      const destination = await readDestination(db, principalOf(context).tenantId, name, showing);
+      return create(GetDestinationResponseSchema, { destination });
     },
 
     async listDestinations(request, context) {
-      const { items, ...page } = await listDestinations(db, principalOf(context).tenantId, request);
+      const { tenantId } = principalOf(context);
+      const { items, ...page } = await listDestinations(db, tenantId, request);
+      const names = items.map(({ name }) => name);
+      const troubles = await keyTroubles(db, tenantId, names, keyring);
       return create(ListDestinationsResponseSchema, {
         ...page,
-        destinations: items.map((row) => toDestination(row, products)),
+        destinations: items.map((row) => toDestination(row, products, troubles)),
       });
     },
 
@@ -194,7 +215,7 @@ export function destinationService(
         await noteCredential(tx, tenantId, name, type, products);
         await checkQuota(tx, tenantId, kept, name, bounds, heldBefore);
         return create(ReplaceDestinationResponseSchema, {
-          destination: await readChanged(tx, context, name, parted, products),
+          destination: await readChanged(tx, context, name, parted, showing),
         });
       });
     },
@@ -207,12 +228,6 @@ export function destinationService(
       return create(DeleteDestinationResponseSchema);
     },
   };
-}
-
-/** Ends a change, in its transaction; returns the destination as it is now. */
-async function readChanged(tx: Db, context: HandlerContext, name: string, parted: Parted, reach: Reach) {
-  await afterRuleChange(tx, context, "destination", name);
-  return shown(await readRow(tx, principalOf(context).tenantId, name), parted, reach);
 }
 
 /** @throws code 5 */

@@ -7,6 +7,7 @@ import {
 } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { GroupingSchema, RepeatWhile, type Rule, RuleSchema } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { type Trigger, TriggerSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { joinedTroubles } from "../clause/label-matcher.ts";
 import { etagOf } from "../rpc/etag.ts";
 import type { Grouping } from "./deciding/grouping.ts";
 import { shownTriggerType } from "./sources.ts";
@@ -39,6 +40,7 @@ export interface DestinationRow extends Named {
 
 /** A rule as it is stored, with the names of its triggers and destinations. */
 export interface RuleRow extends Named {
+  id: string;
   enabled: boolean;
   message: string;
   repeat: boolean;
@@ -51,6 +53,8 @@ export interface RuleRow extends Named {
   destinationNames: string[];
   matchers: string[];
   grouping: Grouping | null;
+  /** Whether one of its destinations keeps open what it was sent until that is resolved there. */
+  hasOpenRecords: boolean;
 }
 
 /** A trigger as the API shows it. */
@@ -60,15 +64,21 @@ export function toTrigger({ type, ...row }: TriggerRow, troubles: Readonly<Recor
   return create(TriggerSchema, { ...row, ...shown, etag, trouble: shown.trouble || (troubles[row.name] ?? "") });
 }
 
-/** A destination as the API shows it. */
-export function toDestination({ type: stored, secretsDigest, ...row }: DestinationRow, reach: Reach): Destination {
+/** A destination as the API shows it. @param keyTroubles what is wrong with keys, by the names of destinations */
+export function toDestination(
+  { type: stored, secretsDigest, ...row }: DestinationRow,
+  reach: Reach,
+  keyTroubles: ReadonlyMap<string, string> = new Map(),
+): Destination {
   const etag = etagOf([row.description, row.tags, row.maxPerMinute, stored, secretsDigest]);
   const type = fromJson(DestinationTypeSchema, stored);
-  return create(DestinationSchema, { ...row, etag, type, trouble: destinationTrouble(type, reach) });
+  const trouble = joinedTroubles([destinationTrouble(type, reach), keyTroubles.get(row.name) ?? ""]);
+  return create(DestinationSchema, { ...row, etag, type, trouble });
 }
 
-/** A rule as the API shows it. */
-export function toRule({ repeatIntervalSec, delaySec, repeatWhile, grouping, ...row }: RuleRow): Rule {
+/** A rule as the API shows it. @param alertsAlone the ids of rules whose matches all came as alerts */
+export function toRule({ id, hasOpenRecords, ...stored }: RuleRow, alertsAlone: ReadonlySet<string> = new Set()): Rule {
+  const { repeatIntervalSec, delaySec, repeatWhile, grouping, ...row } = stored;
   const { description, tags, enabled, message, repeat, sendUpdates, muteDuringMaintenance } = row;
   const { triggerNames, destinationNames, matchers } = row;
   return create(RuleSchema, {
@@ -99,6 +109,6 @@ export function toRule({ repeatIntervalSec, delaySec, repeatWhile, grouping, ...
         intervalSec: BigInt(grouping.intervalSec),
       }),
     }),
-    trouble: ruleTrouble(row),
+    trouble: ruleTrouble({ ...row, repeatIntervalSec, hasOpenRecords, matchesAlertsAlone: alertsAlone.has(id) }),
   });
 }

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { and, eq, exists, gt, sql } from "drizzle-orm";
+import { and, eq, exists, gt, inArray, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import {
@@ -19,7 +19,7 @@ import {
   type RuleService,
   UpdateRuleResponseSchema,
 } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { readMatchers } from "../clause/label-matcher.ts";
+import { joinedTroubles, readMatchers } from "../clause/label-matcher.ts";
 import { checkQuota, heldBytes, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
@@ -31,20 +31,19 @@ import { checkEtag } from "../rpc/etag.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { changedFields, withChanges } from "../rpc/update-mask.ts";
 import { afterRuleChange } from "./after-rule-change.ts";
+import { matchingAlertsAlone } from "./alert-matches.ts";
 import { withinComparisons } from "./deciding/comparisons.ts";
 import { releaseEnds } from "./deciding/enqueue.ts";
 import { allLabels, type Grouping } from "./deciding/grouping.ts";
 import { forgetGroups } from "./deciding/groups/group-store.ts";
 import { forgetRule } from "./deciding/match-store.ts";
 import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
-import { toRule } from "./messages.ts";
+import { type RuleRow, toRule } from "./messages.ts";
 import { forgetCounts, recentNotifications } from "./recent-counts.ts";
 import { brokenTemplate } from "./rendering/template.ts";
 import { setDestinations, setTriggers } from "./rule-members.ts";
-import { ruleDestinations, rules, ruleTriggers } from "./tables.ts";
-
-/** Seconds between repetitions where a rule does not say. */
-const repeatIntervalDefault = 3600n;
+import { destinations, ruleDestinations, rules, ruleTriggers } from "./tables.ts";
+import { recordKinds, repeatIntervalDefault } from "./troubles.ts";
 
 const query = new QueryBuilder();
 const triggersOfRow = (tenantId: string) =>
@@ -63,8 +62,18 @@ const destinationNames = (tenantId: string) =>
     .from(ruleDestinations)
     .where(destinationsOfRow(tenantId))
     .orderBy(ruleDestinations.place);
+const openRecords = (tenantId: string) =>
+  query
+    .select({ one: sql`1` })
+    .from(ruleDestinations)
+    .innerJoin(
+      destinations,
+      and(eq(destinations.tenantId, tenantId), eq(destinations.name, ruleDestinations.destinationName)),
+    )
+    .where(and(destinationsOfRow(tenantId), inArray(destinations.kind, [...recordKinds])));
 
 const columnsOf = (tenantId: string) => ({
+  id: rules.id,
   name: rules.name,
   description: rules.description,
   enabled: rules.enabled,
@@ -80,6 +89,7 @@ const columnsOf = (tenantId: string) => ({
   grouping: rules.grouping,
   triggerNames: sql<string[]>`array${triggerNames(tenantId)}`,
   destinationNames: sql<string[]>`array${destinationNames(tenantId)}`,
+  hasOpenRecords: sql<boolean>`${exists(openRecords(tenantId))}`,
   recentNotificationCount: recentNotifications(tenantId, "rule", rules),
 });
 
@@ -216,25 +226,25 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
           .returning({ name: rules.name });
         if (made.length === 0) throw alreadyExists("rule", name);
         const set = () => setMembers(tx, tenantId, { ...rule, name });
-        const members = rule.enabled ? await withinComparisons(tx, tenantId, { rule: name }, set) : await set();
+        await (rule.enabled ? withinComparisons(tx, tenantId, { rule: name }, set) : set());
         await checkQuota(tx, tenantId, kept, name, bounds);
         await afterRuleChange(tx, context, "rule", name);
-        return create(CreateRuleResponseSchema, {
-          rule: toRule({ name, ...values, ...members, recentNotificationCount: 0n }),
-        });
+        const created = await readRule(tx, tenantId, name);
+        // Of a stored row nobody knows whether it was left out.
+        const off = created.enabled ? "" : "it is off: enabled was left out, or false";
+        created.trouble = joinedTroubles([off, created.trouble]);
+        return create(CreateRuleResponseSchema, { rule: created });
       });
     },
 
     async getRule({ name }, context) {
-      const { tenantId } = principalOf(context);
-      const [row] = await orm(db).select(columnsOf(tenantId)).from(rules).where(named(tenantId, name));
-      if (row === undefined) throw notFound("rule", name);
-      return create(GetRuleResponseSchema, { rule: toRule(row) });
+      return create(GetRuleResponseSchema, { rule: await readRule(db, principalOf(context).tenantId, name) });
     },
 
     async listRules(request, context) {
-      const { items, ...page } = await listRules(db, principalOf(context).tenantId, request);
-      return create(ListRulesResponseSchema, { ...page, rules: items.map(toRule) });
+      const { tenantId } = principalOf(context);
+      const { items, ...page } = await listRules(db, tenantId, request);
+      return create(ListRulesResponseSchema, { ...page, rules: await shownRules(db, tenantId, items) });
     },
 
     async updateRule({ rule: sent = create(RuleSchema), updateMask }, context) {
@@ -261,7 +271,7 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
         await checkQuota(tx, tenantId, kept, name, bounds, heldBefore);
         await releaseEnds(tx, tenantId, leftBy(row, { ...rule, ...used }));
         await afterRuleChange(tx, context, "rule", name, lookAfter(toRule(row), members));
-        return create(UpdateRuleResponseSchema, { rule: toRule({ ...row, ...values, ...used }) });
+        return create(UpdateRuleResponseSchema, { rule: await readRule(tx, tenantId, name) });
       });
     },
 
@@ -270,8 +280,7 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
       return await transaction(db, async (tx) => {
         // Its triggers and destinations are free with it, by their foreign keys.
         const own = named(tenantId, name);
-        const columns = { ...columnsOf(tenantId), id: rules.id };
-        const [row] = await orm(tx).select(columns).from(rules).where(own).for("update");
+        const [row] = await orm(tx).select(columnsOf(tenantId)).from(rules).where(own).for("update");
         if (row === undefined) throw notFound("rule", name);
         const remove = async () => void (await orm(tx).delete(rules).where(own));
         await (row.enabled ? withinComparisons(tx, tenantId, { rule: row.name }, remove) : remove());
@@ -284,6 +293,21 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
       });
     },
   };
+}
+
+/** @throws code 5 */
+async function readRule(db: Db, tenantId: string, name: string): Promise<Rule> {
+  const [row] = await orm(db).select(columnsOf(tenantId)).from(rules).where(named(tenantId, name));
+  const [rule] = await shownRules(db, tenantId, row === undefined ? [] : [row]);
+  if (rule === undefined) throw notFound("rule", name);
+  return rule;
+}
+
+async function shownRules(db: Db, tenantId: string, rows: readonly RuleRow[]): Promise<Rule[]> {
+  const repeating = rows.filter(({ repeat, repeatWhile }) => repeat && !repeatWhile);
+  const ids = repeating.map(({ id }) => id);
+  const alertsAlone = await matchingAlertsAlone(db, tenantId, ids);
+  return rows.map((row) => toRule(row, alertsAlone));
 }
 
 /**

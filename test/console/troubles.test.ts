@@ -35,8 +35,10 @@ describe("what can never work is shown where it is listed", () => {
   onPage("rules, destinations, triggers and windows say it", async (page) => {
     await page.logIn(tenant, "#/rules/rules");
     await page.getByText("it has no trigger and no destination").waitFor();
+    await page.goto("#/rules/rules/loud");
+    await page.getByRole("alert").filter({ hasText: "it has no trigger and no destination" }).waitFor();
     await page.goto("#/rules/destinations");
-    await page.getByText("Unreachable").waitFor();
+    await page.getByText("Cannot work").waitFor();
     await page.goto("#/rules/triggers");
     await page.getByText(/which only a dimension or metadata can be; did you mean "severity"/).waitFor();
     await page.goto("#/windows");

@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
+import { consumed } from "../support/consumed.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 
 // Neither a mail relay nor an address that is not public.
 const server = await testServer({});
-const { headers } = await testTenant(server.database.sql);
-const call = v1(server.url, headers);
+const tenant = await testTenant(server.database.sql);
+const call = v1(server.url, tenant.headers);
 const windows = "/v1/modelcontext/maintwindows";
 
 const made = async (path: string, body: object) => {
@@ -14,6 +15,8 @@ const made = async (path: string, body: object) => {
   expect(answer.status, JSON.stringify(answer.body)).toBe(200);
   return answer.body;
 };
+
+const excluded = (matcher: string) => `severity="critical" and ${matcher} exclude each other: nothing matches`;
 
 describe("what can never work says why, at once and later", () => {
   test.each([
@@ -27,7 +30,8 @@ describe("what can never work says why, at once and later", () => {
       await made("/v1/notification/triggers", { name: "fine", type: { event } });
       await made("/v1/notification/destinations", { name: "away", type: { webhook: { url: "https://example.com/" } } });
     }
-    const { rule } = await made("/v1/notification/rules", { name, ...members });
+    const more = { enabled: true, muteDuringMaintenance: true };
+    const { rule } = await made("/v1/notification/rules", { name, ...more, ...members });
     expect(rule.trouble).toBe(trouble);
     const { body } = await call("GET", `/v1/notification/rules/${encodeURIComponent(name)}`);
     expect(body.rule.trouble).toBe(trouble);
@@ -36,6 +40,71 @@ describe("what can never work says why, at once and later", () => {
     expect(back.body.rule).toMatchObject({ trouble, etag: rule.etag });
   });
 
+  const unsent =
+    "sendUpdates is false: its paging, ticket and chat destinations are not sent that something is resolved";
+  const unrepeated = "repeatInterval has no effect without repeat: nothing is repeated";
+  const chat = { webhookUrl: "https://example.com/", text: "x" };
+  test.each([
+    ["a pager", { incidentPaging: { integrationKey: "0123456789abcdef0123456789abcdef" } }, {}, unsent],
+    ["tickets", { itsm: { baseUrl: "https://example.com", basic: { username: "u", password: "p" } } }, {}, unsent],
+    ["a team's chat", { teamChat: { channel: "c", token: "xoxb-1" } }, {}, unsent],
+    ["an office's chat", { officeChat: chat }, { sendUpdates: false }, unsent],
+    ["an office's chat and updates", { officeChat: chat }, { sendUpdates: true }, ""],
+    ["a webhook", { webhook: { url: "https://example.com/" } }, {}, ""],
+    ["an interval alone", { webhook: { url: "https://example.com/" } }, { repeatInterval: 600 }, unrepeated],
+    ["the usual interval", { webhook: { url: "https://example.com/" } }, { repeatInterval: 3600 }, ""],
+    ["both", { officeChat: chat }, { repeatInterval: 600 }, `${unsent}; ${unrepeated}`],
+  ])("a rule that sends to %s", async (kind, type, settings, trouble) => {
+    const name = `sends to ${kind}`;
+    await made("/v1/notification/destinations", { name, type });
+    const more = { enabled: true, muteDuringMaintenance: true, triggerNames: ["fine"], destinationNames: [name] };
+    expect((await made("/v1/notification/rules", { name, ...more, ...settings })).rule.trouble).toBe(trouble);
+    const { body } = await call("GET", `/v1/notification/rules?name=${encodeURIComponent(name)}`);
+    expect(body.rules[0].trouble).toBe(trouble);
+  });
+
+  test("a rule that repeats by reports, while all that it matches came as alerts", async () => {
+    const rule = { enabled: true, muteDuringMaintenance: true, destinationNames: ["away"], matchers: ["tier=db"] };
+    const troubles = async () => {
+      const { rules } = (await call("GET", "/v1/notification/rules?name=repeats")).body;
+      return Object.fromEntries(rules.map((each: Record<string, string>) => [each.name, each.trouble]));
+    };
+    await made("/v1/notification/rules", { ...rule, name: "repeats by reports", repeat: true });
+    const byClock = { repeat: true, repeatWhile: "REPEAT_WHILE_OPEN" };
+    await made("/v1/notification/rules", { ...rule, name: "repeats by the clock", ...byClock });
+    expect(await troubles()).toEqual({ "repeats by reports": "", "repeats by the clock": "" });
+    const alert = { labels: { alertname: "Down", tier: "db" } };
+    const answer = await call("POST", "/api/v2/alerts", [alert]);
+    expect(answer.status).toBe(200);
+    await consumed(server.database.sql, tenant.id);
+    const trouble =
+      "repeat without repeatWhile follows reports, and an alert that is sent again is none: give repeatWhile";
+    expect(await troubles()).toEqual({ "repeats by reports": trouble, "repeats by the clock": "" });
+    const event = { name: "Slow", timestamp: Date.now(), dimensions: { tier: "db" }, severity: "SEVERITY_ERROR" };
+    await made("/v1/data-receiver/events", { events: [{ ...event, status: "STATUS_OPEN" }] });
+    await consumed(server.database.sql, tenant.id);
+    expect(await troubles()).toEqual({ "repeats by reports": "", "repeats by the clock": "" });
+  });
+
+  test("a new rule without enabled is off, which its creation says alone", async () => {
+    const rule = { name: "off", triggerNames: ["fine"], destinationNames: ["away"] };
+    const created = (await made("/v1/notification/rules", rule)).rule;
+    expect(created).toMatchObject({ enabled: false, trouble: "it is off: enabled was left out, or false" });
+    expect((await call("GET", "/v1/notification/rules/off")).body.rule.trouble).toBe("");
+    const bare = (await made("/v1/notification/rules", { name: "bare" })).rule;
+    expect(bare.trouble).toBe("it is off: enabled was left out, or false; it has no trigger and no destination");
+  });
+
+  const wrongKey =
+    "incidentPaging.integrationKey: PagerDuty takes no such key: an integration key has 32 letters and digits";
+  const wrongToken = "teamChat.token: Slack takes no such token: a bot's begins with xoxb-";
+  const body = "takes its own form of body alone: use format WEBHOOK_FORMAT_TEMPLATE with the body in";
+  const plainWebhook = {
+    slack: `webhook.url: Slack ${body.replace("use", "use the kind teamChat, or")} docs/webhook-bodies.md#slack`,
+    discord: `webhook.url: Discord ${body} docs/webhook-bodies.md#discord`,
+    google: `webhook.url: Google Chat ${body} docs/webhook-bodies.md#google-chat`,
+    telegram: `webhook.url: Telegram ${body} docs/webhook-bodies.md#telegram`,
+  };
   const refused = "the address is not public (BELFRY_OUTBOUND_ALLOW names exceptions)";
   test.each([
     ["loopback", { webhook: { url: "http://127.0.0.1:9944/" } }, `webhook.url: ${refused}`],
@@ -50,6 +119,38 @@ describe("what can never work says why, at once and later", () => {
     ["a mail without a relay", { email: { to: "ada@example.com" } }, "no mail relay is set (BELFRY_SMTP_URL)"],
     ["a public address", { webhook: { url: "https://1.1.1.1/" } }, ""],
     ["a host that tags name", { webhook: { url: "https://{{event.name}}/" } }, ""],
+    ["Slack as a webhook", { webhook: { url: "https://hooks.slack.com/services/T0/B0/x" } }, plainWebhook.slack],
+    [
+      "Teams as a webhook",
+      { webhook: { url: "https://acme.webhook.office.com/webhookb2/x", format: "WEBHOOK_FORMAT_ALERTMANAGER" } },
+      "webhook.url: Teams takes its own form of body alone: use the kind officeChat",
+    ],
+    [
+      "Teams' workflows as a webhook",
+      { webhook: { url: "https://prod-1.westeurope.logic.azure.com:443/workflows/x" } },
+      "webhook.url: Teams takes its own form of body alone: use the kind officeChat",
+    ],
+    ["Discord as a webhook", { webhook: { url: "https://discord.com/api/webhooks/1/x" } }, plainWebhook.discord],
+    ["Google Chat as a webhook", { webhook: { url: "https://chat.googleapis.com/v1/spaces/x" } }, plainWebhook.google],
+    ["Telegram as a webhook", { webhook: { url: "https://api.telegram.org/bot1/sendMessage" } }, plainWebhook.telegram],
+    [
+      "Discord with a body of its own",
+      {
+        webhook: {
+          url: "https://discord.com/api/webhooks/1/x",
+          format: "WEBHOOK_FORMAT_TEMPLATE",
+          body: '{"content":"{{rule.name}}"}',
+        },
+      },
+      "",
+    ],
+    ["an integration key of 31 letters", { incidentPaging: { integrationKey: "a".repeat(31) } }, wrongKey],
+    ["an integration key with a sign", { incidentPaging: { integrationKey: `${"a".repeat(31)}-` } }, wrongKey],
+    ["an integration key", { incidentPaging: { integrationKey: "a".repeat(32) } }, ""],
+    ["an app's token for a bot's", { teamChat: { channel: "c", token: "xapp-1-A0-1" } }, wrongToken],
+    ["a bot's token", { teamChat: { channel: "c", token: "xoxb-1-2-x" } }, ""],
+    ["a bot's token that rotates", { teamChat: { channel: "c", token: "xoxe.xoxb-1-x" } }, ""],
+    ["a host that only ends like Discord's", { webhook: { url: "https://notdiscord.com/" } }, ""],
   ])("a destination: %s", async (name, type, trouble) => {
     const { destination } = await made("/v1/notification/destinations", { name, type });
     expect(destination.trouble).toBe(trouble);
@@ -66,12 +167,42 @@ describe("what can never work says why, at once and later", () => {
     ["host", ""],
     ["entity.nam", ""],
     ["metadataFields.severty", ""],
-  ])("a trigger that looks at %s", async (field, meant) => {
+  ])("a trigger, or a search, that looks at %s", async (field, meant) => {
     const equals = { field, value: { stringVal: "x" } };
     const type = { event: { query: { clause: { or: { clauses: [{ equals }] } } } } };
     const { trigger } = await made("/v1/notification/triggers", { name: `looks at ${field}`, type });
     const doubt = `it looks at "${field}", which only a dimension or metadata can be; did you mean "${meant}"?`;
     expect(trigger.trouble).toBe(meant === "" ? "" : doubt);
+    const filter = { field, operation: "OP_EQUALS", value: "x" };
+    const found = await made("/v1/events:search", { query: { clause: { or: { clauses: [{ filter }] } } } });
+    expect(found).toMatchObject({ results: [], hint: trigger.trouble });
+  });
+
+  const matcherTroubles: [matchers: string[], trouble: string][] = [
+    [
+      ["severity=critical", "severity=warning"],
+      'severity="critical" and severity="warning" exclude each other: nothing matches',
+    ],
+    [["severity=critical", "job=x", "severity!=critical"], excluded('severity!="critical"')],
+    [["severity=critical", 'severity=~"page|ticket"'], excluded('severity=~"page|ticket"')],
+    [["severity=critical", 'severity!~"crit.*"'], excluded('severity!~"crit.*"')],
+    [["severity=", "severity=~.+"], 'severity="" and severity=~".+" exclude each other: nothing matches'],
+    [["severity=critical", "severity=critical", "severity=~crit.*", "severity!=warning", "job=warning"], ""],
+    [["alertname==Down"], 'alertname="=Down": its value begins with "="; did you mean alertname="Down"?'],
+    [["job=x", "alertname!==Down"], ""],
+    [
+      ["alertname==Down", "severity=critical", "severity!=critical"],
+      `${excluded('severity!="critical"')}; alertname="=Down": its value begins with "="; did you mean alertname="Down"?`,
+    ],
+  ];
+  test.each(matcherTroubles)("matchers %j of a rule, a trigger and a silence", async (matchers, trouble) => {
+    const name = matchers.join(" ");
+    const rule = { name, matchers, enabled: true, muteDuringMaintenance: true, destinationNames: ["away"] };
+    expect((await made("/v1/notification/rules", rule)).rule.trouble).toBe(trouble);
+    const type = { event: { query: { matchers } } };
+    expect((await made("/v1/notification/triggers", { name, type })).trigger.trouble).toBe(trouble);
+    const silence = { matchers, endsAt: Date.now() + 3_600_000, comment: "x" };
+    expect((await made("/v1/notification/silences", silence)).trouble).toBe(trouble);
   });
 
   test("a trigger of matchers alone has none", async () => {

@@ -38,16 +38,16 @@ const disabled: Words = {
   means: "The service has disabled it, and sends nothing to it. What rules decide meanwhile fails.",
 };
 
-const unreachable: Words = {
-  word: "Unreachable",
+const unfit: Words = {
+  word: "Cannot work",
   sign: "▲",
   tone: "critical",
-  means: "Nothing can be sent to it as the operator has set up the service.",
+  means: "Nothing that is sent to it can arrive as it is.",
 };
 
 function ofDestination({ disabledReason, breakerState, trouble }: Destination): Words {
   if (disabledReason !== "") return disabled;
-  return trouble === "" ? (states[breakerState] ?? states[BreakerState.CLOSED]) : unreachable;
+  return trouble === "" ? (states[breakerState] ?? states[BreakerState.CLOSED]) : unfit;
 }
 
 export function DestinationState({ destination }: { destination: Destination }) {

@@ -6,6 +6,7 @@ import { may } from "../../data/session.ts";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { ScreenHead } from "../../ui/screen-head.tsx";
+import { Trouble } from "../../ui/trouble.tsx";
 import ui from "../../ui/ui.module.css";
 import { deleteRule, draftOf } from "./changes.ts";
 import { RuleForm } from "./form.tsx";
@@ -45,6 +46,7 @@ export function OneRule({ name }: { name: string }) {
       />
       <Problem failure={failure} again={again} />
       {value === null && <p class={ui.pad}>There is no rule of this name. It may have been deleted.</p>}
+      <Trouble text={value?.trouble ?? ""} />
       {value && <RuleForm draft={draftOf(name)} stored={value} onSaved={again} />}
     </>
   );

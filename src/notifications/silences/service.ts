@@ -13,7 +13,7 @@ import {
   ReplaceSilenceResponseSchema,
   type SilenceService,
 } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { labelMatcher, matchersTrouble, matcherText, readMatchers } from "../../clause/label-matcher.ts";
+import { allMatchersTrouble, labelMatcher, matcherText, readMatchers } from "../../clause/label-matcher.ts";
 import type { Db } from "../../db/connect.ts";
 import { orm } from "../../db/orm.ts";
 import { pageBytesMax } from "../../db/paging/page-contents.ts";
@@ -62,7 +62,7 @@ export function toSilence(row: StoredSilence, nowMs: number): Silence {
     createdBy: row.createdBy,
     author: { clientId, clientName, keyPrefix },
     state: Silence_State[stateOf(row, nowMs)],
-    trouble: matchersTrouble(row.parts.map(labelMatcher)),
+    trouble: allMatchersTrouble(row.parts.map(labelMatcher)),
   });
 }
 

@@ -3,10 +3,10 @@ import { type TriggerClause, TriggerClauseSchema } from "#gen/belfry/clause/v1/t
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { EventSource, TriggerQuery } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { foldedRow } from "../../clause/folded-row.ts";
-import { readMatchers } from "../../clause/label-matcher.ts";
+import { allMatchersTrouble, readMatchers, storedMatchers } from "../../clause/label-matcher.ts";
 import { checkTrigger, compileTrigger, falseMatcher, falsePart } from "../../clause/trigger.ts";
 import { invalidField } from "../../errors.ts";
-import { nearlyNamed } from "../../events/fields.ts";
+import { fieldDoubt } from "../../events/fields.ts";
 import { CLOSED } from "../../events/lifecycle.ts";
 import { fieldsOf, readsOf } from "../deciding/matcher/rows.ts";
 import type { TriggerSource } from "./source.ts";
@@ -15,7 +15,6 @@ import type { TriggerSource } from "./source.ts";
 const { events } = fieldsOf("", "");
 
 const path = "type.event.query";
-const ofEntity = "entity.";
 
 /** The condition of a query: matchers are a clause, too. */
 function clauseOf(query: TriggerQuery | undefined): TriggerClause | undefined {
@@ -36,13 +35,12 @@ export const event: TriggerSource<EventSource> = {
   },
 
   doubt({ query }) {
-    const { fields: names, trouble } = compileTrigger(clauseOf(query), path, events);
-    for (const name of names) {
-      const meant = name.startsWith(ofEntity) ? undefined : nearlyNamed(name);
-      if (meant !== undefined)
-        return `it looks at ${JSON.stringify(name)}, which only a dimension or metadata can be; did you mean ${JSON.stringify(meant)}?`;
-    }
-    return trouble;
+    const clause = clauseOf(query);
+    const { fields: names, trouble } = compileTrigger(clause, path, events);
+    const doubt = fieldDoubt(names);
+    if (doubt !== "") return doubt;
+    if (clause?.kind.case !== "matchers") return trouble;
+    return allMatchersTrouble(storedMatchers(clause.kind.value.matchers, `${path}.matchers`));
   },
 
   ready({ query }, fields) {

@@ -611,8 +611,9 @@ export type Destination = Message<"belfry.notifications.v1.Destination"> & {
 
   /**
    * Why nothing can be sent to it as the operator has set up the service: an address that is not public and not allowed, or an
-   * e-mail without a mail relay. Empty: nothing is wrong that shows without sending; addresses that are secrets, and what names
-   * resolve to, are not looked at.
+   * e-mail without a mail relay. Or what its product does not take: a key or token of another form, or a plain webhook at the address of
+   * a chat. Several are joined by `; `. Empty: nothing is wrong that shows without sending; addresses that are secrets, keys of stored
+   * credentials, and what names resolve to, are not looked at.
    *
    * @generated from field: string trouble = 17;
    */

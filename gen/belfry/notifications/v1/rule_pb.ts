@@ -160,8 +160,10 @@ export type Rule = Message<"belfry.notifications.v1.Rule"> & {
   repeatWhile: RepeatWhile;
 
   /**
-   * Why the rule can notify nobody as it is: it has no trigger, or no destination. Or why its matchers match more than they name: an
-   * expression would be refused today, or values were too long for one. Empty: nothing is wrong.
+   * Why the rule can notify nobody as it is: it has no trigger, or no destination, or its matchers exclude each other. Or what of it has
+   * no effect: its repetitions, or resolves that a pager, ticket or chat is not sent. Or why its matchers match more than they name: an
+   * expression would be refused today, or values were too long for one. In the answer of its creation also that it is off. Several are
+   * joined by `; `. Empty: nothing is wrong.
    *
    * @generated from field: string trouble = 17;
    */

@@ -100,7 +100,8 @@ export type Silence = Message<"belfry.notifications.v1.Silence"> & {
   state: Silence_State;
 
   /**
-   * Why it does not hold all that it names: an expression would be refused today, or values were too long for one. Empty: nothing is wrong.
+   * Why it does not hold all that it names: matchers exclude each other, an expression would be refused today, or values were too long for
+   * one. Several are joined by `; `. Empty: nothing is wrong.
    *
    * @generated from field: string trouble = 12;
    */

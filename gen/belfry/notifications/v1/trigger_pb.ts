@@ -261,7 +261,7 @@ export type Trigger = Message<"belfry.notifications.v1.Trigger"> & {
 
   /**
    * Why the stored type would be refused today; of `staleData`, why its data cannot be looked for; of `event`, which name of a field
-   * is one letter away from another one; also that values were too long for its expressions, and so matched. A trigger that cannot be read,
+   * is one letter away from another one; also that its matchers exclude each other, or that values were too long for its expressions, and so matched. A trigger that cannot be read,
    * or looked for, matches nothing. Empty: nothing is wrong.
    *
    * @generated from field: string trouble = 7;
