@@ -58,6 +58,10 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   { begin: /^select \(case when e\.alert_labels is not null/, why: "a test reads a label" },
   { begin: /^with counted as \(/, why: "counts the events of a range" },
   {
+    begin: /^select m\.rule_id as id from \( select rule_id, event_id, number from rule_matches/,
+    why: "what rules match, 1,000 at most",
+  },
+  {
     begin: /^select metric, units, description, instrument, said_ms from metric_facts/,
     why: "what remote write says of metrics, 1,000 in the order of names",
   },
