@@ -99,8 +99,9 @@ export function messagePreviews(
 async function webhookOf(body: string, tenantId: string): Promise<PreviewedDestination> {
   const value = create(WebhookDestinationSchema, { url: exampleUrl, format: WebhookFormat.TEMPLATE, body });
   const type = create(DestinationTypeSchema, { type: { case: "webhook", value } });
-  const [{ rule: broken } = { rule: undefined }] = [...(await checkDestination(type, tenantId)), ...goTemplates(type)];
-  if (broken !== undefined) throw invalidField("webhookBody", broken, FieldRule.TEMPLATE);
+  // Tags are looked for in what can be parsed alone.
+  const broken = (await checkDestination(type, tenantId))[0] ?? goTemplates(type)[0];
+  if (broken !== undefined) throw invalidField("webhookBody", broken.rule, FieldRule.TEMPLATE);
   return { name: "", type };
 }
 
