@@ -148,6 +148,7 @@ describe("docs/errors.md", () => {
         "src/notifications/kinds/team-chat.ts: told(answer)",
         "src/notifications/kinds/webhook.ts: why",
         "src/notifications/preview-message.ts: broken",
+        "src/notifications/preview-message.ts: broken.rule",
         "src/notifications/rules.ts: broken",
         "src/notifications/stored-credential.ts: refused.rule",
         "src/notifications/stored-credential.ts: rule",
