@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
 /** What `sample` takes of an idle processor of 2.1 GHz under vitest, ms. */
 const sampleMs = 24;
 const samples = 7;
@@ -40,6 +42,27 @@ export interface LoopTurns {
 }
 
 const none: Turn = { ms: 0, endedMs: 0 };
+const tries = 3;
+
+/**
+ * Does work of which no turn may be longer than `turnMsMax`, a second and a third time where one is: what other test files have left for the
+ * collector counts in one of them at most. Returns the longest turn and the processor time of the shortest try, ms.
+ */
+export async function heldMs(work: () => Promise<unknown>): Promise<{ turn: number; all: number }> {
+  let least = { turn: Number.POSITIVE_INFINITY, all: Number.POSITIVE_INFINITY };
+  for (let i = 0; i < tries && least.turn > turnMsMax; i++) {
+    await sleep(2);
+    const turns = loopTurns();
+    const before = process.threadCpuUsage();
+    await work();
+    const { user, system } = process.threadCpuUsage(before);
+    await sleep(2); // the turn that it ended in
+    turns.stop();
+    const { ms } = turns.longest();
+    if (ms < least.turn) least = { turn: ms, all: (user + system) / 1000 };
+  }
+  return least;
+}
 
 /** Begins to measure; turns within a millisecond count as one, so that the measuring itself takes little. */
 export function loopTurns(): LoopTurns {
