@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { and, eq, exists, gt, inArray, sql } from "drizzle-orm";
+import { and, eq, exists, gt, sql } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import {
@@ -21,6 +21,7 @@ import {
 } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { joinedTroubles, readMatchers } from "../clause/label-matcher.ts";
 import { checkQuota, heldBytes, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
+import { textArray } from "../db/batch.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
@@ -42,7 +43,7 @@ import { type RuleRow, toRule } from "./messages.ts";
 import { forgetCounts, recentNotifications } from "./recent-counts.ts";
 import { brokenTemplate } from "./rendering/template.ts";
 import { setDestinations, setTriggers } from "./rule-members.ts";
-import { destinations, ruleDestinations, rules, ruleTriggers } from "./tables.ts";
+import { ruleDestinations, rules, ruleTriggers } from "./tables.ts";
 import { recordKinds, repeatIntervalDefault } from "./troubles.ts";
 
 const query = new QueryBuilder();
@@ -62,15 +63,14 @@ const destinationNames = (tenantId: string) =>
     .from(ruleDestinations)
     .where(destinationsOfRow(tenantId))
     .orderBy(ruleDestinations.place);
-const openRecords = (tenantId: string) =>
+// One look by the key for each destination: a join, or an exists, may be planned as a read of all that the tenant has.
+const destinationKinds = (tenantId: string) =>
   query
-    .select({ one: sql`1` })
+    .select({
+      kind: sql`(select d.kind from destinations d where d.tenant_id = ${tenantId} and d.name = ${ruleDestinations.destinationName})`,
+    })
     .from(ruleDestinations)
-    .innerJoin(
-      destinations,
-      and(eq(destinations.tenantId, tenantId), eq(destinations.name, ruleDestinations.destinationName)),
-    )
-    .where(and(destinationsOfRow(tenantId), inArray(destinations.kind, [...recordKinds])));
+    .where(destinationsOfRow(tenantId));
 
 const columnsOf = (tenantId: string) => ({
   id: rules.id,
@@ -89,7 +89,7 @@ const columnsOf = (tenantId: string) => ({
   grouping: rules.grouping,
   triggerNames: sql<string[]>`array${triggerNames(tenantId)}`,
   destinationNames: sql<string[]>`array${destinationNames(tenantId)}`,
-  hasOpenRecords: sql<boolean>`${exists(openRecords(tenantId))}`,
+  hasOpenRecords: sql<boolean>`array${destinationKinds(tenantId)} && ${textArray([...recordKinds])}::text[]`,
   recentNotificationCount: recentNotifications(tenantId, "rule", rules),
 });
 
