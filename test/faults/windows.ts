@@ -21,8 +21,8 @@ export interface Size {
 
 const entities = 60;
 const hourMs = 3_600_000;
-/** Windows begin this long after they are created. */
-const leadMs = 4000;
+/** Windows begin this long after the first is created: a busy machine takes seconds to create all. */
+const leadMs = 10_000;
 const leaseMs = 3000;
 
 interface Planned {

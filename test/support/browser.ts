@@ -30,6 +30,9 @@ export async function launchBrowser(
   }
 }
 
+/** Ends what hangs, also on a machine that is busy with something else. */
+const pageMsMax = 120_000;
+
 /**
  * A Chromium for the tests of a file. `onPage` defines a test on a new page; it is passed over, and says why, where there is
  * no Chromium.
@@ -47,13 +50,15 @@ export function testBrowser() {
 
   return {
     onPage(name: string, body: (page: Page) => Promise<void>, options: BrowserContextOptions = {}) {
-      test(name, { timeout: 180_000 }, async ({ skip }) => {
+      test(name, async ({ skip }) => {
         if (browser === undefined) return skip(missing);
         // The certificate is of a local CA; CORS is judged as everywhere.
         const context = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
         await context.addInitScript(storeUngrouped);
         try {
-          await body(await context.newPage());
+          const page = await context.newPage();
+          page.setDefaultTimeout(pageMsMax);
+          await body(page);
         } finally {
           await context.close();
         }
