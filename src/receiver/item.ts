@@ -41,6 +41,11 @@ export function timesTaken({ ageSecMax, aheadSecMax }: TimeBounds, nowMs: number
   return [Math.max(Number(plausibleMs), nowMs - ageSecMax * 1000), nowMs + aheadSecMax * 1000];
 }
 
+function finerUnit(timestamp: bigint): "micro" | "nano" | undefined {
+  if (timestamp / 1_000_000n >= plausibleMs) return "nano";
+  return timestamp / 1000n >= plausibleMs ? "micro" : undefined;
+}
+
 /** Why a time is not taken; undefined: it is. */
 export function brokenTimeRule(timestamp: bigint, bounds: TimeBounds, nowMs: number): string | undefined {
   if (timestamp > 0n && timestamp < plausibleMs)
@@ -48,10 +53,9 @@ export function brokenTimeRule(timestamp: bigint, bounds: TimeBounds, nowMs: num
   if (timestamp < BigInt(nowMs - bounds.ageSecMax * 1000)) {
     return `must not be more than ${bounds.ageSecMax / 3600} h old; it is ${timestamp} and now is ${nowMs}`;
   }
-  const finer =
-    timestamp / 1000n >= plausibleMs ? (timestamp / 1_000_000n >= plausibleMs ? "nano" : "micro") : undefined;
-  if (finer !== undefined) return `must be in ms since the epoch; ${timestamp} looks like ${finer}seconds`;
   if (timestamp > BigInt(nowMs + bounds.aheadSecMax * 1000)) {
+    const finer = finerUnit(timestamp);
+    if (finer !== undefined) return `must be in ms since the epoch; ${timestamp} looks like ${finer}seconds`;
     return `must not be more than ${bounds.aheadSecMax} s ahead; it is ${timestamp} and now is ${nowMs}`;
   }
   return undefined;
