@@ -67,8 +67,17 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   },
   {
     begin:
-      /^select o\.event_id, o\.number(?:, o\.severity, .*)? from occurrences o left join events e on .* where \( ?o\.tenant_id = \$\d+ and .*\)$/,
-    why: "a test asks a clause of all",
+      /^select o\.event_id, o\.number(?:, o\.severity, .*)? from (?:occurrences o left join events e on|\( ?select distinct) (?!.*\blimit\b)/,
+    why: "a test asks a clause of all, or reads all",
+  },
+  {
+    begin: /^delete from metric_facts where tenant_id = \$1 and (?:said_ms <|metric in)/,
+    why: "what remote write no longer says of metrics, of which a tenant has 10,000",
+  },
+  { begin: /^insert into "\w+" \("tenant_id", .* from generate_series\(/, why: "a test fills tables" },
+  {
+    begin: /^select from due_deliveries where tenant_id = \$1 and silence_id is not null$/,
+    why: "a test looks at all",
   },
   {
     begin:
