@@ -167,7 +167,7 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
   };
 }
 
-/** What each of these finds: by one index if it is the same. */
+/** Joins conditions that all must hold into one source, which names its index if it is the same. */
 function inEach(db: Db, parts: readonly Answered[]): Source {
   const all = parts.flatMap(({ sources }) => sources);
   const index = all.every((source) => source.index === all[0]?.index) ? all[0]?.index : undefined;
@@ -185,7 +185,7 @@ function inEach(db: Db, parts: readonly Answered[]): Source {
   };
 }
 
-/** What any of these finds: each index is asked once. */
+/** Joins conditions of which one must hold into a source for each index. */
 function inOne(db: Db, parts: readonly Answered[]): Source[] {
   const all = parts.flatMap(({ sources }) => sources);
   const byIndex = Map.groupBy(all, ({ index }) => index);

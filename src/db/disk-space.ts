@@ -15,7 +15,7 @@ interface Options {
 
 /** SQLSTATEs of a full disk, and of one that takes nothing. */
 const codes = new Set(["53100", "58030"]);
-/** Whether PostgreSQL failed because its disk has no room, or takes nothing. */
+/** Tells whether PostgreSQL failed because its disk has no room, or takes nothing. */
 export const isFull = (error: unknown) => codes.has(String((error as { code?: unknown } | null)?.code));
 
 /** Takes room for granted until a statement fails for want of it: what is stored most of the time needs no probe. */

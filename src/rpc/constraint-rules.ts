@@ -95,7 +95,7 @@ function ruleText({ ruleId, message, field }: Violation, schema: DescMessage): s
   }
 }
 
-/** Whether a path leads to a number of seconds. */
+/** Tells whether a path leads to a number of seconds. */
 function inSeconds(path: Path): boolean {
   const last = path.at(-1);
   return last?.kind === "field" && getOption(last, seconds);
