@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect } from "vitest";
+import { beforeAll, describe, expect, vi } from "vitest";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { type DomPage, domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
@@ -55,6 +55,7 @@ beforeAll(async () => {
   await call("/v1/notification/rules", { name: "patient", ...silences, destinationNames: ["later"], delaySec: 10 });
   // Its delay ends within the maintenance that begins after it.
   await sendEvents(server, tenant, [{ name: "slow disk", source: "db-2", severity: Severity.CRITICAL }]);
+  await vi.waitFor(async () => expect(await outcome()).toBe("WAITING"), { timeout: 60_000 });
   await call("/v1/modelcontext/maintwindows:start", { id: databases });
 });
 
@@ -126,11 +127,7 @@ describe("a window that runs", () => {
 
   onPage("lists what was dropped because a delay ended in it", async (page) => {
     await page.logIn(tenant, `#/windows/${databases}`);
-    await expect
-      .poll(async () => (await call("/v1/notification/rules/patient:explain", await slowDisk())).outcome, {
-        timeout: 60_000,
-      })
-      .toBe("MUTED");
+    await expect.poll(outcome, { timeout: 60_000 }).toBe("MUTED");
     // Silent still, and not sent.
     await lineOf(page, "Kept silent now", "slow disk", "patient");
     await sendEvents(server, tenant, [
@@ -143,9 +140,10 @@ describe("a window that runs", () => {
   });
 });
 
-/** The occurrence of the event whose notification waits for a delay. */
-async function slowDisk() {
+/** What has become of the event whose notification waits for a delay. */
+async function outcome() {
   const clause = { filter: { field: "name", operation: "OP_EQUALS", value: "slow disk" } };
   const { results } = await call("/v1/events:search", { query: { clause } });
-  return { occurrenceId: results[0].occurrences[0].id };
+  const occurrenceId = results[0]?.occurrences[0].id;
+  return occurrenceId && (await call("/v1/notification/rules/patient:explain", { occurrenceId })).outcome;
 }

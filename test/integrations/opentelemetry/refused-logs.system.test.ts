@@ -4,7 +4,7 @@ import {
   ExportLogsServiceRequestSchema,
   ExportLogsServiceResponseSchema,
 } from "#gen/opentelemetry/proto/collector/logs/v1/logs_service_pb.ts";
-import { loopTurns, turnMsMax } from "../../support/loop-turns.ts";
+import { heldMs, turnMsMax } from "../../support/loop-turns.ts";
 import { testServer } from "../../support/server.ts";
 import { testTenant } from "../../support/tenant.ts";
 import { tool } from "../calls.ts";
@@ -35,17 +35,17 @@ async function sent(record: object) {
       create(ExportLogsServiceRequestSchema, { resourceLogs: [{ scopeLogs: [{ logRecords }] }] }),
     ),
   );
-  let before = process.threadCpuUsage();
+  const before = process.threadCpuUsage();
   fromBinary(ExportLogsServiceRequestSchema, body);
   const decodedMs = processorMs(before);
-  const turns = loopTurns();
-  before = process.threadCpuUsage();
-  const answer = await call("POST", "/v1/logs", body, { "content-type": "application/x-protobuf" });
-  const refusedMs = processorMs(before);
-  const turnMs = turns.longest().ms;
-  turns.stop();
-  const { partialSuccess } = fromBinary(ExportLogsServiceResponseSchema, answer.bytes);
-  return { refused: Number(partialSuccess?.rejectedLogRecords), times: refusedMs / decodedMs, turnMs };
+  const answers: Awaited<ReturnType<typeof call>>[] = [];
+  const { turn, all } = await heldMs(async () =>
+    answers.push(await call("POST", "/v1/logs", body, { "content-type": "application/x-protobuf" })),
+  );
+  const refused = answers.map(({ bytes }) =>
+    Number(fromBinary(ExportLogsServiceResponseSchema, bytes).partialSuccess?.rejectedLogRecords),
+  );
+  return { refused: new Set(refused), times: all / decodedMs, turn };
 }
 
 // Five times here; a machine that is three times as slow decodes as slowly.
@@ -57,8 +57,8 @@ test.each([
   ],
   ["that are too old", { timeUnixNano: 1_600_000_000_000_000_000n, eventName: "a", attributes: attributes(10) }],
 ])("50,000 log records %s take ten times as long as their decoding at most", async (_what, record) => {
-  const { refused, times, turnMs } = await sent(record);
-  expect(refused).toBe(count);
+  const { refused, times, turn } = await sent(record);
+  expect(refused).toEqual(new Set([count]));
   expect(times).toBeLessThan(10);
-  expect(turnMs).toBeLessThan(turnMsMax);
+  expect(turn).toBeLessThan(turnMsMax);
 });
