@@ -79,7 +79,8 @@ export function expressionTrouble({ size, values, refusal }: Expression): string
   const reason = refusal === undefined ? "" : `${refusal.reason}: `;
   if (size === undefined) return `${reason}it is compared with nothing`;
   const charactersMax = Math.floor(stepsMax / size.weight);
-  if (values !== undefined || charactersMax >= usualCharactersMax) return "";
+  if (values !== undefined) return refusal?.reason ?? "";
+  if (charactersMax >= usualCharactersMax) return "";
   return `${reason}it is compared with values of up to ${charactersMax} characters`;
 }
 

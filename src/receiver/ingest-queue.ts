@@ -19,6 +19,8 @@ export interface LaneKind<Item> {
    * that it left out.
    */
   store(tx: Db, tenantId: string, items: readonly Item[]): Promise<Refused | undefined>;
+  /** How long a tenant's next batch has to wait for what those before it took of the process, ms; absent: never. */
+  owedMs?(tenantId: string): number;
 }
 
 /** Items that were not stored: their places, and why. */
@@ -138,7 +140,7 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
   }
 
   const allLanes = () => [...tenants.values()].flatMap(({ lanes }) => [...lanes.values()]);
-  const waitMs = (lane: Lane) => expectedWaitMs(lane, waiting.size / batchesMax);
+  const waitMs = (lane: Lane) => owedMs(lane) + expectedWaitMs(lane, waiting.size / batchesMax);
 
   function refuse(lane: Lane) {
     if (stopping) throw unavailable("the server is stopping; send the request again", ErrorReason.SERVER_STOPPING);
@@ -177,10 +179,22 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
     while (running < batchesMax) {
       const lane = waiting.next((each) => each.tenant.running < Math.max(1, batchesMax - 1) && ready(each));
       if (lane === undefined) break;
+      if (owes(lane)) continue;
       const batch = take(lane);
       if (batch.length > 0) void run(lane, batch);
     }
     if (running === 0 && stopping) idle();
+  }
+
+  /** Whether a lane may not start yet; it loses its place, so that nobody waits for it. */
+  function owes(lane: Lane): boolean {
+    const ms = owedMs(lane);
+    if (ms <= 0) return false;
+    setTimeout(() => {
+      waiting.add([lane.tenantId, lane.kindName], lane);
+      start();
+    }, ms).unref();
+    return true;
   }
 
   function add(lane: Lane, parts: readonly Waiting[], place: "front" | "back") {
@@ -219,9 +233,9 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
     check: (tenantId, kindName) => refuse(laneOf(tenantId, kindName)),
     async put(kind, tenantId, part, first) {
       const lane = laneOf(tenantId, kind.name);
+      lane.kind ??= kind as LaneKind<unknown>;
       if (first || stopping) refuse(lane);
       return await new Promise((done, fail) => {
-        lane.kind ??= kind as LaneKind<unknown>;
         const told = counted.counting(kind.name, part.count ?? sizeOf(part), done);
         add(lane, [{ ...part, attempts: 0, done: told, fail }], "back");
         start();
@@ -247,6 +261,7 @@ export function ingestQueue(sql: Sql, { batchesMax, waitMsMax, report = () => {}
 }
 
 const sizeMax = ({ kind }: Lane) => kind?.sizeMax ?? batchItemsMax;
+const owedMs = ({ kind, tenantId }: Lane) => kind?.owedMs?.(tenantId) ?? 0;
 const full = (lane: Lane) => lane.items >= sizeMax(lane) || lane.bytes >= batchBytesMax;
 const ready = (lane: Lane) =>
   lane.queue.length > 0 && (lane.running.length === 0 || (lane.running.length === 1 && full(lane)));

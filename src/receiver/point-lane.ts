@@ -1,3 +1,4 @@
+import { stepsOwedMs } from "../event-loop.ts";
 import { type PointBatch, partOf } from "../metrics/point-batch.ts";
 import { type MetricStore, storePoints } from "../metrics/store.ts";
 import type { LaneKind } from "./ingest-queue.ts";
@@ -23,6 +24,8 @@ export function pointLane(store: MetricStore, nowMs: () => number): PointLane {
   const kind: LaneKind<PointBatch> = {
     name: "metrics",
     sizeMax: pointsMax,
+    // Points are compared with the expressions of triggers in the transaction that stores them.
+    owedMs: stepsOwedMs,
     async store(tx, tenantId, batches) {
       await storePoints(store, tx, tenantId, batches, nowMs());
       return undefined;

@@ -142,6 +142,10 @@ test("an expression that is stored and no longer accepted is compared within the
   expect(matchersTrouble([stored])).toBe(
     'a=~"(?:a|b){700}": the expression is too complex: it is compared with values of up to 1189 characters',
   );
+  const names = Array.from({ length: 400 }, (_, i) => `host-${i}`).join("|");
+  const listed = labelMatcher({ name: "a", operator: "=~", value: names });
+  expect(listed.matches("host-7", unpaced)).toBe(true);
+  expect(matchersTrouble([listed])).toContain(": the expression is too complex");
   const never = labelMatcher({ name: "a", operator: "!~", value: "(?:^|$|^|$){1000}{9}" });
   expect(never.matches("x", unpaced)).toBeUndefined();
 });

@@ -78,6 +78,27 @@ test("tenants take turns, and one that sends everything leaves a connection to t
   await Promise.all(flood);
 });
 
+test("a tenant that owes for its batches waits, is refused where that takes too long, and keeps nobody else waiting", async () => {
+  let owedMs = 0;
+  const kind: ReturnType<typeof kindOf> = {
+    ...kindOf(async () => undefined),
+    owedMs: (id) => (id === "owes" ? owedMs : 0),
+  };
+  const all = open(1, 200);
+  await all.put(kind, "owes", part(1), true);
+  owedMs = 100;
+  const later = [2, 3].map((n) => all.put(kind, "owes", part(n), true));
+  for (let n = 1; n <= 5; n++) await all.put(kind, "pays", part(n), true);
+  expect(await inTable("owes")).toEqual([1]);
+  owedMs = 300;
+  await expect(all.put(kind, "owes", part(4), true)).rejects.toEqual(exhausted);
+  expect(() => all.check("owes", kind.name)).toThrow(exhausted);
+  all.check("pays", kind.name);
+  owedMs = 0;
+  await Promise.all(later);
+  expect(await inTable("owes")).toEqual([1, 2, 3]);
+});
+
 describe("what fails", () => {
   const bad = kindOf(async (tx, items) => {
     for (const n of items) if (n < 0) await tx`select ${`${n}`}::text::uuid`;

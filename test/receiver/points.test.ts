@@ -1,11 +1,13 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
+import { Code, createClient } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
+import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventManagementService } from "#gen/belfry/events/v1/management_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { MetricSchema, TaggedMetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { transaction } from "../../src/db/transaction.ts";
+import { paced } from "../../src/event-loop.ts";
 import { deleteOld } from "../../src/events/retention.ts";
 import { stored } from "../metrics/points.ts";
 import { transport } from "../support/clients.ts";
@@ -161,4 +163,14 @@ describe("beyond the bounds of a tenant", () => {
     const error = "the occurrence has 2 annotations already, the most that it may have";
     expect(annotationResponses.map((each) => each.error)).toEqual(["", "", error]);
   });
+});
+
+test("points of a tenant whose expressions have used up its share of the process wait, and its events do not", async () => {
+  const tenant = await testTenant(sql);
+  const receiver = createClient(DataReceiverService, transport(server.target, "grpc", tenant.headers));
+  paced(undefined, tenant.id).share?.spend(400_000_000);
+  const sent = receiver.putMetrics({ metrics: [{ metric: "cpu", timestamp: at(nowMs), value: 1, dimensions }] });
+  await expect(sent).rejects.toMatchObject({ code: Code.ResourceExhausted });
+  const event = { name: "down", timestamp: at(nowMs), dimensions, severity: Severity.CRITICAL };
+  expect(await receiver.putEvents({ events: [event] })).toMatchObject({ succeeded: 1 });
 });
