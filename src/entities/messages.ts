@@ -4,6 +4,7 @@ import { type Entity, EntitySchema } from "#gen/belfry/entities/v1/entity_pb.ts"
 import type { Field } from "../clause/field.ts";
 import type { Db } from "../db/connect.ts";
 import { coreProperties, schemaIds } from "./core-properties.ts";
+import { displayName } from "./display-name.ts";
 import { idText } from "./identity.ts";
 import { priority, productionState } from "./production-state.ts";
 
@@ -50,6 +51,7 @@ export function toEntity(row: EntityRow, tenant: { id: string; name: string }, c
   if (row.model_ms !== null) entity.factIds = [entity.id];
   entity.schemaIds = schemaIds(metadata);
   entity.name = name;
+  entity.displayName = displayName(name, dimensions);
   entity.timestamp = row.model_ms ?? 0n;
   entity.tenant = tenant.name;
   if (chosen.length > 0) entity.fields = valuesOf(row, chosen);

@@ -21,6 +21,7 @@ import { countedPage } from "../db/paging/token-page.ts";
 import { planWithoutValues } from "../db/plans.ts";
 import { sqlJoin } from "../db/sql-join.ts";
 import { transaction } from "../db/transaction.ts";
+import { displayName } from "../entities/display-name.ts";
 import { idText } from "../entities/identity.ts";
 import { failedPrecondition } from "../errors.ts";
 import { inTurn } from "../rpc/large-responses.ts";
@@ -153,6 +154,7 @@ export async function groupEvents(
       ...(byEntity && {
         entity: idText(Buffer.from(row[`value_${labels.length}`] ?? "", "hex")),
         entityName: own[0]?.entity_name,
+        entityDisplayName: own[0] && displayName(own[0].entity_name, own[0].entity_dimensions),
       }),
       count: row.count,
       acknowledgedCount: row.acknowledged,
@@ -186,7 +188,7 @@ async function readMembers(
   const rows = await transaction(db, (tx) => {
     planWithoutValues(tx);
     return tx<OccurrenceRow[]>`
-      select o.*, ${eventColumns(tx)}, n.name as entity_name
+      select o.*, ${eventColumns(tx)}, n.name as entity_name, n.dimensions as entity_dimensions
       from unnest(
           ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[],
           ${int4Array(keys.map(({ number }) => number))}::int4[]
@@ -201,6 +203,6 @@ async function readMembers(
         ) as o
         ${lookedUp(tx, tenantId)}`;
   });
-  const nothing = { body: "", entity_dimensions: {}, entity_metadata: {} };
+  const nothing = { body: "", entity_metadata: {} };
   return new Map(rows.map((row) => [keyText({ eventId: row.event_id, number: row.number }), { ...row, ...nothing }]));
 }

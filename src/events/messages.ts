@@ -10,6 +10,7 @@ import {
   type Status,
 } from "#gen/belfry/events/v1/event_pb.ts";
 import { coreProperties } from "../entities/core-properties.ts";
+import { displayName } from "../entities/display-name.ts";
 import { idText } from "../entities/identity.ts";
 import { toOccurrence } from "./columns.ts";
 import { bareKeyOf, type ColumnField, type EventField, eventField, eventMembers } from "./fields.ts";
@@ -104,6 +105,7 @@ export function toEvent(
   return create(EventSchema, {
     id: idText(about.event_id),
     ...eventMembers({ ...about, count }, shown.column),
+    entityDisplayName: shown.column("entityName") ? displayName(about.entity_name, about.entity_dimensions) : undefined,
     count: shown.column("count") ? count : undefined,
     occurrences: rows.map((row) => toOccurrenceMessage(row, tenantId, shown)),
     matchedCount,

@@ -84,6 +84,7 @@ describe("an entity in an answer", () => {
           priority: 5,
           "coreProperties.device": ["d1", "2"],
         },
+        displayName: "Web 1",
         dimensions: { source: "web-1", zone: "b" },
         coreProperties: {
           source: ["web-1"],

@@ -15,7 +15,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file belfry/entities/v1/entity.proto.
  */
 export const file_belfry_entities_v1_entity: GenFile = /*@__PURE__*/
-  fileDesc("Ch9iZWxmcnkvZW50aXRpZXMvdjEvZW50aXR5LnByb3RvEhJiZWxmcnkuZW50aXRpZXMudjEi3wMKBkVudGl0eRIKCgJpZBgBIAEoCRIQCghmYWN0X2lkcxgCIAMoCRISCgpzY2hlbWFfaWRzGAMgAygJEgwKBG5hbWUYBCABKAkSEQoJdGltZXN0YW1wGAUgASgDEg4KBnRlbmFudBgGIAEoCRInCgZmaWVsZHMYByABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ej4KCmRpbWVuc2lvbnMYCCADKAsyKi5iZWxmcnkuZW50aXRpZXMudjEuRW50aXR5LkRpbWVuc2lvbnNFbnRyeRI1Cg9jb3JlX3Byb3BlcnRpZXMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgPgQQISEwoLY3JlYXRlX3RpbWUYCiABKAMSEwoLdXBkYXRlX3RpbWUYCyABKAMSGAoQcHJvZHVjdGlvbl9zdGF0ZRgMIAEoAxIQCghwcmlvcml0eRgNIAEoAxIVCg1saXZlbmVzc190aW1lGA4gASgDEjIKEWN1c3RvbV9wcm9wZXJ0aWVzGA8gASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIyCglFbnRpdHlJZHMSJQoDaWRzGAEgAygJQhjgQQK6SBKSAQ8QoI0GIglyBxj/AboBAQBiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
+  fileDesc("Ch9iZWxmcnkvZW50aXRpZXMvdjEvZW50aXR5LnByb3RvEhJiZWxmcnkuZW50aXRpZXMudjEi+gMKBkVudGl0eRIKCgJpZBgBIAEoCRIQCghmYWN0X2lkcxgCIAMoCRISCgpzY2hlbWFfaWRzGAMgAygJEgwKBG5hbWUYBCABKAkSEQoJdGltZXN0YW1wGAUgASgDEg4KBnRlbmFudBgGIAEoCRInCgZmaWVsZHMYByABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ej4KCmRpbWVuc2lvbnMYCCADKAsyKi5iZWxmcnkuZW50aXRpZXMudjEuRW50aXR5LkRpbWVuc2lvbnNFbnRyeRI1Cg9jb3JlX3Byb3BlcnRpZXMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgPgQQISEwoLY3JlYXRlX3RpbWUYCiABKAMSEwoLdXBkYXRlX3RpbWUYCyABKAMSGAoQcHJvZHVjdGlvbl9zdGF0ZRgMIAEoAxIQCghwcmlvcml0eRgNIAEoAxIVCg1saXZlbmVzc190aW1lGA4gASgDEjIKEWN1c3RvbV9wcm9wZXJ0aWVzGA8gASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIZCgxkaXNwbGF5X25hbWUYECABKAlCA+BBAxoxCg9EaW1lbnNpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIyCglFbnRpdHlJZHMSJQoDaWRzGAEgAygJQhjgQQK6SBKSAQ8QoI0GIglyBxj/AboBAQBiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior, file_google_protobuf_struct]);
 
 /**
  * A device or another thing that is watched. It appears when the first data come for its dimensions.
@@ -129,6 +129,14 @@ export type Entity = Message<"belfry.entities.v1.Entity"> & {
    * @generated from field: google.protobuf.Struct custom_properties = 15;
    */
   customProperties?: JsonObject | undefined;
+
+  /**
+   * What people call it: `name` where a model told it, otherwise short for the dimensions, such as `web-1` for
+   * `instance=web-1:9100,job=node`. Two entities may have the same.
+   *
+   * @generated from field: string display_name = 16;
+   */
+  displayName: string;
 };
 
 /**
