@@ -89,19 +89,19 @@ test("each set of values is a group of its own, with one message each", async ()
 });
 
 test("what a silence holds joins when it ends, and what ends before its wait does is never said", async () => {
-  const { rule, report, silence, arrive, ok, receiver, flushed } = await groupPlace();
+  const { rule, report, silence, arrive, ok, deliveries, flushed } = await groupPlace();
   const { id } = await silence({ matchers: ["alertname=a"] });
   await rule("r", { sendUpdates: true, grouping: { by: [], waitSec: "1", intervalSec: "60" } });
   await report("a");
   await flushed();
-  expect(receiver.received).toEqual([]);
+  expect(await deliveries()).toEqual([]);
   await ok("POST", `/v1/notification/silences/${id}:expire`, {});
   expect(await arrive(1)).toMatchObject([{ count: 1, event: { name: "a" } }]);
   await rule("short", { sendUpdates: true, grouping: { by: ["alertname"], waitSec: "1", intervalSec: "1" } }, "e");
   await report("b");
   await report("b", closed);
   await flushed();
-  expect(receiver.received.filter(({ path }) => path === "/e")).toEqual([]);
+  expect((await deliveries()).filter(({ destination }) => destination === "e")).toEqual([]);
 });
 
 test("a delivery is found by each of its members, also by those that its message does not say", async () => {
@@ -290,14 +290,14 @@ test("the preview of a rule with groups shows a group of sample members", async 
 });
 
 test("a disabled rule sends nothing more of its groups, and goes on with them when it is enabled", async () => {
-  const { rule, report, arrive, ok, receiver, flushed } = await groupPlace();
+  const { rule, report, arrive, ok, deliveries, flushed } = await groupPlace();
   await rule("r", { sendUpdates: true, grouping: quick });
   await report("a");
   await arrive(1);
   await ok("PUT", "/v1/notification/rules/r", { enabled: false });
   await report("a", closed);
   await flushed();
-  expect(receiver.received).toHaveLength(1);
+  expect(await deliveries()).toHaveLength(1);
   await ok("PUT", "/v1/notification/rules/r", { enabled: true });
   const [, last] = await arrive(2);
   expect(last).toMatchObject({ occasion: "clear", count: 1 });
