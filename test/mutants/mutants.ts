@@ -443,6 +443,13 @@ export const mutants: readonly Mutant[] = [
     tests: ["test/maintenance/run.test.ts"],
   },
   {
+    name: "a window takes in children that it leaves out",
+    file: "src/maintenance/members.ts",
+    text: "window.doNotPropagateToChildren ? [] : childIds(",
+    replacement: "childIds(",
+    tests: ["test/maintenance/run.test.ts"],
+  },
+  {
     name: "of two windows the one that started first rules",
     file: "src/maintenance/members.ts",
     text: "order by run_start_ms desc, window_id desc limit 1\n      ) as latest",
