@@ -29,6 +29,13 @@ declare const getComputedStyle: (element: unknown) => Readonly<Record<string, st
 export const styleOf = (element: Locator, property: string): Promise<string | undefined> =>
   element.evaluate((each, name) => getComputedStyle(each)[name], property);
 
+/** Tells the page that it is hidden, or in sight: a Chromium without a screen never hides one by itself. */
+export const see = (page: Page, state: "hidden" | "visible") =>
+  page.evaluate(`
+  Object.defineProperty(document, "visibilityState", { configurable: true, value: "${state}" });
+  document.dispatchEvent(new Event("visibilitychange"));
+`);
+
 /** What an event of a test says; the rest is the same for all. */
 export interface Sent {
   name: string;

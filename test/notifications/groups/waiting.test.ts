@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { consumed } from "../../support/consumed.ts";
 import { groupPlace } from "./group-place.ts";
 
 const slow = { by: ["source"], waitSec: "0", intervalSec: "3600" };
@@ -22,20 +21,6 @@ async function waitingPlace(names: readonly string[], more: object = {}) {
     async tried() {
       await sql`update due_deliveries set due_ms = 0 where tenant_id = ${tenant.id} and silence_id is null`;
       await sql`update due_work set due_ms = 0 where tenant_id = ${tenant.id} and kind = 'deliveries'`;
-    },
-    /** Has the groups flushed, once what was reported is taken in. */
-    async flushed() {
-      await consumed(sql, tenant.id);
-      const taking = async () =>
-        (
-          await sql`
-          select from jobs
-          where tenant_id = ${tenant.id} and kind = 'notifications.groups' and payload -> 'keys' <> '[]'`
-        ).count;
-      await expect.poll(taking, { interval: 20 }).toBe(0);
-      await sql`update alert_groups set due_ms = 0, flushed_ms = 0 where tenant_id = ${tenant.id}`;
-      await sql`update jobs set due_ms = 0 where tenant_id = ${tenant.id} and lease_until_ms = 0`;
-      await sql`update due_work set due_ms = 0 where tenant_id = ${tenant.id}`;
     },
     expire: (id: string) => ok("POST", `/v1/notification/silences/${id}:expire`, {}),
   };

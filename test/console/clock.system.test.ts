@@ -1,14 +1,70 @@
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { describe, expect } from "vitest";
 import { testBrowser } from "../support/browser.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
-import { openConsole } from "./console-page.ts";
+import { openConsole, see, sendEvents } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 const { sql } = server.database;
 const { onPage } = testBrowser();
+
+const notice = (page: Page) => page.getByRole("status", { name: "Done" });
+const standsMs = 10_000;
+/** Effects of signals run after the next frame: a timer that they clear would fire before. */
+const afterFrame = (page: Page) => page.clock.runFor(200);
+
+describe("a notice", () => {
+  /** Acknowledges an event on a page whose clock the test moves. */
+  async function acknowledged(page: Page) {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [{ name: "disk full", source: "a" }]);
+    await page.clock.install();
+    await openConsole(page, server, tenant);
+    await page.getByRole("row").filter({ hasText: "disk full" }).getByRole("gridcell").first().click();
+    await page.getByRole("button", { name: "Acknowledge" }).click();
+    await notice(page).getByText("1 acknowledged").waitFor();
+  }
+
+  onPage("ends after ten seconds, which a pointer on it holds", async (page) => {
+    await acknowledged(page);
+    await notice(page).hover();
+    await afterFrame(page);
+    await page.clock.fastForward(2 * standsMs);
+    await notice(page).getByText("1 acknowledged").waitFor();
+    await page.mouse.move(0, 0);
+    await afterFrame(page);
+    await page.clock.fastForward(standsMs / 5);
+    await notice(page).getByText("1 acknowledged").waitFor();
+    await page.clock.fastForward(standsMs);
+    await expect.poll(() => notice(page).textContent()).toBe("");
+  });
+
+  onPage("ends with the screen that it was said on", async (page) => {
+    await acknowledged(page);
+    await page.clock.fastForward(standsMs / 5);
+    await page.getByRole("link", { name: "Metrics", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: "Metrics" }).waitFor();
+    await expect.poll(() => notice(page).textContent()).toBe("");
+  });
+
+  onPage("of what failed stays until it is closed", async (page) => {
+    await acknowledged(page);
+    await page.route("**/SetEventStatus", (route) => route.abort(), { times: 1 });
+    await notice(page).getByRole("button", { name: "Undo" }).click();
+    await notice(page)
+      .getByText(/could not be taken back/)
+      .waitFor();
+    await afterFrame(page);
+    await page.clock.fastForward(6 * standsMs);
+    await notice(page)
+      .getByText(/could not be taken back/)
+      .waitFor();
+    await notice(page).getByRole("button", { name: "Close the message" }).click();
+    await expect.poll(() => notice(page).textContent()).toBe("");
+  });
+});
 
 const everyMs = 300_000;
 
@@ -17,13 +73,6 @@ async function pass(page: Page, ms: number): Promise<void> {
   await page.clock.fastForward(ms);
   await page.clock.runFor(200);
 }
-
-/** Says to the page that it is hidden, or in sight: a Chromium without a screen never hides one by itself. */
-const see = (page: Page, state: "hidden" | "visible") =>
-  page.evaluate(`
-    Object.defineProperty(document, "visibilityState", { configurable: true, value: "${state}" });
-    document.dispatchEvent(new Event("visibilitychange"));
-  `);
 
 /** Opens the plot of a metric with a value, on a page whose clock the test moves. */
 async function opened(page: Page) {

@@ -1,5 +1,5 @@
 import { createClient } from "@connectrpc/connect";
-import type { Page, Route } from "playwright-core";
+import type { Page } from "playwright-core";
 import { beforeAll, describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
@@ -7,15 +7,16 @@ import { testBrowser } from "../support/browser.ts";
 import { transport } from "../support/clients.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
-import { openConsole, ordinaryDay, sendEvents } from "./console-page.ts";
+import { openConsole, ordinaryDay, sendEvents, styleOf } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
 const server = await testServer({ BELFRY_PLAINTEXT: "0" });
 const { sql } = server.database;
 const tenant = await testTenant(sql);
 const { onPage } = testBrowser();
-const triggers = createClient(TriggerService, transport(server.target, "connect", tenant.headers));
 beforeAll(() => ordinaryDay(server, tenant));
+
+const triggers = createClient(TriggerService, transport(server.target, "connect", tenant.headers));
 
 const stored = async (name: string) => (await triggers.getTrigger({ name })).trigger;
 const storedRule = async (name: string) => {
@@ -34,13 +35,6 @@ const berlin = "Europe/Berlin";
 const now = Temporal.Now.zonedDateTimeISO(berlin);
 const change = now.getTimeZoneTransition("next") as Temporal.ZonedDateTime;
 const hourMs = 3_600_000;
-
-/** Holds the next call of this method back: until it was made, and from then on until it is let through. */
-async function heldBack(page: Page, method: string) {
-  const made = Promise.withResolvers<Route>();
-  await page.route(`**/${method}`, (route) => made.resolve(route), { times: 1 });
-  return made.promise;
-}
 
 describe("by keyboard alone", () => {
   onPage("a row is found, selected and acknowledged, and another one opened", async (page) => {
@@ -242,121 +236,220 @@ describe("by keyboard alone", () => {
   });
 });
 
-describe("what needs a layout", () => {
-  onPage("a plot is zoomed by dragging, and back undoes it", async (page) => {
-    await openConsole(page, server, tenant, "#/metrics");
-    await page.getByRole("combobox", { name: "Entity" }).fill("web-1");
-    await page.getByRole("option", { name: "web-1" }).click();
-    const plot = page.getByRole("application", { name: /CPU utilization/ });
-    const box = await plot.boundingBox();
-    if (box === null) throw new Error("the plot is not in sight");
-    await page.mouse.move(box.x + box.width * 0.4, box.y + box.height / 2);
-    await page.mouse.down();
-    await page.mouse.move(box.x + box.width * 0.7, box.y + box.height / 2, { steps: 5 });
-    await page.mouse.up();
-    await page.waitForURL(/range=\d+-\d+/);
-    await page.goBack();
-    await page.waitForURL((url) => !url.href.includes("range="));
+describe("a list of three", () => {
+  const names = ["first", "second", "third"];
+
+  /** Opens a list of three events, `first` the newest. */
+  async function opened(page: Page, hash = ""): Promise<void> {
+    const tenant = await testTenant(server.database.sql);
+    const events = names.map((name, at) => ({
+      name,
+      source: "a",
+      severity: Severity.ERROR,
+      timestamp: BigInt(Date.now() - at * 60_000),
+    }));
+    await sendEvents(server, tenant, events);
+    await openConsole(page, server, tenant, hash);
+    await page.getByText("third").first().waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+  }
+
+  const rowOf = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
+  const pick = (page: Page, name: string) => rowOf(page, name).getByRole("gridcell").first().click();
+  /** Role or text of what has the focus. */
+  const focused = (page: Page) =>
+    page.evaluate(
+      "document.activeElement.getAttribute('role') ?? document.activeElement.textContent",
+    ) as Promise<string>;
+  const expectFocus = (page: Page, wanted: string) => expect.poll(() => focused(page)).toBe(wanted);
+  /** Presses a button by keyboard, which has the focus then in any browser. */
+  async function press(page: Page, name: string): Promise<void> {
+    const button = page.getByRole("button", { name, exact: true });
+    await button.focus();
+    await page.keyboard.press("Enter");
+  }
+
+  describe("the focus", () => {
+    onPage("stays on the button that takes the place of the one that was pressed", async (page) => {
+      await opened(page, "#/events?status=any");
+      await pick(page, "second");
+      await press(page, "Acknowledge");
+      await page.getByRole("button", { name: "Unacknowledge" }).waitFor();
+      await expectFocus(page, "Unacknowledge");
+      await press(page, "Close");
+      await page.getByRole("button", { name: "Reopen" }).waitFor();
+      await expectFocus(page, "Reopen");
+      await page.keyboard.press("Enter");
+      await page.getByRole("button", { name: "Close", exact: true }).waitFor();
+      await expectFocus(page, "Close");
+    });
+
+    onPage(
+      "goes to the list when the rows of an action leave it, and when nothing is selected any more",
+      async (page) => {
+        await opened(page);
+        await pick(page, "second");
+        await press(page, "Close");
+        await rowOf(page, "second").waitFor({ state: "detached" });
+        await expectFocus(page, "grid");
+        await pick(page, "third");
+        await press(page, "Select none");
+        await expectFocus(page, "grid");
+      },
+    );
+
+    onPage("goes back to where it was when a dialog is cancelled, or has done its work", async (page) => {
+      await opened(page);
+      await pick(page, "second");
+      await press(page, "Annotate…");
+      await press(page, "Cancel");
+      await page.locator("dialog").waitFor({ state: "detached" });
+      await expectFocus(page, "Annotate…");
+      await page.keyboard.press("Enter");
+      await page.getByLabel("Note").fill("seen");
+      await press(page, "Annotate");
+      await page.locator("dialog").waitFor({ state: "detached" });
+      await expectFocus(page, "Annotate…");
+    });
   });
 
+  describe("the row that letters act on", () => {
+    onPage("is marked wherever the focus is", async (page) => {
+      await opened(page);
+      const outline = (name: string) => styleOf(rowOf(page, name), "outlineStyle");
+      await pick(page, "second");
+      await pick(page, "second");
+      await page.getByRole("button", { name: "Conditions" }).focus();
+      expect(await outline("first")).toBe("none");
+      expect(await outline("second")).toBe("solid");
+      await page.keyboard.press("c");
+      await page.getByText("1 closed").waitFor();
+      await rowOf(page, "second").waitFor({ state: "detached" });
+      await expect.poll(() => outline("third")).toBe("solid");
+    });
+  });
+
+  describe("letters", () => {
+    onPage(
+      "move between groups, acknowledge one and ask before they close it; the focus goes to the next",
+      async (page) => {
+        await opened(page, "#/events?group=alertname");
+        const group = (name: string) => page.getByRole("listitem").filter({ hasText: name });
+        await page.getByRole("list", { name: "Groups by alertname" }).waitFor();
+        await page.keyboard.press("j");
+        await page.keyboard.press("j");
+        const toggles = page.locator("[data-toggle]");
+        const second = (await toggles.nth(1).locator("strong").textContent()) ?? "";
+        const third = (await toggles.nth(2).locator("strong").textContent()) ?? "";
+        expect(await focused(page)).toContain(second);
+        expect(await group(second).getAttribute("aria-current")).toBe("true");
+        await page.keyboard.press("c");
+        await page.getByRole("dialog", { name: `Close all 1 of ${second}?` }).waitFor();
+        await press(page, "Close");
+        await page.getByText("1 closed").waitFor();
+        await group(second).waitFor({ state: "detached" });
+        await expect.poll(() => focused(page)).toContain(third);
+        await page.keyboard.press("a");
+        await page.getByText("1 acknowledged").waitFor();
+        await group(third).getByText("1 of 1 acked").waitFor();
+      },
+    );
+
+    onPage("act on all that is found once that is selected", async (page) => {
+      const tenant = await testTenant(server.database.sql);
+      const many = Array.from({ length: 150 }, (_, at) => ({ name: `check ${at}`, source: "a" }));
+      await sendEvents(server, tenant, many);
+      await openConsole(page, server, tenant);
+      await page.getByText("150 occurrences").waitFor();
+      await page.getByLabel("Select all rows that are loaded").click();
+      await page.getByRole("button", { name: "Select all 150 found" }).click();
+      await page.keyboard.press("c");
+      await page.getByRole("dialog", { name: "Close all 150 found?" }).waitFor();
+      await page.keyboard.press("Escape");
+      await page.locator("dialog").waitFor({ state: "detached" });
+      await page.keyboard.press("a");
+      await page.getByText("150 acknowledged").waitFor();
+    });
+  });
+
+  describe("Back to the groups", () => {
+    onPage("finds the place and the link that was followed as they were", async (page) => {
+      const tenant = await testTenant(server.database.sql);
+      const many = Array.from({ length: 45 }, (_, at) => ({ name: `check ${at}`, source: "a" }));
+      await sendEvents(server, tenant, many);
+      await openConsole(page, server, tenant, "#/events?group=alertname");
+      const toggles = page.locator("[data-toggle]");
+      await toggles.nth(40).click();
+      const top = () =>
+        page.evaluate("document.querySelector('[aria-label=\"Groups by alertname\"]').parentElement.scrollTop");
+      const before = Number(await top());
+      expect(before).toBeGreaterThan(500);
+      const member = page
+        .getByRole("list", { name: /^Members of/ })
+        .getByRole("link")
+        .first();
+      const href = await member.getAttribute("href");
+      await member.click();
+      await page.getByText("Life cycle").waitFor();
+      await page.goBack();
+      await expect.poll(top).toBe(before);
+      await expect.poll(() => page.evaluate("document.activeElement.getAttribute('href')")).toBe(href);
+    });
+
+    onPage("gives the focus to no link that was opened in another tab", async (page) => {
+      await opened(page, "#/events?group=alertname");
+      const toggle = page.locator("[data-toggle]").first();
+      await toggle.click();
+      const member = page
+        .getByRole("list", { name: /^Members of/ })
+        .getByRole("link")
+        .first();
+      await member.click({ modifiers: ["ControlOrMeta"] });
+      await toggle.focus();
+      await page.evaluate("location.hash = '#/silences'");
+      await page.getByRole("heading", { level: 1, name: "Silences" }).waitFor();
+      await page.goBack();
+      await member.waitFor();
+      expect(await page.evaluate("document.activeElement.getAttribute('href')")).toBeNull();
+    });
+  });
+});
+
+describe("the seldom used fields of a rule", () => {
   onPage(
-    "on a phone a plot stands in the upper half of the screen, its legend below it, and the choices in a menu",
+    "are folded, and are opened by what is wrong with them, said by the browser or by the server",
     async (page) => {
-      await openConsole(page, server, tenant, "#/metrics?metric=system.cpu.utilization&range=6h");
-      const plot = page.getByRole("application", { name: /CPU utilization/ });
-      await plot.waitFor();
-      expect((await plot.boundingBox())?.y).toBeLessThan(422);
-      expect(await page.getByLabel("Aggregator").isVisible()).toBe(false);
-      await page.getByText("⋯").click();
-      const metric = page.getByLabel("Metric", { exact: true });
-      for (const choice of [page.getByLabel("Aggregator"), page.getByLabel("Period"), metric]) {
-        const box = await choice.boundingBox();
-        expect([(box?.x ?? -1) >= 0, (box?.x ?? 0) + (box?.width ?? 0) <= 390]).toEqual([true, true]);
+      await openConsole(page, server, tenant, "#/rules/rules?new=1");
+      const delay = page.getByLabel("Wait before the first notification", { exact: true });
+      const more = page.getByText("More", { exact: true });
+      await page.getByLabel("Message", { exact: true }).waitFor();
+      expect(await delay.isVisible()).toBe(false);
+      await page.getByLabel("Name", { exact: true }).fill("late");
+      for (const wrong of ["soon", "2000"]) {
+        if (!(await delay.isVisible())) await more.click();
+        await delay.fill(wrong);
+        await more.click();
+        await delay.waitFor({ state: "hidden" });
+        await page.getByRole("button", { name: "Create the rule" }).click();
+        await delay.waitFor();
+        const focused = "document.activeElement.labels?.[0]?.textContent";
+        await expect.poll(() => page.evaluate(focused)).toBe("Wait before the first notification");
+        if (wrong === "soon") continue;
+        await page.getByRole("alert").filter({ hasText: "86400" }).waitFor();
       }
     },
-    { viewport: { width: 390, height: 844 } },
   );
 
-  onPage("a line of a legend dims the other lines of its plot while it is focused", async (page) => {
-    const tenant = await testTenant(sql);
-    const metrics = [0, 1].flatMap((value) =>
-      [0, 60_000].map((ago) => ({
-        metric: "queue.length",
-        value,
-        labels: { queue: `q${value}` },
-        dimensions: { source: "web-1" },
-        timestamp: Date.now() - ago,
-      })),
-    );
-    await v1(server, tenant)("/v1/data-receiver/metrics", { metrics });
-    await openConsole(page, server, tenant, "#/metrics?metric=queue.length");
-    const line = page.getByRole("button", { name: "queue=q1" });
-    await line.waitFor();
-    const drawn = () => page.evaluate("document.querySelector('main canvas').toDataURL()");
-    const before = await drawn();
-    await line.focus();
-    await expect.poll(drawn).not.toBe(before);
-    await page.getByRole("combobox", { name: "Entity" }).focus();
-    await expect.poll(drawn).toBe(before);
+  onPage("are open where the rule says something in them", async (page) => {
+    const rule = {
+      triggerNames: ["critical"],
+      destinationNames: ["on call"],
+      message: "{{event.name}}",
+      enabled: false,
+    };
+    await v1(server, tenant)("/v1/notification/rules", { ...rule, name: "described", description: "for the night" });
+    await openConsole(page, server, tenant, "#/rules/rules/described");
+    await page.getByLabel("Description").waitFor();
+    expect(await page.getByLabel("Description").inputValue()).toBe("for the night");
   });
-
-  onPage("a plot tells the value at the pointer, and moves nothing for it", async (page) => {
-    await openConsole(page, server, tenant, "#/metrics");
-    await page.getByRole("combobox", { name: "Entity" }).fill("web-1");
-    await page.getByRole("option", { name: "web-1" }).click();
-    const card = page.getByRole("region", { name: "Memory usage" });
-    const plot = card.getByRole("application");
-    await plot.hover();
-    const told = card.getByText(/^Memory usage: [\d.]+ GiB$/);
-    const before = await card.boundingBox();
-    const box = await plot.boundingBox();
-    if (box === null) throw new Error("the plot is not in sight");
-    // The newest values stand at the end.
-    await page.mouse.move(box.x + box.width - 30, box.y + box.height / 2);
-    await told.waitFor();
-    expect(await card.boundingBox()).toEqual(before);
-    const tip = await told.boundingBox();
-    expect((tip?.x ?? 0) + (tip?.width ?? 0)).toBeLessThan(box.x + box.width);
-  });
-
-  onPage(
-    "a later page of deliveries that fails can be read again, and none comes under another filter",
-    async (page) => {
-      const tenant = await testTenant(sql);
-      await sql`
-      insert into delivery_history (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
-        entity_id, occasion, told, attempts, error, status, ended_ms)
-      select ${tenant.id}, id, ('x' || left(translate(id::text, '-', ''), 12))::bit(48)::int8, id, 'r', array['t'], 'd', '',
-        '', 'first', '{}', '[]', '', 'FAILED', 0
-      from (select uuidv7() as id from generate_series(1, 300)) ids`;
-      await openConsole(page, server, tenant, "#/deliveries");
-      await page.getByText("300 in all").waitFor();
-      const table = page.getByRole("grid", { name: "Deliveries" });
-      const lastRow = table.locator('[aria-rowindex="301"]');
-      await page.route("**/ListDeliveries", (route) => route.abort(), { times: 1 });
-      await table.press("End");
-      await page.getByRole("button", { name: "Try again" }).click();
-      const atTheEnd = async () => {
-        await table.press("End");
-        return lastRow.count();
-      };
-      await expect.poll(atTheEnd).toBe(1);
-      expect(await page.getByRole("alert").count()).toBe(0);
-      await page.reload();
-      await page.getByText("300 in all").waitFor();
-      const later = heldBack(page, "ListDeliveries");
-      await table.press("End");
-      const route = await later;
-      const [answered] = await Promise.all([
-        page.waitForResponse(/ListDeliveries$/),
-        page.getByLabel("State").selectOption({ label: "Sent" }),
-      ]);
-      await answered.finished();
-      const nothing = page.getByText("No delivery matches these filters.");
-      await nothing.waitFor();
-      await Promise.all([page.waitForEvent("requestfinished"), route.continue()]);
-      await page.waitForFunction("document.querySelector('main').getAttribute('aria-busy') === 'false'");
-      expect(await nothing.count()).toBe(1);
-    },
-  );
 });

@@ -1,15 +1,14 @@
-import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
-import { testBrowser } from "../support/browser.ts";
 import { type DomPage, domPage } from "../support/dom-page.ts";
 import { testServer } from "../support/server.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
-import { openConsole, sendEvents } from "./console-page.ts";
+import { sendEvents } from "./console-page.ts";
 import { v1 } from "./json-call.ts";
 
-const server = await testServer({ BELFRY_PLAINTEXT: "0" });
+const server = await testServer();
 const { sql } = server.database;
+const { onPage } = domPage(server);
 
 /** A tenant with one open event, its occurrence and its entity. */
 async function withEvent(metadataFields: Record<string, string> = {}) {
@@ -37,8 +36,6 @@ async function silence(page: DomPage): Promise<void> {
 const head = (page: DomPage) => page.getByRole("link", { name: "Silence…", exact: true });
 
 describe("a silence", () => {
-  const { onPage } = domPage(server);
-
   onPage("is made from the head of an occurrence, which one comes back to, and is taken back there", async (page) => {
     const { tenant, occurrence } = await withEvent();
     await page.logIn(tenant, "#/silences");
@@ -125,8 +122,6 @@ describe("a silence", () => {
 });
 
 describe("an occurrence that is gone", () => {
-  const { onPage } = domPage(server);
-
   onPage("says so, with the way to the events, whether its event is gone or the occurrence alone", async (page) => {
     const { tenant, occurrence } = await withEvent();
     await page.logIn(tenant, "#/occurrences/xyz");
@@ -143,7 +138,6 @@ describe("an occurrence that is gone", () => {
 });
 
 describe("the maintenance of an entity", () => {
-  const { onPage } = domPage(server);
   const windows = async (tenant: TestTenant) =>
     (await v1(server, tenant)("/v1/modelcontext/maintwindows:list", {})).maintWindows;
 
@@ -186,41 +180,4 @@ describe("the maintenance of an entity", () => {
     expect(await windows(tenant)).toEqual([]);
     await page.getByRole("heading", { level: 1, name: "New maintenance window" }).waitFor();
   });
-});
-
-describe("an occurrence on a phone", () => {
-  const { onPage } = testBrowser();
-  const box = async (page: Page, name: string) => {
-    const found = page.locator("main").getByRole(/…$/.test(name) ? "link" : "button", { name, exact: true });
-    return await found.boundingBox();
-  };
-
-  onPage(
-    "has Acknowledge, Silence and Close in one line at the thumb, and the others a press further",
-    async (page) => {
-      const graph = `https://${"g".repeat(40)}.example.com/graph`;
-      const { tenant, occurrence } = await withEvent({ runbook_url: "https://wiki.example.com/disk", graph });
-      await openConsole(page, server, tenant, `#/occurrences/${occurrence}`);
-      await page.getByRole("link", { name: "Silence…", exact: true }).waitFor();
-      const boxes = [await box(page, "Acknowledge"), await box(page, "Silence…"), await box(page, "Close")];
-      const tops = boxes.map((each) => Math.round(each?.y ?? -1));
-      expect(new Set(tops).size, String(tops)).toBe(1);
-      for (const each of boxes) {
-        expect(each?.height).toBeGreaterThanOrEqual(44);
-        expect((each?.x ?? 0) + (each?.width ?? 0)).toBeLessThanOrEqual(390);
-      }
-      await page.getByLabel("More actions").click();
-      for (const name of ["Suppress", "Annotate…"]) {
-        const rare = await page.getByRole("button", { name, exact: true }).boundingBox();
-        expect((rare?.x ?? -1) >= 0 && (rare?.y ?? -1) >= 0, name).toBe(true);
-        expect((rare?.x ?? 0) + (rare?.width ?? 0)).toBeLessThanOrEqual(390);
-        expect((rare?.y ?? 0) + (rare?.height ?? 0)).toBeLessThanOrEqual(844);
-      }
-      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(390);
-      await page.getByRole("button", { name: "Suppress", exact: true }).click();
-      await page.getByText("1 suppressed").waitFor();
-      expect(await page.locator("details[open]").filter({ hasText: "Annotate…" }).count()).toBe(0);
-    },
-    { viewport: { width: 390, height: 844 } },
-  );
 });
