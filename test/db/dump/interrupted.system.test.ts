@@ -59,10 +59,10 @@ async function inTheMiddle(what: "export" | "import", file: string, act: (held: 
     run = command(url, [what, file]);
     const { sql: other, close } = connectOnce(url, "belfry look");
     onTestFinished(close);
-    await expect.poll(() => backend(other, `belfry ${what}`)).toMatchObject({ waits: "Lock" });
+    await expect.poll(() => backend(other, sessionName(what))).toMatchObject({ waits: "Lock" });
     if ((await act({ child: run.child, sql: other })) === "go on") return;
     await run.ended;
-    await expect.poll(() => backend(other, `belfry ${what}`)).toBeUndefined();
+    await expect.poll(() => backend(other, sessionName(what))).toBeUndefined();
   });
   const code = await run?.ended;
   return { code, said: run?.said(), url, sql };
