@@ -13,6 +13,7 @@ import { statementFaults } from "./support/statement-rules.ts";
 const shared: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   cli: { tenants: "tenants are created and named on the command line alone" },
   db: {
+    leases: "who led last says whether a server of before has run",
     tenant_counts: "running totals of what a tenant sets up are kept for all domains",
     tenant_state: "the row of a tenant from which inserts take it",
     tenants: "an import makes that row for tenants that come without it",

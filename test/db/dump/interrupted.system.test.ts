@@ -6,6 +6,7 @@ import { progressLine } from "../../../src/cli/transfer.ts";
 import { connectOnce, type Sql } from "../../../src/db/connect.ts";
 import { exportTo } from "../../../src/db/dump/export.ts";
 import { importFrom } from "../../../src/db/dump/import.ts";
+import { sessionName } from "../../../src/db/session-name.ts";
 import { version } from "../../../src/version.ts";
 import { emptyDatabase, temporaryDir } from "../../support/database.ts";
 import { program } from "../../support/program.ts";
@@ -58,10 +59,10 @@ async function inTheMiddle(what: "export" | "import", file: string, act: (held: 
     run = command(url, [what, file]);
     const { sql: other, close } = connectOnce(url, "belfry look");
     onTestFinished(close);
-    await expect.poll(() => backend(other, `belfry ${what}`)).toMatchObject({ waits: "Lock" });
+    await expect.poll(() => backend(other, sessionName(what))).toMatchObject({ waits: "Lock" });
     if ((await act({ child: run.child, sql: other })) === "go on") return;
     await run.ended;
-    await expect.poll(() => backend(other, `belfry ${what}`)).toBeUndefined();
+    await expect.poll(() => backend(other, sessionName(what))).toBeUndefined();
   });
   const code = await run?.ended;
   return { code, said: run?.said(), url, sql };
@@ -87,7 +88,7 @@ describe("an export that is stopped in its middle leaves no file and no transact
   test("by the end of its connection", async () => {
     const file = join(dir, "terminated");
     const { code, said } = await inTheMiddle("export", file, async ({ sql }) => {
-      const { pid = 0 } = (await backend(sql, "belfry export")) ?? {};
+      const { pid = 0 } = (await backend(sql, sessionName("export"))) ?? {};
       await sql`select pg_terminate_backend(${pid}::int4)`;
       return undefined;
     });
