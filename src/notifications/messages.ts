@@ -58,10 +58,10 @@ export interface RuleRow extends Named {
 }
 
 /** A trigger as the API shows it. */
-export function toTrigger({ type, ...row }: TriggerRow, troubles: Readonly<Record<string, string>> = {}): Trigger {
+export function toTrigger({ type, ...row }: TriggerRow, troubles: ReadonlyMap<string, string> = new Map()): Trigger {
   const shown = shownTriggerType(type);
   const etag = etagOf([row.description, row.tags, type]);
-  return create(TriggerSchema, { ...row, ...shown, etag, trouble: shown.trouble || (troubles[row.name] ?? "") });
+  return create(TriggerSchema, { ...row, ...shown, etag, trouble: shown.trouble || (troubles.get(row.name) ?? "") });
 }
 
 /** A destination as the API shows it. @param keyTroubles what is wrong with keys, by the names of destinations */
