@@ -6,6 +6,7 @@ import { connectOnce } from "./db/connect.ts";
 import { isDistributed } from "./db/distribution.ts";
 import { startEmbedded } from "./db/embedded/embedded.ts";
 import { migrate } from "./db/migrate.ts";
+import { sessionName } from "./db/session-name.ts";
 import { type FirstKey, firstKey, hasTenant } from "./tenants/first-key.ts";
 
 /** A database that servers may use. */
@@ -41,7 +42,7 @@ export async function preparedDatabase(
     url = embedded.url;
   }
   await migrate(url, { log });
-  const { sql, close } = connectOnce(url, "belfry start");
+  const { sql, close } = connectOnce(url, sessionName("start"));
   try {
     const first = config.databaseUrl === undefined ? await firstKey(sql, config.dataDir) : undefined;
     if (!(await checkMasterKeys(sql, keyring(config)))) {

@@ -26,6 +26,7 @@ import { keyring } from "./credentials/keyring.ts";
 import { credentialService } from "./credentials/service.ts";
 import { databaseClock } from "./db/clock.ts";
 import { connect, connectionCounts, type Sql } from "./db/connect.ts";
+import { startFormats } from "./db/formats.ts";
 import { listener } from "./db/listen.ts";
 import {
   entityFieldDictionaryService,
@@ -129,6 +130,8 @@ export async function startServer(
   starting.defer(() => replicas.stop());
   const clock = await databaseClock(pool.system);
   starting.defer(() => clock.stop());
+  const formats = await startFormats(pool.system, log);
+  starting.defer(() => formats.stop());
   const masterKeys = keyring(config);
 
   // What every call passes.

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { loadModule } from "libpg-query";
 import { expect, inject, test } from "vitest";
+import { sessionName } from "../src/db/session-name.ts";
 import { testDatabase } from "./support/database.ts";
 import { ourStatements, plain } from "./support/our-statements.ts";
 import { described, growingStatements } from "./support/plan-scenarios.ts";
@@ -26,7 +27,7 @@ const controls: Record<"range" | "named", RanStatement> = {
 };
 function control(text: string, ids: string[]): RanStatement {
   const parameters = [randomUUID(), ...(ids.length > 0 ? [`{${ids.join(",")}}`] : [])];
-  return { text, file: "controls", connections: ["belfry ingest"], parameters, types: parameters.map(() => 0) };
+  return { text, file: "controls", connections: [sessionName("ingest")], parameters, types: parameters.map(() => 0) };
 }
 function idOf() {
   return `"\\\\x${randomBytes(20).toString("hex")}"`;

@@ -9,6 +9,7 @@ import { type Connections, connections } from "./driver/connections.ts";
 import { sockets } from "./driver/sockets.ts";
 import { planSettings, usualReplanMs } from "./plans.ts";
 import { currentHolder, noHolder } from "./request-scope.ts";
+import { sessionName } from "./session-name.ts";
 import { StartError } from "./start-error.ts";
 import { type WorkerNodes, workerNodes } from "./worker-nodes.ts";
 
@@ -197,7 +198,7 @@ export function connect(url: string, options: PoolOptions): Pool {
   function kind(name: keyof ConnectionCounts, timeoutMs = options.statementTimeoutMs, planned?: "once") {
     const { debug, distributed } = options;
     const connection = {
-      application_name: name === "questions" ? "belfry" : `belfry ${name}`,
+      application_name: sessionName(name === "questions" ? undefined : name),
       statement_timeout: timeoutMs,
       lock_timeout: name !== "ingest" ? options.lockTimeoutMs : distributed ? movedWaitMs : ingestTimeoutMs,
       idle_in_transaction_session_timeout: timeoutMs,
@@ -214,7 +215,7 @@ export function connect(url: string, options: PoolOptions): Pool {
     return open(url, counts[name], { connection, ...(debug && { debug }) }, own);
   }
   // Sorts of 64 kB go to the disk.
-  const probeConnection = { application_name: "belfry probe", work_mem: "64kB" };
+  const probeConnection = { application_name: sessionName("probe"), work_mem: "64kB" };
   // The driver's time limit also runs out while this process is busy; the circuit breaker limits the probe by turns of the process.
   const probe = open(url, 1, { connection: probeConnection, connect_timeout: 0 }, always(onclose));
   const disk = diskSpace({ probe: () => writeAway(probe.sql) });
@@ -234,7 +235,9 @@ export function connect(url: string, options: PoolOptions): Pool {
       for (const each of all) each.drop();
     },
   });
-  const workers = options.distributed ? workerNodes(url, (each) => connectOnce(each, "belfry workers")) : undefined;
+  const workers = options.distributed
+    ? workerNodes(url, (each) => connectOnce(each, sessionName("workers")))
+    : undefined;
   return {
     sql: kinds.questions.sql,
     system: kinds.system.sql,

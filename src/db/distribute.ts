@@ -1,6 +1,7 @@
 import { connectOnce, type Sql } from "./connect.ts";
 import { distributeTables, withLocalRows } from "./distribution.ts";
 import { lockMigrations } from "./migrate.ts";
+import { sessionName } from "./session-name.ts";
 import { StartError } from "./start-error.ts";
 import { transaction } from "./transaction.ts";
 
@@ -18,7 +19,7 @@ export interface Distribution {
  * @throws StartError that names each thing that the cluster lacks
  */
 export async function distribute(url: string, shards: number): Promise<Distribution> {
-  const { sql, close } = connectOnce(url, "belfry distribute");
+  const { sql, close } = connectOnce(url, sessionName("distribute"));
   try {
     const { lacks, notes } = await clusterFaults(sql);
     if (lacks.length > 0) throw new StartError(`the tables cannot be distributed:\n${lacks.join("\n")}`);

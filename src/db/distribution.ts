@@ -1,5 +1,6 @@
 import { textArray } from "./batch.ts";
 import { connectOnce, type Db } from "./connect.ts";
+import { sessionName } from "./session-name.ts";
 
 /** Tables of the coordinator alone: they belong to no tenant, or are read before the tenant is known, and are joined with none. */
 export const localTables = ["api_key_prefixes", "leases", "master_keys", "migrations"];
@@ -21,7 +22,7 @@ export async function isDistributed(db: Db): Promise<boolean> {
 
 /** The same of the database at an address, asked once before it is used. */
 export async function distributedAt(url: string): Promise<boolean> {
-  const { sql, close } = connectOnce(url, "belfry start");
+  const { sql, close } = connectOnce(url, sessionName("start"));
   try {
     return await isDistributed(sql);
   } finally {

@@ -1,6 +1,7 @@
 import postgres from "postgres";
 import { clientOptions, hostOf } from "./connect.ts";
 import { sockets } from "./driver/sockets.ts";
+import { sessionName } from "./session-name.ts";
 
 /** Hears notifications of other replicas. A hint and no more: they are lost while the connection is, and behind some proxies. */
 export interface NotifyListener {
@@ -43,7 +44,7 @@ export function listener(url: string): NotifyListener {
     const client = postgres(url, {
       ...clientOptions,
       ...hostOf(url),
-      connection: { application_name: "belfry listener" },
+      connection: { application_name: sessionName("listener") },
       max: 1,
       socket: made.once(),
       onclose,

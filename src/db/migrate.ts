@@ -5,6 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { version as ownVersion, program } from "../version.ts";
 import { checkServer, connectOnce, type Db, type Sql } from "./connect.ts";
 import { distributeNew, migrateInTurn } from "./distribution.ts";
+import { beginFormats } from "./formats.ts";
+import { sessionName } from "./session-name.ts";
 import { StartError } from "./start-error.ts";
 import { transaction } from "./transaction.ts";
 
@@ -51,6 +53,8 @@ interface MigrateOptions {
   lockTimeoutMs?: number;
   /** For how long a file is attempted again while others hold what it needs. */
   lockedMsMax?: number;
+  /** Whether no server has used the database, although it has migrations: it is being imported. */
+  unused?: boolean;
   /** Gets a line for each thing that takes long. */
   log?: Log;
 }
@@ -156,7 +160,7 @@ async function applyOutside(sql: Sql, migration: Migration, lockTimeoutMs: numbe
 async function apply(
   sql: Sql,
   migration: Migration,
-  options: Required<Omit<MigrateOptions, "dir" | "count" | "version">>,
+  options: Required<Omit<MigrateOptions, "dir" | "count" | "version" | "unused">>,
 ): Promise<void> {
   const { lockTimeoutMs, lockedMsMax, log } = options;
   const untilMs = performance.now() + lockedMsMax;
@@ -206,7 +210,7 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
   } = options;
   const { version = ownVersion } = options;
   const migrations = readMigrations(dir).slice(0, options.count);
-  const { sql, close } = connectOnce(url, "belfry migrate");
+  const { sql, close } = connectOnce(url, sessionName("migrate"));
   try {
     await checkServer(sql);
     const names: string[] = [];
@@ -219,7 +223,10 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
           applied_at timestamptz not null default now()
         )`;
       const [next] = await pending(sql, migrations, version);
-      if (next === undefined) return names;
+      if (next === undefined) {
+        if (options.unused || names[0] === migrations[0]?.name) await beginFormats(sql);
+        return names;
+      }
       await apply(sql, next, { lockTimeoutMs, lockedMsMax, log });
       names.push(next.name);
     }
@@ -230,7 +237,7 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
 
 /** Checks that the database has all migrations, for commands that apply none. @throws StartError when it has not. */
 export async function checkMigrated(url: string, { dir = migrationsDir, version = ownVersion } = {}): Promise<void> {
-  const { sql, close } = connectOnce(url, "belfry command");
+  const { sql, close } = connectOnce(url, sessionName("command"));
   try {
     await checkServer(sql);
     const migrations = readMigrations(dir);

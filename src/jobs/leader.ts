@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Db } from "../db/connect.ts";
+import { formatsNumber } from "../db/session-name.ts";
 import { every, type Rounds } from "../every.ts";
 
 /** Whether this process leads in something that one replica alone is to do at a time. */
@@ -19,7 +20,8 @@ const safety = 0.99;
  * database's clock alone; this process counts from before it asked, so that its own end comes first.
  */
 export function leadership(db: Db, name: string, leaseMs = 10_000): Leadership {
-  const holder = randomUUID();
+  // With the formats that this process reads: src/db/formats.ts.
+  const holder = `${formatsNumber} ${randomUUID()}`;
   let untilMs = 0; // on the clock of performance.now()
   let stopped = false;
 
@@ -48,7 +50,8 @@ export function leadership(db: Db, name: string, leaseMs = 10_000): Leadership {
       untilMs = 0;
       await strivings.stop();
       await striving;
-      await db`delete from leases where name = ${name} and holder = ${holder}`.catch(() => undefined);
+      // The row stays: it says who led last.
+      await db`update leases set until_ms = 0 where name = ${name} and holder = ${holder}`.catch(() => undefined);
     },
   };
 }

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/settings.ts";
 import { builtConsole } from "../console/built-files.ts";
 import { connectOnce } from "../db/connect.ts";
+import { sessionName } from "../db/session-name.ts";
 import { calledUrl } from "../http/address.ts";
 import { certifiedNames } from "../http/certificate.ts";
 import { liveCertificate } from "../http/live-certificate.ts";
@@ -92,7 +93,7 @@ export async function startMachine(
     firstKey: database.firstKey,
     tenantless: database.tenantless,
     async withDatabase(work) {
-      const { sql, close } = connectOnce(database.url, "belfry start");
+      const { sql, close } = connectOnce(database.url, sessionName("start"));
       return await work(sql).finally(close);
     },
     // Here once, before each process reads it.

@@ -2,6 +2,7 @@ import cluster from "node:cluster";
 import { availableParallelism, totalmem } from "node:os";
 import type { Config } from "../config/settings.ts";
 import { checkServer, connectOnce, type Db } from "../db/connect.ts";
+import { sessionName } from "../db/session-name.ts";
 import { extraConnections } from "../prepared-database.ts";
 
 /** How many processes serve, and what has decided it. */
@@ -58,7 +59,7 @@ export async function processCount({
   const here = automaticCount(grants);
   // The embedded database is started with as many as are needed.
   if (here.count === 1 || databaseUrl === undefined) return here;
-  const { sql, close } = connectOnce(databaseUrl, "belfry start");
+  const { sql, close } = connectOnce(databaseUrl, sessionName("start"));
   try {
     await checkServer(sql);
     return automaticCount({ ...grants, freeConnections: await freeConnections(sql) });

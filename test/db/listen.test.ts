@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { listener } from "../../src/db/listen.ts";
+import { sessionName } from "../../src/db/session-name.ts";
 import { testDatabase } from "../support/database.ts";
 
 const database = await testDatabase();
@@ -14,7 +15,7 @@ function start() {
 }
 
 const connections = () => sql<{ pid: number }[]>`
-  select pid from pg_stat_activity where application_name = 'belfry listener' and datname = current_database()`;
+  select pid from pg_stat_activity where application_name = ${sessionName("listener")} and datname = current_database()`;
 const notify = (channel: string, payload: string) => sql`select pg_notify(${channel}, ${payload})`;
 
 test("each channel hears its own notifications, over one connection", async () => {

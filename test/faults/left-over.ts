@@ -30,7 +30,7 @@ export async function leftOver(db: Db, withinMs: number): Promise<string[]> {
 /** What servers that have stopped in order still hold. */
 export async function leasesLeft(db: Db): Promise<string[]> {
   const held = await db<{ what: string; count: number }[]>`
-    select 'leases' as what, count(*)::int4 as count from leases
+    select 'leases' as what, count(*)::int4 as count from leases where until_ms > 0
     union all select 'leased jobs', count(*)::int4 from jobs where lease_until_ms > ${BigInt(Date.now())}
     union all select 'deliveries', count(*)::int4 from due_deliveries`;
   return held.flatMap(({ what, count }) =>

@@ -4,6 +4,7 @@ import { createClient, createKey, createTenant } from "../../src/auth/create-ten
 import { connectOnce } from "../../src/db/connect.ts";
 import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
+import { sessionName } from "../../src/db/session-name.ts";
 import { clear, clusterPlace, place } from "./place.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
 import { entitiesWithout, jobsDone, putEntities, startUpdater } from "./updaters.ts";
@@ -116,7 +117,7 @@ describe("in the end every entity is right and no job is left", () => {
     await two.arm({ seed: 8, points: { "*": { act: "fail", probability: 0.05 } } });
     const name = await begin(two).catch(() => begin(two));
     await sleep(400);
-    await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'belfry'`;
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${sessionName()}`;
     await sleep(1500);
     for (const server of servers) await server.arm({});
     await allRight(name);

@@ -215,7 +215,7 @@ function watchWaits(url: string) {
       const [row] = await sql<{ ms: number | null }[]>`
         select max(extract(epoch from clock_timestamp() - waitstart) * 1000)::float8 as ms from pg_locks
         where not granted and pg_blocking_pids(pid) && array(
-          select pid from pg_stat_activity where application_name = 'belfry migrate')`;
+          select pid from pg_stat_activity where application_name = any('{belfry migrate,belfry 2 migrate}'))`;
       longestMs = Math.max(longestMs, row?.ms ?? 0);
     }
     await close();

@@ -1,6 +1,7 @@
 import postgres from "postgres";
 import { createTenant } from "../../src/auth/create-tenant.ts";
 import { type Db, hostOf } from "../../src/db/connect.ts";
+import { sessionName } from "../../src/db/session-name.ts";
 import { plain } from "./our-statements.ts";
 import { measure, type Prepared, prepare, type Reading } from "./rows-read.ts";
 import { type RanStatement, withoutValues } from "./statement-log.ts";
@@ -38,7 +39,7 @@ const plannedOnce = {
   enable_incremental_sort: "off",
 };
 const isPlannedOnce = ({ connections = [] }: RanStatement) =>
-  connections.some((name) => name === "belfry ingest" || name === "belfry sending");
+  connections.some((name) => name === sessionName("ingest") || name === sessionName("sending"));
 
 /** Those that others plan without values alone. */
 const isWithoutValues = ({ connections = [] }: RanStatement) =>

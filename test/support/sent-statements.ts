@@ -1,3 +1,4 @@
+import { sessionName } from "../../src/db/session-name.ts";
 import { type RanStatement, withoutValues } from "./statement-log.ts";
 
 interface Sending {
@@ -13,7 +14,7 @@ global[place] ??= {};
 export const sending: Sending = global[place];
 
 /** Names of the connections that calls have, and nothing that the server does beside them. */
-const ofCalls = ["belfry", `belfry${withoutValues}`];
+const ofCalls = [sessionName(), `${sessionName()}${withoutValues}`];
 
 /** Runs `fn`, and returns the statements about a tenant that calls sent meanwhile, with their parameters. */
 export async function sentStatements(tenantId: string, fn: () => Promise<unknown>): Promise<RanStatement[]> {

@@ -4,6 +4,7 @@ import { pipeline } from "node:stream/promises";
 import { constants, createZstdCompress } from "node:zlib";
 import { connectOnce, type Db } from "../connect.ts";
 import { appliedMigrations, checkMigrated } from "../migrate.ts";
+import { sessionName } from "../session-name.ts";
 import { StartError } from "../start-error.ts";
 import { transaction } from "../transaction.ts";
 import { abortOf, type CopyOptions, inOneLine, noLimits } from "./copying.ts";
@@ -90,7 +91,7 @@ export async function exportTo(
 ): Promise<Copied> {
   await checkMigrated(url);
   const part = await openPart(path);
-  const { sql, close } = connectOnce(url, "belfry export");
+  const { sql, close } = connectOnce(url, sessionName("export"));
   const copied: Copied = { rows: {}, takenAt: "" };
   // A reader that stops leaves rows on the wire that no statement could follow: the connection is closed then.
   const failed = Promise.withResolvers<never>();

@@ -6,6 +6,7 @@ import { checkServer, connectOnce, type Db, type Sql } from "../connect.ts";
 import { isDistributed } from "../distribution.ts";
 import { makeHomes } from "../home-row.ts";
 import { knownMigrations, migrate } from "../migrate.ts";
+import { sessionName } from "../session-name.ts";
 import { StartError } from "../start-error.ts";
 import { transaction } from "../transaction.ts";
 import { readHead, readHeader } from "./check-export.ts";
@@ -131,7 +132,7 @@ export async function importFrom(
   const decompress = createZstdDecompress();
   const reading = pipeline(createReadStream("", { fd: opened }), decompress);
   reading.catch(() => undefined); // what reads from it fails, too
-  const { sql, close } = connectOnce(url, "belfry import");
+  const { sql, close } = connectOnce(url, sessionName("import"));
   const abort = () => {
     decompress.destroy();
     void close();
@@ -156,7 +157,7 @@ export async function importFrom(
     decompress.destroy();
     await close();
   }
-  await migrate(url);
+  await migrate(url, { unused: true });
   return copied;
 }
 

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../log.ts";
 import { connectOnce, type Db } from "../connect.ts";
+import { sessionName } from "../session-name.ts";
 import { StartError } from "../start-error.ts";
 import { linkedDir } from "./binaries.ts";
 import { type ClusterOptions, checkVersion, connectionsOf, initCluster, writeSettings } from "./cluster.ts";
@@ -218,7 +219,7 @@ export interface Addresses {
 
 /** Asks the server behind the address one thing, in a database of its. */
 async function ask<T>(url: string, database: string, fn: (db: Db) => Promise<T>): Promise<T> {
-  const { sql, close } = connectOnce(url.replace(/\/\w+$/, `/${database}`), "belfry start");
+  const { sql, close } = connectOnce(url.replace(/\/\w+$/, `/${database}`), sessionName("start"));
   try {
     return await fn(sql);
   } finally {

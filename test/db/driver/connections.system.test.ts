@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { cancelOn } from "../../../src/db/driver/cancel.ts";
 import { currentHolder, withHolder } from "../../../src/db/request-scope.ts";
+import { sessionName } from "../../../src/db/session-name.ts";
 import { transaction } from "../../../src/db/transaction.ts";
 import { testDatabase } from "../../support/database.ts";
 
@@ -99,7 +100,8 @@ test("statements beyond the connections wait for their turn, and none is forgott
   expect(order).toHaveLength(200);
   // The process of one that has ended may still be there.
   const count = async () =>
-    (await sql`select from pg_stat_activity where application_name = 'belfry' and datname = current_database()`).count;
+    (await sql`select from pg_stat_activity where application_name = ${sessionName()} and datname = current_database()`)
+      .count;
   await expect.poll(count).toBeLessThanOrEqual(4);
 });
 

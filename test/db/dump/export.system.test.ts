@@ -12,6 +12,7 @@ import { connectOnce, type Sql } from "../../../src/db/connect.ts";
 import { exportTo } from "../../../src/db/dump/export.ts";
 import { tablesToCopy } from "../../../src/db/dump/tables.ts";
 import { appliedMigrations, checkMigrated, migrate } from "../../../src/db/migrate.ts";
+import { sessionName } from "../../../src/db/session-name.ts";
 import { StartError } from "../../../src/db/start-error.ts";
 import { entityId, eventIds } from "../../../src/entities/identity.ts";
 import { openLog } from "../../../src/rpc/log.ts";
@@ -199,7 +200,7 @@ test("an export while data comes in holds all that was acknowledged before it, a
 });
 
 test("what waits for a lock of an export is a change of the schema, and nothing else", async () => {
-  const { sql: holder, close } = connectOnce(server.database.url, "belfry export");
+  const { sql: holder, close } = connectOnce(server.database.url, sessionName("export"));
   onTestFinished(close);
   await holder.begin(async (tx) => {
     const tables = (await tablesToCopy(tx)).map(({ table }) => `"${table}"`);

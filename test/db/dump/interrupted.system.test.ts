@@ -6,6 +6,7 @@ import { progressLine } from "../../../src/cli/transfer.ts";
 import { connectOnce, type Sql } from "../../../src/db/connect.ts";
 import { exportTo } from "../../../src/db/dump/export.ts";
 import { importFrom } from "../../../src/db/dump/import.ts";
+import { sessionName } from "../../../src/db/session-name.ts";
 import { version } from "../../../src/version.ts";
 import { emptyDatabase, temporaryDir } from "../../support/database.ts";
 import { program } from "../../support/program.ts";
@@ -87,7 +88,7 @@ describe("an export that is stopped in its middle leaves no file and no transact
   test("by the end of its connection", async () => {
     const file = join(dir, "terminated");
     const { code, said } = await inTheMiddle("export", file, async ({ sql }) => {
-      const { pid = 0 } = (await backend(sql, "belfry export")) ?? {};
+      const { pid = 0 } = (await backend(sql, sessionName("export"))) ?? {};
       await sql`select pg_terminate_backend(${pid}::int4)`;
       return undefined;
     });
