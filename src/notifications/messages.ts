@@ -10,6 +10,7 @@ import { type Trigger, TriggerSchema } from "#gen/belfry/notifications/v1/trigge
 import { joinedTroubles } from "../clause/label-matcher.ts";
 import { etagOf } from "../rpc/etag.ts";
 import type { Grouping } from "./deciding/grouping.ts";
+import { withoutAddress } from "./hidden-address.ts";
 import { shownTriggerType } from "./sources.ts";
 import { destinationTrouble, type Reach, ruleTrouble } from "./troubles.ts";
 
@@ -73,7 +74,7 @@ export function toDestination(
   const etag = etagOf([row.description, row.tags, row.maxPerMinute, stored, secretsDigest]);
   const type = fromJson(DestinationTypeSchema, stored);
   const trouble = joinedTroubles([destinationTrouble(type, reach), keyTroubles.get(row.name) ?? ""]);
-  return create(DestinationSchema, { ...row, etag, type, trouble });
+  return create(DestinationSchema, { ...row, etag, type: withoutAddress(type), trouble });
 }
 
 /** A rule as the API shows it. @param alertsAlone the ids of rules whose matches all came as alerts */
