@@ -208,6 +208,7 @@ export async function startServer(
   // What goes out.
   const outgoing = {
     keyring: masterKeys,
+    begun: formats.begun,
     nowMs: clock.nowMs,
     store: storeChanges,
     known,

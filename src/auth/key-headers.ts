@@ -62,6 +62,16 @@ function authorizedKey(value: string | undefined, basic: KeyPlaces["basic"]): st
   return text.startsWith(keyStart) ? text : undefined;
 }
 
+/** Tells whether a request without a key holds one where none is read: in `x-api-key`, or as user name or password of `Basic`. */
+export function hasUnreadKey({ authorization = "", "x-api-key": other }: IncomingHttpHeaders): boolean {
+  if (typeof other === "string" && other.startsWith(keyStart)) return true;
+  const [, credentials] = /^basic +(\S+) *$/i.exec(authorization) ?? [];
+  if (credentials === undefined) return false;
+  return (
+    passwordOf(credentials).startsWith(keyStart) || Buffer.from(credentials, "base64").toString().startsWith(keyStart)
+  );
+}
+
 function passwordOf(credentials: string): string {
   const pair = Buffer.from(credentials, "base64").toString("utf8");
   return pair.slice(pair.indexOf(":") + 1);

@@ -64,6 +64,20 @@ export function askedLabelsOf(clause: Checked): AskedLabel[] {
   }
 }
 
+/** The labels' matchers that must hold together: those of the whole clause first, then those of each part of an `or` or `not`. */
+export function conjunctionsOf(clause: Checked): LabelMatcher[][] {
+  const groups: LabelMatcher[][] = [];
+  const startGroup = (part: Checked) => gather(part, groups[groups.push([]) - 1] as LabelMatcher[]);
+  function gather(part: Checked, group: LabelMatcher[]): void {
+    if (part.kind === "label") group.push(part.matcher);
+    else if (part.kind === "and") for (const each of part.parts) gather(each, group);
+    else if (part.kind === "or") part.parts.forEach(startGroup);
+    else if (part.kind === "not") startGroup(part.part);
+  }
+  startGroup(clause);
+  return groups;
+}
+
 const depthMax = 32;
 const nodesMax = 1000;
 

@@ -193,21 +193,23 @@ function doubledSign(matchers: readonly LabelMatcher[]): string {
 
 /** The same of matchers all of which must hold, also where two of them exclude each other. */
 export const allMatchersTrouble = (matchers: readonly LabelMatcher[]): string =>
-  joinedTroubles([exclusion(matchers), matchersTrouble(matchers)]);
+  joinedTroubles([exclusion(matchers, "nothing matches"), matchersTrouble(matchers)]);
 
 /** What the expressions of one list may have together to be compared here: 64 instructions compile in 3 ms. */
 const exclusionInstructionsMax = 64;
 
-function exclusion(matchers: readonly LabelMatcher[]): string {
+/** Says which two of these matchers, all of which must hold, exclude each other, and what follows; empty: none do. */
+export function exclusion(matchers: readonly LabelMatcher[], effect: string): string {
   let instructions = 0;
-  for (const equal of matchers) {
-    if (equal.operator !== "=") continue;
-    for (const other of matchers) {
-      if (other === equal || other.name !== equal.name) continue;
+  // Where another has the same value, it excludes the same.
+  for (const ofLabel of Map.groupBy(matchers, ({ name }) => name).values()) {
+    const equal = ofLabel.find(({ operator }) => operator === "=");
+    if (equal === undefined) continue;
+    for (const other of ofLabel) {
       instructions += other.expression?.size?.instructions ?? 0;
       if (instructions > exclusionInstructionsMax) return "";
       if (other.matches(equal.value, unpaced) === false)
-        return `${matcherText(equal)} and ${matcherText(other)} exclude each other: nothing matches`;
+        return `${matcherText(equal)} and ${matcherText(other)} exclude each other: ${effect}`;
     }
   }
   return "";

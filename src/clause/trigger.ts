@@ -17,6 +17,7 @@ import {
   beyondBounds,
   type Checked,
   type Counting,
+  conjunctionsOf,
   newCounting,
   not,
 } from "./checked.ts";
@@ -25,7 +26,14 @@ import { type Answer, answerOf, type Later, negated } from "./expression.ts";
 import type { Comparison, Literal, Values } from "./field.ts";
 import { fold } from "./fold.ts";
 import { contains, type FoldedField, type FoldedRow, fieldOf } from "./folded-row.ts";
-import { labelField, matchersTrouble, readMatchers, storedMatchers } from "./label-matcher.ts";
+import {
+  exclusion,
+  joinedTroubles,
+  labelField,
+  matchersTrouble,
+  readMatchers,
+  storedMatchers,
+} from "./label-matcher.ts";
 import { numericText } from "./numeric-text.ts";
 import { holds, operationRules } from "./operations.ts";
 import {
@@ -58,8 +66,6 @@ export interface CompiledTrigger {
   contains: readonly Needle[];
   /** How many texts it compares an event with that no index keeps from it: none where it needs an equality. */
   comparisons: number;
-  /** Which values its expressions leave undecided; empty: none. */
-  trouble: string;
 }
 
 /**
@@ -105,8 +111,19 @@ export function compileTrigger<Row>(
     needles: needlesOf(checked),
     contains,
     comparisons: needs === undefined ? textComparisons(checked) : 0,
-    trouble: matchersTrouble(askedLabelsOf(checked).map(({ matcher }) => matcher)),
   };
+}
+
+/** Says which matchers of a stored trigger's clause exclude each other, or were hardly meant; empty: none. @throws as `compileTrigger` */
+export function clauseTrouble(clause: TriggerClause | undefined, path: string): string {
+  const checked = readTrigger(clause, path, undefined);
+  const excluding = conjunctionsOf(checked).map((matchers, i) =>
+    exclusion(matchers, i === 0 ? "nothing matches" : "that part of the clause matches nothing"),
+  );
+  return joinedTroubles([
+    excluding.find((each) => each !== "") ?? "",
+    matchersTrouble(askedLabelsOf(checked).map(({ matcher }) => matcher)),
+  ]);
 }
 
 /**

@@ -70,7 +70,8 @@ const commands: Record<string, Command> = {
 
 /** What a command line about tenants, clients or keys asks for: the work on a migrated database, which answers what to print. Undefined when it is none. */
 export function tenantCommand(args: readonly string[]): Work | undefined {
-  const command = commands[args.slice(0, 2).join(" ")];
+  const words = args.slice(0, 2).join(" ");
+  const command = Object.hasOwn(commands, words) ? commands[words] : undefined;
   if (command === undefined) return undefined;
   try {
     const { positionals, values } = parseArgs({

@@ -26,6 +26,7 @@ import {
   refuseUsed,
   updateCredential,
 } from "./credentials.ts";
+import { credentialTroubles } from "./key-troubles.ts";
 import type { Keyring } from "./keyring.ts";
 import { checkedSecrets, checkKept } from "./kinds.ts";
 import { sealSecrets } from "./secrets.ts";
@@ -53,13 +54,19 @@ export function credentialService(
         const row = await insertCredential(tx, tenantId, id, info, sealed);
         await checkQuota(tx, tenantId, kept, id, bounds);
         await audited(tx, context, id);
-        return create(CreateCredentialResponseSchema, { info: toCredential(row) });
+        return create(CreateCredentialResponseSchema, { info: await shown(tx, tenantId, row) });
       });
     },
 
     async listCredentials(request, context) {
-      const { credentials, ...page } = await listCredentials(db, principalOf(context).tenantId, request);
-      return create(ListCredentialsResponseSchema, { ...page, credentials: credentials.map(toCredential) });
+      const { tenantId } = principalOf(context);
+      const { credentials, ...page } = await listCredentials(db, tenantId, request);
+      const ids = credentials.map(({ id }) => id);
+      const troubles = await credentialTroubles(db, tenantId, ids, keyring);
+      return create(ListCredentialsResponseSchema, {
+        ...page,
+        credentials: credentials.map((row) => toCredential(row, troubles)),
+      });
     },
 
     async replaceCredential({ id, info = create(CredentialInfoSchema), secrets }, context) {
@@ -83,7 +90,7 @@ export function credentialService(
         const row = await readCredential(tx, tenantId, id);
         await checkQuota(tx, tenantId, kept, id, bounds, before);
         await audited(tx, context, id);
-        return create(ReplaceCredentialResponseSchema, { info: toCredential(row) });
+        return create(ReplaceCredentialResponseSchema, { info: await shown(tx, tenantId, row) });
       });
     },
 
@@ -95,12 +102,20 @@ export function credentialService(
       return create(DeleteCredentialResponseSchema, { id });
     },
   };
+
+  async function shown(tx: Db, tenantId: string, row: CredentialRow) {
+    return toCredential(row, await credentialTroubles(tx, tenantId, [row.id], keyring));
+  }
 }
 
 /** A credential as the API shows it: without secrets, with both kinds of uses, also when there are none. */
-export function toCredential({ id, collections, destinations, ...info }: CredentialRow): Credential {
+export function toCredential(
+  { id, collections, destinations, ...info }: CredentialRow,
+  troubles: ReadonlyMap<string, string> = new Map(),
+): Credential {
+  const trouble = troubles.get(id) ?? "";
   return create(CredentialSchema, {
     id,
-    info: { ...info, usedBy: { collections: { ids: collections }, destinations: { ids: destinations } } },
+    info: { ...info, trouble, usedBy: { collections: { ids: collections }, destinations: { ids: destinations } } },
   });
 }

@@ -9,6 +9,7 @@ import {
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { checkClause } from "../clause/check.ts";
 import { askedOf, type Checked } from "../clause/checked.ts";
+import { fieldDoubt } from "../clause/field-doubt.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { beyond, keyTexts, orderBy, type SortKey } from "../db/paging/keyset.ts";
@@ -16,6 +17,7 @@ import { type Outlined, outlineColumns, type PageContents, withContents } from "
 import { type PageRequest, pageRequest } from "../db/paging/page-request.ts";
 import { invalidField } from "../errors.ts";
 import { turnAfter } from "../event-loop.ts";
+import { columnNames } from "./columns.ts";
 import { metadataKeys } from "./field-keys.ts";
 import { entityResolver, fieldKey } from "./fields.ts";
 import { groupEntities } from "./group.ts";
@@ -158,9 +160,10 @@ export async function searchEntities(
     pageInput: undefined,
   });
   const checked = checkClause(clause, `${path}.query.clause`);
+  const bare = bareKeys(checked);
   const known = entityResolver(tenant.id, {
     tenantName: tenant.name,
-    metadataKeys: await metadataKeys(db, tenant.id, bareKeys(checked)),
+    metadataKeys: await metadataKeys(db, tenant.id, bare),
   });
   const beganMs = performance.now();
   const matching = matchingEntities(db, tenant.id, checked, known);
@@ -182,6 +185,7 @@ export async function searchEntities(
   return create(SearchEntitiesResponseSchema, {
     entities: { entities: items.map((row) => toEntity(row, tenant, chosen)), groups },
     pageInfo: info,
+    hint: fieldDoubt(bare, columnNames),
   });
 }
 

@@ -3,6 +3,7 @@ import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { SeveritySchema, StatusSchema } from "#gen/belfry/events/v1/event_pb.ts";
 import { beginsSql } from "../clause/code-point-order.ts";
 import type { Condition, Field, FieldValue, Indexed } from "../clause/field.ts";
+import { fieldDoubt } from "../clause/field-doubt.ts";
 import { sortPieces } from "../clause/sort.ts";
 import { jsonArray, textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
@@ -213,34 +214,9 @@ export function eventField(name: string): EventField {
 }
 
 /** Says which of these fields was hardly meant; empty: none, as far as names tell. */
-export function fieldDoubt(names: Iterable<string>): string {
-  for (const name of names) {
-    const meant = name.startsWith("entity.") ? undefined : nearlyNamed(name);
-    if (meant !== undefined)
-      return `it looks at ${JSON.stringify(name)}, which only a dimension or metadata can be; did you mean ${JSON.stringify(meant)}?`;
-  }
-  return "";
-}
-
-/** Returns the column that a bare key is one letter away from, or differs from in case alone; undefined when none is. */
-function nearlyNamed(name: string): string | undefined {
-  if (name.length < 4 || eventField(name).kind !== "bare") return undefined;
-  return columnFields.find((known) => known.length >= 4 && isSlip(name.toLowerCase(), known.toLowerCase()));
-}
-
-/** Tells whether one letter more, less, other or exchanged with the next makes one text of the other. */
-function isSlip(one: string, other: string): boolean {
-  // Hardly anyone mistakes the first; `mount` is not meant for `count`.
-  if (one[0] !== other[0]) return false;
-  let from = 1;
-  while (from < one.length && one[from] === other[from]) from++;
-  const [rest, otherRest] = [one.slice(from), other.slice(from)];
-  return (
-    rest.slice(1) === otherRest.slice(1) ||
-    rest.slice(1) === otherRest ||
-    rest === otherRest.slice(1) ||
-    (rest[0] === otherRest[1] && rest[1] === otherRest[0] && rest.slice(2) === otherRest.slice(2))
-  );
+export function eventFieldDoubt(names: readonly string[]): string {
+  const keys = names.filter((name) => !name.startsWith("entity.") && eventField(name).kind === "bare");
+  return fieldDoubt(keys, columnFields);
 }
 
 /** The column of a field, as the database has it: ids are bytes. */

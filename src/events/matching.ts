@@ -16,7 +16,7 @@ import { checkEnd, checkOpenStart } from "../rpc/times.ts";
 import { asksForOpen, candidatesOfMembers, candidatesOfQuery, candidatesOfTrigger } from "./candidate-sources.ts";
 import { type Candidates, candidatesOfClause, choice, fewCandidates, someCandidates } from "./candidates.ts";
 import { columnKeys, listed } from "./columns.ts";
-import { fieldDoubt, isOfInstance } from "./fields.ts";
+import { eventFieldDoubt, isOfInstance } from "./fields.ts";
 import type { OccurrenceKey } from "./occurrences.ts";
 import { eventResolver } from "./resolver.ts";
 import { eventAndEntity, lookedUp } from "./rows.ts";
@@ -66,7 +66,7 @@ export function readQuery(db: Db, tenantId: string, query: EventQuery, path: str
       "and",
     );
   return {
-    hint: fieldDoubt(names),
+    hint: eventFieldDoubt(names),
     all: () => ({ from: db`occurrences o ${eventAndEntity(db, tenantId)}`, where: where("indexed"), timeMs }),
     // The order leaves the primary key alone: by `number = …` an unanalysed table took occurrences_start, and read all of the event's
     // entries for each of its 8,000 occurrences.

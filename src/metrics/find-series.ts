@@ -26,6 +26,8 @@ export type Named = Omit<Facts, "entry">;
 interface SeriesRow extends Notes {
   /** Null where there is no entity. */
   entityId: Buffer | null;
+  entityName: string | null;
+  others: number;
   /** Null where the entity has no more series. */
   number: number | null;
   metric: string;
@@ -99,8 +101,8 @@ async function readSeries(
 ): Promise<[SeriesRow, ...SeriesRow[]]> {
   const keys = bareKeys.length === 0 ? db`select ''::text where false` : metadataKeysQuery(db, tenantId, bareKeys);
   const rows = db<[SeriesRow, ...SeriesRow[]]>`
-    select entity.id as "entityId", own.*, known.keys from (select array(${keys})) as known (keys)
-    left join (${entity}) as entity (id) on true
+    select entity.id as "entityId", entity.name as "entityName", entity.others, own.*, known.keys from (select array(${keys})) as known (keys)
+    left join (${entity}) as entity (id, name, others) on true
     left join lateral (
       ${read.label === undefined ? inOrder(db, tenantId, read) : byLabel(db, tenantId, read.label)}
     ) as own on true
@@ -109,8 +111,12 @@ async function readSeries(
 }
 
 /** An entity, and its series as far as they are wanted. */
-interface Found {
+export interface Found {
   entityId: Buffer;
+  /** Undefined: it has been deleted since the page before. */
+  entityName: string | undefined;
+  /** How many other entities match. */
+  others: number;
   found: Named[];
 }
 
@@ -146,8 +152,9 @@ async function readFacts(
   signal: AbortSignal,
 ): Promise<Found | undefined> {
   const found: Named[] = [];
-  const entityId = first[0]?.entityId ?? undefined;
-  if (entityId === undefined) return undefined;
+  const { entityId, entityName, others = 0 } = first[0] ?? {};
+  if (!entityId) return undefined;
+  const entity = { entityId, entityName: entityName ?? undefined, others };
   let rows = first;
   const isWhole = label !== undefined && rows.length <= portion;
   if (isWhole) rows = rows.filter((row) => row.number !== null && isAfter(row, after));
@@ -161,13 +168,13 @@ async function readFacts(
     });
     const facts = asksEntry ? await withEntries(db, tenantId, named) : named;
     found.push(...facts.filter((each) => matches({ entry: undefined, ...each })));
-    if (isWhole || rows.length < portion || found.length >= max) return { entityId, found: found.slice(0, max) };
+    if (isWhole || rows.length < portion || found.length >= max) return { ...entity, found: found.slice(0, max) };
     const next = { after: placeOf(named.at(-1) as Named), metric: only };
     rows = await readSeries(db, tenantId, ofEntity(db, entityId), [], next, signal);
   }
 }
 
-const ofEntity = (db: Db, entityId: Buffer) => db`select ${entityId}::bytea` as Fragment;
+const ofEntity = (db: Db, entityId: Buffer) => db`select ${entityId}::bytea, null, 0` as Fragment;
 
 const isAfter = ({ metric, labels }: SeriesRow, after: SeriesPlace | undefined) =>
   after === undefined || comparePlaces(placeOf({ metric, labels: labels ?? undefined }), after) > 0;

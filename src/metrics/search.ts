@@ -3,6 +3,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import {
   Aggregator,
+  MatchedEntitySchema,
   type SearchMetricsRequest,
   SearchMetricsRequestSchema,
   type SearchMetricsResponse,
@@ -13,14 +14,23 @@ import { checkClause } from "../clause/check.ts";
 import type { Db } from "../db/connect.ts";
 import { textsOf } from "../db/paging/keyset.ts";
 import { type TokenPage, tokenPage } from "../db/paging/token-page.ts";
-import { type FirstEntity, firstEntity } from "../entities/first-match.ts";
+import { type FirstEntity, firstEntity, knownEntity } from "../entities/first-match.ts";
+import { idText } from "../entities/identity.ts";
 import { invalidField } from "../errors.ts";
 import { paced } from "../event-loop.ts";
 import { inTurn } from "../rpc/large-responses.ts";
 import { checkEnd } from "../rpc/times.ts";
 import { bucketsIn, type Downsampling, downsample, looksAtNeighbours, NEIGHBOUR_MS } from "./aggregate.ts";
 import type { Points } from "./codec/chunk.ts";
-import { type Facts, type Named, placeOf, readFirst, type SeriesPlace, withEntries } from "./find-series.ts";
+import {
+  type Facts,
+  type Found,
+  type Named,
+  placeOf,
+  readFirst,
+  type SeriesPlace,
+  withEntries,
+} from "./find-series.ts";
 import { toMetricSeries } from "./messages.ts";
 import { type MetricPredicate, metricPredicate } from "./metric-clause.ts";
 import { isCounter } from "./notes.ts";
@@ -123,14 +133,19 @@ export async function searchMetrics(
   const page = tokenPage("metrics", tenant.id, request, queryText(request));
   const place = page.after && placeIn(page.after);
   const first: FirstEntity = place
-    ? { bareKeys: [], statements: () => [db`select ${place.entityId}::bytea`] }
+    ? knownEntity(db, tenant.id, place.entityId)
     : firstEntity(db, tenant, entityClause, "entityClause");
   const turns = { signal, pace: paced(() => signal.throwIfAborted(), tenant.id) };
   const asked = { ...wanted, after: place?.after, max: page.rowsMax as number };
   const facts = await readFirst(db, tenant.id, first, asked, signal);
   if (facts === undefined) return create(SearchMetricsResponseSchema);
-  const make = () => readPage(db, tenant.id, facts.entityId, facts.found, page, how, turns);
-  return facts.found.length * valuesAtMost(how) > smallValues ? await inTurn(tenant.id, signal, make) : await make();
+  const make = () => readPage(db, tenant.id, facts, page, how, turns);
+  const response = await (facts.found.length * valuesAtMost(how) > smallValues
+    ? inTurn(tenant.id, signal, make)
+    : make());
+  const { entityId, entityName: name = "", others } = facts;
+  response.entity = create(MatchedEntitySchema, { id: idText(entityId), name, otherCount: others });
+  return response;
 }
 
 /** The place of a series as page tokens hold it. */
@@ -167,13 +182,12 @@ async function* readGroups(
 async function readPage(
   db: Db,
   tenantId: string,
-  entityId: Buffer,
-  facts: readonly Named[],
+  { entityId, found }: Found,
   page: TokenPage,
   how: Omit<Downsampling, "isRate">,
   turns: Turns,
 ): Promise<SearchMetricsResponse> {
-  const { items, nextPageToken } = page.cut(facts, (each) => textsAt(entityId, each));
+  const { items, nextPageToken } = page.cut(found, (each) => textsAt(entityId, each));
   if (items.length === 0) return create(SearchMetricsResponseSchema);
   const around = looksAtNeighbours(how.aggregator) ? NEIGHBOUR_MS : 0;
   const span: Span = { firstMs: how.startMs - around, lastMs: how.endMs - 1 + around };

@@ -33,9 +33,11 @@ import { type Broken, fieldPath } from "../rpc/constraint-rules.ts";
 import { principalOf } from "../rpc/context.ts";
 import { checkEtag } from "../rpc/etag.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
+import { type AddressSealing, sealsAddresses } from "./address-sealing.ts";
 import { afterRuleChange } from "./after-rule-change.ts";
 import { bindCredential } from "./bound-credentials.ts";
 import { deliveryThreads, destinationStates, summaryMembers } from "./delivering/tables.ts";
+import { addressPath } from "./hidden-address.ts";
 import { keyTroubles } from "./key-troubles.ts";
 import { checkDestination, goTemplates, placeOf } from "./kinds.ts";
 import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
@@ -43,10 +45,19 @@ import { toDestination } from "./messages.ts";
 import { forgetCounts, recentNotifications } from "./recent-counts.ts";
 import { inRules, usersNamed } from "./references.ts";
 import { checkSecretAddresses } from "./secret-addresses.ts";
-import { keptOf, ownerOf, type Parted, partSecrets, withSecrets } from "./secrets.ts";
+import {
+  keptOf,
+  ownerOf,
+  type Parted,
+  partSecrets,
+  withPlainAddress,
+  withSecrets,
+  withStoredAddress,
+} from "./secrets.ts";
 import { checkCredential, checkCredentialHosts, credentialIdOf, type ProductAddresses } from "./stored-credential.ts";
 import { destinations, ruleDestinations } from "./tables.ts";
 import type { Reach } from "./troubles.ts";
+import { withOpenAddress } from "./unseal-destination.ts";
 
 const ofRow = (tenantId: string) =>
   and(eq(ruleDestinations.tenantId, tenantId), eq(ruleDestinations.destinationName, destinations.name));
@@ -107,6 +118,33 @@ function refuse(broken: readonly Broken[]): void {
     );
 }
 
+/** Seals what is secret of a destination, but for its address where that cannot be read by all servers, or not be sealed. */
+async function sealed(tx: Db, tenantId: string, name: string, parted: Parted, sealing: AddressSealing) {
+  const stored = sealsAddresses(sealing) ? parted : withPlainAddress(parted);
+  return { stored, secrets: await sealSecrets(tx, tenantId, ownerOf(name), stored.fresh, sealing.keyring) };
+}
+
+/** What a replacement stores: in place of `********` what is stored, as it is sealed there. @throws code 3 */
+async function replacement(
+  tx: Db,
+  tenantId: string,
+  name: string,
+  { type, parted: sent }: { type: DestinationType; parted: Parted },
+  before: { secrets: Record<string, string>; type: DestinationType },
+  sealing: AddressSealing,
+) {
+  const addressed = withStoredAddress(type, before.type, typePath);
+  const keepsAddress = addressed !== type;
+  const parted = keepsAddress ? partSecrets(addressed) : sent;
+  const keptSecrets = keptOf(before.secrets, parted.kept, typePath);
+  refuse(goTemplates(addressed, before.type));
+  checkSecretAddresses(parted, before.type, typePath);
+  const { stored, secrets } = await sealed(tx, tenantId, name, parted, sealing);
+  const { [addressPath]: address } = before.secrets;
+  const keptAddress = keepsAddress && address !== undefined && secrets[addressPath] !== undefined;
+  return { parted, stored, secrets: { ...keptSecrets, ...secrets, ...(keptAddress && { [addressPath]: address }) } };
+}
+
 /** What opens secrets, and what decides whether a destination can be reached. */
 type Showing = Reach & { keyring: Keyring };
 
@@ -141,9 +179,10 @@ const kept: Kept = {
 export function destinationService(
   db: Db,
   bounds: QuotaBounds,
-  keyring: Keyring,
+  sealing: AddressSealing,
   products: ProductAddresses & Reach,
 ): Partial<ServiceImpl<typeof DestinationService>> {
+  const { keyring } = sealing;
   const showing = { ...products, keyring };
   return {
     async createDestination({ destination = create(DestinationSchema) }, context) {
@@ -155,10 +194,10 @@ export function destinationService(
       keptOf({}, parted.kept, typePath);
       checkSecretAddresses(parted, undefined, typePath);
       return await transaction(db, async (tx) => {
-        const secrets = await sealSecrets(tx, tenantId, ownerOf(name), parted.fresh, keyring);
+        const { stored, secrets } = await sealed(tx, tenantId, name, parted, sealing);
         const made = await orm(tx)
           .insert(destinations)
-          .values({ tenantId, name, secrets, ...valuesOf(destination, parted), createdMs: databaseNowMs })
+          .values({ tenantId, name, secrets, ...valuesOf(destination, stored), createdMs: databaseNowMs })
           .onConflictDoNothing({ target: [destinations.tenantId, destinations.name] })
           .returning({ name: destinations.name });
         if (made.length === 0) throw alreadyExists("destination", name);
@@ -191,7 +230,7 @@ export function destinationService(
       const { type = create(DestinationTypeSchema) } = destination;
       const name = normalizedName(destination.name);
       const own = named(tenantId, name);
-      const parted = await checkedParts(type, tenantId);
+      const given = { type, parted: await checkedParts(type, tenantId) };
       return await transaction(db, async (tx) => {
         const [stored] = await orm(tx)
           .select({ ...columnsOf(tenantId), secrets: destinations.secrets })
@@ -200,22 +239,20 @@ export function destinationService(
           .for("no key update");
         if (stored === undefined) throw notFound("destination", name);
         checkEtag("destination", name, destination, DestinationSchema, toDestination(stored, products));
-        const keptSecrets = keptOf(stored.secrets, parted.kept, typePath);
-        const before = fromJson(DestinationTypeSchema, stored.type as JsonValue);
-        refuse(goTemplates(type, before));
-        checkSecretAddresses(parted, before, typePath);
-        const secrets = { ...keptSecrets, ...(await sealSecrets(tx, tenantId, ownerOf(name), parted.fresh, keyring)) };
+        const masked = fromJson(DestinationTypeSchema, stored.type as JsonValue);
+        const before = await withOpenAddress(tx, tenantId, name, { ...stored, type: masked }, keyring);
+        const next = await replacement(tx, tenantId, name, given, { ...stored, type: before }, sealing);
         const heldBefore = await heldBytes(tx, tenantId, kept, name);
         await bindCredential(tx, tenantId, before, products);
         await orm(tx)
           .update(destinations)
-          .set({ secrets, ...valuesOf(destination, parted) })
+          .set({ secrets: next.secrets, ...valuesOf(destination, next.stored) })
           .where(own);
-        if (placeOf(before) !== placeOf(parted.masked)) await forgetThreads(tx, tenantId, name);
+        if (placeOf(before) !== placeOf(next.parted.masked)) await forgetThreads(tx, tenantId, name);
         await noteCredential(tx, tenantId, name, type, products);
         await checkQuota(tx, tenantId, kept, name, bounds, heldBefore);
         return create(ReplaceDestinationResponseSchema, {
-          destination: await readChanged(tx, context, name, parted, showing),
+          destination: await readChanged(tx, context, name, next.parted, showing),
         });
       });
     },

@@ -5,6 +5,7 @@ import { type Broken, fieldPath } from "../rpc/constraint-rules.ts";
 import { redacted, secretsOf } from "./delivering/redact.ts";
 import type { KindName } from "./delivering/retry.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
+import { withoutAddress } from "./hidden-address.ts";
 import type { SignIn } from "./kinds/access-tokens.ts";
 import { notSent } from "./kinds/attempt-outcome.ts";
 import { groupMessage, summaryMessage } from "./kinds/default-texts.ts";
@@ -83,7 +84,7 @@ export function goTemplates(type: DestinationType, stored?: DestinationType): Br
 
 /** A destination's type as templates describe it. */
 export function describedType(type: DestinationType): Described {
-  const { name, message, desc } = kindOf(type);
+  const { name, message, desc } = kindOf(withoutAddress(type));
   return { name, message, desc };
 }
 
@@ -118,7 +119,8 @@ async function renderTexts(
   publicUrl: string,
   pace: Turns,
 ): Promise<Record<string, string> | TemplateError> {
-  const { name, kind, message, desc } = kindOf(type);
+  const { kind, message } = kindOf(type);
+  const described = describedType(type);
   const texts: Record<string, string> = {};
   const ruleMessage = messageOf(notification);
   const steps = newSteps();
@@ -127,12 +129,11 @@ async function renderTexts(
     const { text, markup, charsMax, fitting = Infinity } = template;
     const own = path === "message" ? newSteps() : steps;
     const written = (max: number, left: Steps) =>
-      render(
-        parseTemplate(text, left),
-        templateVariables(notification, { name, desc, message }, markup, publicUrl, max),
-        markup,
-        { steps: left, pace, charsMax },
-      );
+      render(parseTemplate(text, left), templateVariables(notification, described, markup, publicUrl, max), markup, {
+        steps: left,
+        pace,
+        charsMax,
+      });
     try {
       const whole = await written(linesMax, own);
       texts[path] = whole;
@@ -197,6 +198,7 @@ export async function send(
   const { notification } = given;
   const texts = await renderTexts(type, notification, world.publicUrl, paced(undefined, notification.tenant.id));
   if (texts instanceof TemplateError) return notSent(name, "bad_request", texts.message, given.state);
+  if (withoutAddress(type) !== type) secrets.add(texts.url ?? "");
   const receiver = destinationKey.slice(destinationKey.indexOf("/") + 1);
   const outcome = await kind.send({ ...given, destination: message, texts, receiver }, { ...world, signIn });
   const state = secrets.size === 0 ? outcome.state : withoutSecrets(outcome.state, secrets);

@@ -10,6 +10,7 @@ import { type Trigger, TriggerSchema } from "#gen/belfry/notifications/v1/trigge
 import { joinedTroubles } from "../clause/label-matcher.ts";
 import { etagOf } from "../rpc/etag.ts";
 import type { Grouping } from "./deciding/grouping.ts";
+import { withoutAddress } from "./hidden-address.ts";
 import { shownTriggerType } from "./sources.ts";
 import { destinationTrouble, type Reach, ruleTrouble } from "./troubles.ts";
 
@@ -58,10 +59,10 @@ export interface RuleRow extends Named {
 }
 
 /** A trigger as the API shows it. */
-export function toTrigger({ type, ...row }: TriggerRow, troubles: Readonly<Record<string, string>> = {}): Trigger {
+export function toTrigger({ type, ...row }: TriggerRow, troubles: ReadonlyMap<string, string> = new Map()): Trigger {
   const shown = shownTriggerType(type);
   const etag = etagOf([row.description, row.tags, type]);
-  return create(TriggerSchema, { ...row, ...shown, etag, trouble: shown.trouble || (troubles[row.name] ?? "") });
+  return create(TriggerSchema, { ...row, ...shown, etag, trouble: shown.trouble || (troubles.get(row.name) ?? "") });
 }
 
 /** A destination as the API shows it. @param keyTroubles what is wrong with keys, by the names of destinations */
@@ -73,7 +74,7 @@ export function toDestination(
   const etag = etagOf([row.description, row.tags, row.maxPerMinute, stored, secretsDigest]);
   const type = fromJson(DestinationTypeSchema, stored);
   const trouble = joinedTroubles([destinationTrouble(type, reach), keyTroubles.get(row.name) ?? ""]);
-  return create(DestinationSchema, { ...row, etag, type, trouble });
+  return create(DestinationSchema, { ...row, etag, type: withoutAddress(type), trouble });
 }
 
 /** A rule as the API shows it. @param alertsAlone the ids of rules whose matches all came as alerts */

@@ -14,6 +14,7 @@ import { type Fields, fieldsOf, type MatchRow } from "./deciding/matcher/rows.ts
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { ownTriggers, ruleStep, type StoredTrigger, triggerStep } from "./explanation-steps.ts";
 import { sampleGroup } from "./group-notification.ts";
+import { withoutAddress } from "./hidden-address.ts";
 import type { Composed } from "./kinds/kind.ts";
 import { compose } from "./kinds.ts";
 import type { Notification } from "./notification.ts";
@@ -58,7 +59,7 @@ export interface StoredDestination {
 /** A destination as previews see it: its secrets are hidden, which none shows. */
 export const previewedDestination = ({ name, type }: StoredDestination) => ({
   name,
-  type: fromJson(DestinationTypeSchema, type),
+  type: withoutAddress(fromJson(DestinationTypeSchema, type)),
 });
 export type PreviewedDestination = ReturnType<typeof previewedDestination>;
 

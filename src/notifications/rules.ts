@@ -229,11 +229,7 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
         await (rule.enabled ? withinComparisons(tx, tenantId, { rule: name }, set) : set());
         await checkQuota(tx, tenantId, kept, name, bounds);
         await afterRuleChange(tx, context, "rule", name);
-        const created = await readRule(tx, tenantId, name);
-        // Of a stored row nobody knows whether it was left out.
-        const off = created.enabled ? "" : "it is off: enabled was left out, or false";
-        created.trouble = joinedTroubles([off, created.trouble]);
-        return create(CreateRuleResponseSchema, { rule: created });
+        return create(CreateRuleResponseSchema, { rule: saidOff(await readRule(tx, tenantId, name)) });
       });
     },
 
@@ -271,7 +267,8 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
         await checkQuota(tx, tenantId, kept, name, bounds, heldBefore);
         await releaseEnds(tx, tenantId, leftBy(row, { ...rule, ...used }));
         await afterRuleChange(tx, context, "rule", name, lookAfter(toRule(row), members));
-        return create(UpdateRuleResponseSchema, { rule: await readRule(tx, tenantId, name) });
+        const changed = await readRule(tx, tenantId, name);
+        return create(UpdateRuleResponseSchema, { rule: members.has("enabled") ? changed : saidOff(changed) });
       });
     },
 
@@ -293,6 +290,12 @@ export function ruleService(db: Db, bounds: QuotaBounds): Partial<ServiceImpl<ty
       });
     },
   };
+}
+
+/** A rule that was just stored, and may be off because its request left that out: of a stored row nobody knows. */
+function saidOff(rule: Rule): Rule {
+  const off = rule.enabled ? "" : "it is off: enabled was left out, or false";
+  return { ...rule, trouble: joinedTroubles([off, rule.trouble]) };
 }
 
 /** @throws code 5 */

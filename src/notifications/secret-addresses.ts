@@ -5,7 +5,7 @@ import { invalidFields } from "../errors.ts";
 import type { Broken } from "../rpc/constraint-rules.ts";
 import { fieldPath } from "../rpc/constraint-rules.ts";
 import { hidden } from "./delivering/redact.ts";
-import type { Parted } from "./secrets.ts";
+import { type Parted, withSecrets } from "./secrets.ts";
 
 /** Scheme, host and port of an address, alike for all ways of writing it; undefined with a user name, or for none. */
 export function originOf(address: string): string | undefined {
@@ -46,7 +46,11 @@ function movedAddresses(type: DestinationType, stored: DestinationType | undefin
 }
 
 /** A webhook's address that its secrets are sent to must stand before the first tag; one that was stored otherwise may stay. */
-function unfixedAddress({ masked: { type }, fresh, kept }: Parted, stored: DestinationType | undefined): Broken[] {
+function unfixedAddress(
+  { type }: DestinationType,
+  { fresh, kept }: Parted,
+  stored: DestinationType | undefined,
+): Broken[] {
   if (type.case !== "webhook" || fixedOrigin(type.value.url) !== undefined) return [];
   const hasFresh = Object.keys(fresh).length > 0;
   if (!hasFresh && kept.length === 0) return [];
@@ -61,10 +65,11 @@ function unfixedAddress({ masked: { type }, fresh, kept }: Parted, stored: Desti
  * are kept go where the stored ones go, and no template decides about the host. @throws code 3
  */
 export function checkSecretAddresses(parted: Parted, stored: DestinationType | undefined, at: string): void {
-  const moved = parted.kept.length === 0 ? [] : movedAddresses(parted.masked, stored);
+  const type = withSecrets(parted.masked, parted.fresh);
+  const moved = parted.kept.length === 0 ? [] : movedAddresses(type, stored);
   const rule = `must be the secret itself: ${hidden} keeps it only while scheme, host and port of ${moved.join(" and ")} stay`;
   const broken = [
-    ...unfixedAddress(parted, stored),
+    ...unfixedAddress(type, parted, stored),
     ...(moved.length === 0 ? [] : parted.kept.map((path) => ({ path, rule }))),
   ];
   if (broken.length > 0)

@@ -6,6 +6,7 @@ import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notific
 import { invalidFields } from "../errors.ts";
 import { fieldPath } from "../rpc/constraint-rules.ts";
 import { hidden } from "./delivering/redact.ts";
+import { addressHint, addressPath, isSecretAddress } from "./hidden-address.ts";
 
 /** Sent as signingSecret: the service shall make one. */
 const wish = "generate";
@@ -28,7 +29,7 @@ function* secretsIn(desc: DescMessage, message: Message, path = ""): Generator<S
     if (!view.isSet(field)) continue;
     const at = fieldPath(path, field.jsonName);
     if (field.fieldKind === "message") yield* secretsIn(field.message, view.get(field).message, at);
-    else if (field.proto.options?.debugRedact !== true) continue;
+    else if (field.proto.options?.debugRedact !== true && !(at === addressPath && hidesAddress(message))) continue;
     else if (field.fieldKind === "map") {
       const map = view.get(field);
       for (const [key, value] of map) {
@@ -38,6 +39,9 @@ function* secretsIn(desc: DescMessage, message: Message, path = ""): Generator<S
     } else yield { path: at, value: view.get(field) as string, set: (text) => view.set(field, text) };
   }
 }
+
+const hidesAddress = ({ url }: Message & { url?: string }) =>
+  url !== undefined && (url === hidden || isSecretAddress(url));
 
 const within = (type: DestinationType) => [...secretsIn(DestinationTypeSchema, type)];
 
@@ -65,7 +69,29 @@ export function partSecrets(type: DestinationType): Parted {
     } else parted.fresh[path] = value;
     set(hidden);
   }
+  const { case: kind, value } = masked.type;
+  if (kind === "webhook" && !parted.kept.includes(addressPath))
+    value.addressHint = addressHint(parted.fresh[addressPath] ?? "");
   return parted;
+}
+
+/** The same with a webhook's address in its place, also where it is a secret. */
+export function withPlainAddress({ masked, fresh: { [addressPath]: url, ...fresh }, ...parted }: Parted): Parted {
+  if (url === undefined) return { masked, fresh, ...parted };
+  const plain = withSecrets(masked, { [addressPath]: url });
+  if (plain.type.case === "webhook") plain.type.value.addressHint = "";
+  return { masked: plain, fresh, ...parted };
+}
+
+/** The type with the address that is stored, where it was sent as `********`. @throws code 3 below `at` where none is stored that was shown so */
+export function withStoredAddress(
+  type: DestinationType,
+  stored: DestinationType | undefined,
+  at: string,
+): DestinationType {
+  if (type.type.case !== "webhook" || type.type.value.url !== hidden) return type;
+  const url = stored?.type.case === "webhook" ? stored.type.value.url : "";
+  return withSecrets(type, keptOf(isSecretAddress(url) ? { [addressPath]: url } : {}, [addressPath], at));
 }
 
 /** The type with secrets in place of `********`, where they are known. */

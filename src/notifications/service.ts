@@ -25,6 +25,8 @@ interface Options {
   /** How much a tenant may set up. */
   bounds: QuotaBounds;
   keyring: Keyring;
+  /** Whether no server of before is left. */
+  begun(): boolean;
   world: SendEnvironment;
   openWindows: OpenWindows;
   nowMs(): number;
@@ -36,10 +38,10 @@ interface Options {
 
 export function notificationServices(
   db: Db,
-  { bounds, keyring, world, openWindows, ...sending }: Options,
+  { bounds, keyring, begun, world, openWindows, ...sending }: Options,
 ): [DescService, Partial<ServiceImpl<DescService>>][] {
   const destinations: Partial<ServiceImpl<typeof DestinationService>> = {
-    ...destinationService(db, bounds, keyring, world),
+    ...destinationService(db, bounds, { keyring, begun }, world),
     ...destinationTests(db, keyring, world),
   };
   const rules: Partial<ServiceImpl<typeof RuleService>> = {

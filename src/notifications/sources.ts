@@ -127,8 +127,11 @@ export async function onTriggerChange(
 }
 
 /** By the names of triggers: why what they look for cannot be looked for. */
-export async function triggerTroubles(db: Db, tenantId: string): Promise<Readonly<Record<string, string>>> {
-  return Object.assign({}, ...(await Promise.all(all.map((source) => source.troubles?.(db, tenantId)))));
+export async function triggerTroubles(db: Db, tenantId: string): Promise<ReadonlyMap<string, string>> {
+  const found = await Promise.all(
+    all.map(async (source) => Object.entries((await source.troubles?.(db, tenantId)) ?? {})),
+  );
+  return new Map(found.flat());
 }
 
 /** Starts what sources do by themselves in this process; they work as one. */

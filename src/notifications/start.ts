@@ -24,6 +24,8 @@ import { silenceWriter } from "./silences/write.ts";
 
 interface Options {
   keyring: Keyring;
+  /** Whether no server of before is left. */
+  begun(): boolean;
   nowMs(): number;
   /** What stores the events that destinations of the kind `event` make. */
   store: StoreChanges;
@@ -53,7 +55,7 @@ export async function startNotifications(
   pool: Pool,
   replicas: Pick<NotifyListener, "listen">,
   config: Config,
-  { keyring, nowMs, store, known, rules, openWindows, wakeJobs, log }: Options,
+  { keyring, begun, nowMs, store, known, rules, openWindows, wakeJobs, log }: Options,
 ): Promise<Notifications> {
   const world = openSendEnvironment(config, {
     ownUrl: `${config.plaintext ? "http" : "https"}://${config.host}:${config.port}`,
@@ -76,6 +78,7 @@ export async function startNotifications(
   const waitMsMax = config.deliveryWaitSecMax * 1000;
   const sending = await startSending(pool, replicas, config, {
     keyring,
+    begun,
     world,
     nowMs,
     log,
@@ -84,7 +87,7 @@ export async function startNotifications(
   });
   const writing = { bounds: config, nowMs, wake: sending.wake, wakeJobs };
   return {
-    services: notificationServices(pool.sql, { ...writing, keyring, world, openWindows }),
+    services: notificationServices(pool.sql, { ...writing, keyring, begun, world, openWindows }),
     silences: silenceDoor(pool.sql, silenceWriter(pool.sql, writing)),
     async standing(tenantId) {
       const inForce = await rules.inForce(tenantId);

@@ -24,9 +24,10 @@ import { bindCredential } from "./bound-credentials.ts";
 import { givenRefreshToken, refreshTokenPath, storedRefreshToken } from "./delivering/refresh-token.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { checkedParts } from "./destinations.ts";
+import { withoutAddress } from "./hidden-address.ts";
 import { send } from "./kinds.ts";
 import type { Notification } from "./notification.ts";
-import { withSecrets } from "./secrets.ts";
+import { withSecrets, withStoredAddress } from "./secrets.ts";
 import { checkCredentialHosts } from "./stored-credential.ts";
 import { unsealDestination } from "./unseal-destination.ts";
 
@@ -93,10 +94,11 @@ async function opened(
     checkCredentialHosts(unsealed.type, unsealed.allowedHosts, world, typePath);
     return unsealed;
   });
+  const shown = withoutAddress(withStoredAddress(parted.masked, open.type, typePath));
   const refreshToken = parted.kept.includes(refreshTokenPath)
     ? storedRefreshToken(db, tenantId, normalizedName(name), open.type, keyring)
     : givenRefreshToken(parted.fresh[refreshTokenPath] ?? "");
-  return { ...open, refreshToken, masked: parted.masked };
+  return { ...open, refreshToken, masked: shown };
 }
 
 /** Tests destinations, stored or not, by a notification that is sent for real, once. */

@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import { type DestinationType, WebhookFormat } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { allMatchersTrouble, joinedTroubles, storedMatchers } from "../clause/label-matcher.ts";
+import { hidden } from "./delivering/redact.ts";
 import type { KindName } from "./delivering/retry.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { addressesOf, fixedOrigin } from "./secret-addresses.ts";
@@ -48,9 +49,19 @@ export type Reach = Pick<SendEnvironment, "relay" | "outbound">;
 /** Says why nothing can be sent to a destination of this type, whose secrets may be masked; empty when nothing shows. */
 export function destinationTrouble(type: DestinationType, { relay, outbound }: Reach): string {
   if (type.type.case === "email" && relay === undefined) return "no mail relay is set (BELFRY_SMTP_URL)";
-  const path = Object.entries(addressesOf(type)).find(([, address]) => isRefused(address, outbound))?.[0];
+  const path = Object.entries(addressesOf(withHintedAddress(type))).find(([, address]) =>
+    isRefused(address, outbound),
+  )?.[0];
   if (path !== undefined) return `${path}: the address is not public (BELFRY_OUTBOUND_ALLOW names exceptions)`;
-  return chatTrouble(type);
+  return chatTrouble(withHintedAddress(type));
+}
+
+/** The type with an address on the same host where its own is hidden. */
+function withHintedAddress(type: DestinationType): DestinationType {
+  if (type.type.case !== "webhook" || type.type.value.url !== hidden) return type;
+  const { addressHint } = type.type.value;
+  const value = { ...type.type.value, url: `https://${addressHint.slice(0, addressHint.lastIndexOf("/"))}/` };
+  return { ...type, type: { case: "webhook", value } };
 }
 
 const bodyOf = (anchor: string) => `format WEBHOOK_FORMAT_TEMPLATE with the body in docs/webhook-bodies.md#${anchor}`;

@@ -8,8 +8,9 @@ import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import { bindCredential } from "./bound-credentials.ts";
+import { addressPath } from "./hidden-address.ts";
 import { checkSecretAddresses } from "./secret-addresses.ts";
-import { keptOf, ownerOf, type Parted, partSecrets, withSecrets } from "./secrets.ts";
+import { keptOf, ownerOf, type Parted, partSecrets, withSecrets, withStoredAddress } from "./secrets.ts";
 import { checkCredential, credentialIdOf, type ProductAddresses, withCredential } from "./stored-credential.ts";
 import { destinations } from "./tables.ts";
 
@@ -57,13 +58,28 @@ async function openKept(
   keyring: Keyring,
   path: string,
 ): Promise<DestinationType> {
-  const parted: Parted = partSecrets(type);
+  const own = normalizedName(name);
   // What is kept and where it belongs are of one statement.
-  const stored = parted.kept.length === 0 ? undefined : await storedDestination(db, tenantId, normalizedName(name));
+  const stored = partSecrets(type).kept.length === 0 ? undefined : await storedDestination(db, tenantId, own);
+  const before = stored && (await withOpenAddress(db, tenantId, own, stored, keyring));
+  const addressed = withStoredAddress(type, before, path);
+  const parted: Parted = partSecrets(addressed);
   const kept = keptOf(stored?.secrets ?? {}, parted.kept, path);
-  checkSecretAddresses(parted, stored?.type, path);
-  if (parted.kept.length === 0) return type;
-  return withSecrets(type, await openSealed(db, tenantId, ownerOf(normalizedName(name)), kept, keyring));
+  checkSecretAddresses(parted, before, path);
+  if (parted.kept.length === 0) return addressed;
+  return withSecrets(addressed, await openSealed(db, tenantId, ownerOf(own), kept, keyring));
+}
+
+/** The type of a stored destination, its other secrets masked, with its address readable. @throws code 9 as openSealed */
+export async function withOpenAddress(
+  db: Db,
+  tenantId: string,
+  name: string,
+  { type, secrets: { [addressPath]: sealed } }: { type: DestinationType; secrets: Readonly<Record<string, string>> },
+  keyring: Keyring,
+): Promise<DestinationType> {
+  if (sealed === undefined) return type;
+  return withSecrets(type, await openSealed(db, tenantId, ownerOf(name), { [addressPath]: sealed }, keyring));
 }
 
 async function storedDestination(db: Db, tenantId: string, name: string) {

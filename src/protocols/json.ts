@@ -183,8 +183,17 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   }
 }
 
+/** Paths of other services, and where that is here. */
+const elsewhere: readonly (readonly [RegExp, string])[] = [
+  [/[/:]ack(nowledge)?$/, "/v1/event-management/status"],
+  [/^\/v1\/alerts(\/|$)/, "/api/v2/alerts"],
+  [/^\/v1\/silences(\/|$)/, "/v1/notification/silences"],
+];
+
 /** Says which path was meant: one that ends the same, such as `/v1/notification/silences` for `/v1/silences`, or one that is spelled alike. */
 function pathHint(path: string, routes: readonly Route[]): string {
+  const [, place] = elsewhere.find(([known]) => known.test(path)) ?? [];
+  if (place !== undefined) return `; did you mean ${JSON.stringify(place)}?`;
   const given = path.split("/").slice(1);
   const shown = ({ segments, custom }: Route) => {
     // Variables take what stands in their places.

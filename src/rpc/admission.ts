@@ -1,10 +1,11 @@
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
+import { ErrorReason } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { Callers } from "../auth/callers.ts";
-import { keyHeader } from "../auth/key-headers.ts";
+import { hasUnreadKey, keyHeader } from "../auth/key-headers.ts";
 import { holdersOf, permits } from "../auth/permission.ts";
 import type { Principal } from "../auth/principal.ts";
 import { credentialOf, isOwnPage } from "../auth/session-cookie.ts";
-import { permissionDenied } from "../errors.ts";
+import { permissionDenied, unauthenticated } from "../errors.ts";
 import type { RecordedRequest, RequestRecord } from "./context.ts";
 
 /** What the admission of a call needs to know of it. */
@@ -37,6 +38,11 @@ export function admission({ verify, onSessionUse, publicOrigin }: Callers): Admi
     // Whoever it is for is proved by the request itself, which has to be of one of our pages.
     if (call.permission === Permission.SIGN_IN) return checkOwnPage(request);
     record.credential = credentialOf(header.get(keyHeader), request, publicOrigin);
+    if (!record.credential && request !== undefined && hasUnreadKey(request.headers))
+      throw unauthenticated(
+        "an API key is needed: send it in the header service-api-key, or as Authorization: Bearer; x-api-key and Basic are not read here",
+        ErrorReason.KEY_MISSING,
+      );
     const principal = await verify(record.credential, record.address);
     record.principal = principal;
     if (principal.sessionId !== undefined) onSessionUse?.(principal);

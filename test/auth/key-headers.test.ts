@@ -92,7 +92,17 @@ describe("a server", async () => {
       "an API key is needed: send it in the header service-api-key, or as Authorization: Bearer",
     ]);
     expect(none.headers["www-authenticate"]).toBeUndefined();
-    expect((await search({ authorization: basicOf("x", key) }, version)).status).toBe(401);
+    const unread: Record<string, string>[] = [
+      { "x-api-key": key },
+      { authorization: basicOf("x", key) },
+      { authorization: basicOf(key, "") },
+    ];
+    for (const headers of unread)
+      expect(errorOf(await search(headers, version))).toEqual([
+        401,
+        "an API key is needed: send it in the header service-api-key, or as Authorization: Bearer; x-api-key and Basic are not read here",
+      ]);
+    expect(errorOf(await search({ "x-api-key": "of-a-proxy" }, version))).toEqual(errorOf(none));
   });
 
   test("refuses two keys that differ", async () => {

@@ -111,8 +111,12 @@ describe("a create", () => {
       secrets: { token: "t" },
     });
     expect(answer).toMatchObject({ status: 200 });
+    const trouble = "Slack takes no such token: a bot's begins with xoxb-";
     expect(answer.body).toEqual({
-      info: { id: expect.stringMatching(/^[0-9a-f-]{36}$/), info: { ...info, boundHosts: [], usedBy: noUses } },
+      info: {
+        id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        info: { ...info, boundHosts: [], trouble, usedBy: noUses },
+      },
     });
     const { credentials } = (await json("GET", `${path}?pageSize=1000`)).body;
     expect(credentials).toContainEqual(answer.body.info);
@@ -189,7 +193,7 @@ describe("a replacement", () => {
       secrets: { clientID: "i", clientSecret: "s" },
     });
     expect(answer).toMatchObject({ status: 200 });
-    expect(answer.body).toEqual({ info: { id, info: { ...info, boundHosts: [], usedBy: noUses } } });
+    expect(answer.body).toEqual({ info: { id, info: { ...info, boundHosts: [], trouble: "", usedBy: noUses } } });
   });
 
   test.each([{}, { secrets: {} }])(

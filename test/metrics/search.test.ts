@@ -176,14 +176,15 @@ describe("succeeds", () => {
 
   test("no entity matches: an empty list", async () => {
     const { status, body } = await search({ entityClause: bySource("web-9") });
-    expect({ status, body }).toEqual({ status: 200, body: { metrics: [], nextPageToken: "" } });
+    expect({ status, body }).toEqual({ status: 200, body: { metrics: [], nextPageToken: "", entity: null } });
   });
 
   test("an entity without series: an empty list, and no series of the next one", async () => {
     const source = "without";
     await call("POST", "/v1/data-receiver/models", { models: [{ timestamp: Date.now(), dimensions: { source } }] });
     const { status, body } = await search({ entityClause: bySource(source) });
-    expect({ status, body }).toEqual({ status: 200, body: { metrics: [], nextPageToken: "" } });
+    const entity = { id: expect.any(String), name: "source=without", otherCount: 0 };
+    expect({ status, body }).toEqual({ status: 200, body: { metrics: [], nextPageToken: "", entity } });
   });
 
   test("the last of more series than are looked at together is found, and they come in pages", async () => {
@@ -193,6 +194,7 @@ describe("succeeds", () => {
     const ask = async (more: object) => {
       const { body } = await search({ entityClause: bySource("wide"), ...more });
       const found: string[] = body.metrics.map(({ dictionary }: { dictionary: { name: string } }) => dictionary.name);
+      expect(body.entity.name).toBe("source=wide");
       return { found, pageToken: body.nextPageToken };
     };
     expect((await ask({ metricClause: byName("m1001") })).found).toEqual(["m1001"]);
@@ -230,9 +232,26 @@ describe("succeeds", () => {
     expect(await ask({ or: { clauses: [named("a"), named("2")] } })).toEqual(["2", "a"]);
   });
 
-  test("several entities match: the first one by name", async () => {
-    const { body } = await search({ entityClause: { filter: { field: "source", operation: "OP_EXISTS" } } });
+  test("several entities match: the first one by name, which is said, and how many others match", async () => {
+    const exists = { filter: { field: "source", operation: "OP_EXISTS" } };
+    const { body } = await search({ entityClause: exists });
     expect(body.metrics).toHaveLength(4);
+    const { entities } = (
+      await call("POST", "/v1/modelcontext/entities:search", { search_input: { query: { clause: exists } } })
+    ).body;
+    expect(body.entity).toEqual({
+      id: entities.entities[0].id,
+      name: "source=web-1,zone=b",
+      otherCount: entities.entities.length - 1,
+    });
+    const some = await search({
+      entityClause: { in: { field: "source", values: ["web-1", "web-2", "wide", "none"] } },
+    });
+    expect(some.body.entity).toEqual({ ...body.entity, otherCount: 2 });
+    const models = Array.from({ length: 102 }, (_, i) => ({ timestamp: Date.now(), dimensions: { many: String(i) } }));
+    await call("POST", "/v1/data-receiver/models", { models });
+    const many = await search({ entityClause: { filter: { field: "many", operation: "OP_EXISTS" } } });
+    expect(many.body.entity).toMatchObject({ name: "many=0", otherCount: 100 });
   });
 
   test("the same after merging, and a point that comes later is there at once", async () => {

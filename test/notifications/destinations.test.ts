@@ -88,7 +88,7 @@ const kinds: [string, object, object][] = [
       format: "WEBHOOK_FORMAT_ALERTMANAGER",
       body: "",
     },
-    { signingSecret: masked, headers: { "x-api-key": masked, "x-b": masked } },
+    { signingSecret: masked, headers: { "x-api-key": masked, "x-b": masked }, addressHint: "" },
   ],
 ];
 

@@ -100,29 +100,35 @@ test("only entities of its query are awaited; one that leaves it is over", async
 await sql`create function fail_for_bad() returns trigger language plpgsql as
   $$ begin raise exception 'no such thing' using errcode = '22000'; end $$`;
 const failures = {
-  "its entities are taken in": () => sql`
-    create trigger bad before insert on stale_watches for each row when (new.trigger_name = 'bad') execute function fail_for_bad()`,
-  "its data are looked for": () => sql`
-    create trigger bad before update on stale_watches for each row when (new.trigger_name = 'bad') execute function fail_for_bad()`,
+  "its entities are taken in": "insert",
+  "its data are looked for": "update",
 };
+const failing = (on: string) => (name: string) =>
+  sql.unsafe(
+    `create trigger bad before ${on} on stale_watches for each row when (new.trigger_name = '${name}') execute function fail_for_bad()`,
+  );
 
-onOnePostgres("triggers").each(Object.entries(failures))(
-  "a trigger whose statements fail when %s keeps no other from firing, and says so until it works",
-  async (_when, fail) => {
+// Members of every object are names as others are.
+const names = ["bad", "constructor", "__proto__"];
+onOnePostgres("triggers").each(
+  Object.entries(failures).flatMap(([when, on]) => names.map((bad) => [bad, when, failing(on)] as const)),
+)(
+  "a trigger named %s whose statements fail when %s keeps no other from firing, and says so until it works",
+  async (bad, _when, fail) => {
     const { tenant, until } = await watching(waiting(10));
-    await tenant.trigger("bad", null, waiting(10, { eventName: "other" }) as never, t0);
-    await tenant.rule({ name: "r2", triggers: ["bad"] });
-    await fail();
+    await tenant.trigger(bad, null, waiting(10, { eventName: "other" }) as never, t0);
+    await tenant.rule({ name: "r2", triggers: [bad] });
+    await fail(bad);
     expectTold(await until(20), [
       ["first", "web-1", 10],
       ["first", "web-2", 10],
     ]);
-    expect(await triggerTroubles(sql, tenant.tenantId)).toEqual({
-      bad: "its data cannot be looked for: no such thing",
-    });
+    expect(await triggerTroubles(sql, tenant.tenantId)).toEqual(
+      new Map([[bad, "its data cannot be looked for: no such thing"]]),
+    );
     await sql`drop trigger bad on stale_watches`;
     expect(await until(60)).toHaveLength(4);
-    expect(await triggerTroubles(sql, tenant.tenantId)).toEqual({});
+    expect(await triggerTroubles(sql, tenant.tenantId)).toEqual(new Map());
   },
 );
 

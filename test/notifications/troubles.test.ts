@@ -95,6 +95,17 @@ describe("what can never work says why, at once and later", () => {
     expect(bare.trouble).toBe("it is off: enabled was left out, or false; it has no trigger and no destination");
   });
 
+  test.each([
+    ["leaves out enabled", { description: "x" }, "it is off: enabled was left out, or false"],
+    ["says false", { description: "y", enabled: false }, ""],
+    ["says true", { enabled: true }, ""],
+    ["leaves it out when it is on", { description: "z" }, ""],
+  ])("a change of a rule that %s", async (_, change, trouble) => {
+    const rule = { name: "changed", matchers: ["a=b"], destinationNames: ["away"], muteDuringMaintenance: true };
+    await call("POST", "/v1/notification/rules", rule);
+    expect((await call("PUT", "/v1/notification/rules/changed", change)).body.rule.trouble).toBe(trouble);
+  });
+
   const wrongKey =
     "incidentPaging.integrationKey: PagerDuty takes no such key: an integration key has 32 letters and digits";
   const wrongToken = "teamChat.token: Slack takes no such token: a bot's begins with xoxb-";
@@ -159,6 +170,28 @@ describe("what can never work says why, at once and later", () => {
   });
 
   test.each([
+    ["a pager's", "incidentPaging", { routingKey: "a".repeat(31) }, { incidentPaging: {} }, wrongKey],
+    ["a pager's of the right form", "incidentPaging", { routingKey: "a".repeat(32) }, { incidentPaging: {} }, ""],
+    ["an app's token", "teamChat", { token: "xapp-1" }, { teamChat: { channel: "c" } }, wrongToken],
+    ["a bot's token", "teamChat", { token: "xoxb-1" }, { teamChat: { channel: "c" } }, ""],
+    ["a password", "usernamePassword", { username: "u", password: "p" }, undefined, ""],
+  ])("a stored credential, and a destination that uses it: %s", async (name, type, secrets, members, trouble) => {
+    const rule = trouble.slice(trouble.indexOf(": ") + 2);
+    const path = "/v1/credentials";
+    const { id, info } = (await made(path, { info: { name, type }, secrets })).info;
+    expect(info.trouble).toBe(rule);
+    const { credentials } = (await call("GET", path)).body;
+    expect(credentials.find((each: { id: string }) => each.id === id).info.trouble).toBe(rule);
+    const kept = await call("PUT", `${path}/${id}`, { info });
+    expect(kept).toMatchObject({ status: 200, body: { info: { info: { trouble: rule } } } });
+    if (members === undefined) return;
+    const [[kind, more]] = Object.entries(members) as [[string, object]];
+    const uses = { name: `uses ${name}`, type: { [kind]: { ...more, credentialId: id } } };
+    const said = rule && `${kind}.credentialId: ${rule}`;
+    expect((await made("/v1/notification/destinations", uses)).destination.trouble).toBe(said);
+  });
+
+  test.each([
     ["severty", "severity"],
     ["Severity", "severity"],
     ["sumary", "summary"],
@@ -176,6 +209,19 @@ describe("what can never work says why, at once and later", () => {
     const filter = { field, operation: "OP_EQUALS", value: "x" };
     const found = await made("/v1/events:search", { query: { clause: { or: { clauses: [{ filter }] } } } });
     expect(found).toMatchObject({ results: [], hint: trigger.trouble });
+  });
+
+  test.each([
+    ["priorty", "priority"],
+    ["Name", "name"],
+    ["source", ""],
+    ["nam", ""],
+    ["dimensions.priorty", ""],
+  ])("a search of entities that looks at %s", async (field, meant) => {
+    const clause = { not: { clause: { filter: { field, operation: "OP_EQUALS", value: "x" } } } };
+    const { hint } = await made("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
+    const doubt = `it looks at "${field}", which only a dimension or metadata can be; did you mean "${meant}"?`;
+    expect(hint).toBe(meant === "" ? "" : doubt);
   });
 
   const matcherTroubles: [matchers: string[], trouble: string][] = [
@@ -203,6 +249,37 @@ describe("what can never work says why, at once and later", () => {
     expect((await made("/v1/notification/triggers", { name, type })).trigger.trouble).toBe(trouble);
     const silence = { matchers, endsAt: Date.now() + 3_600_000, comment: "x" };
     expect((await made("/v1/notification/silences", silence)).trouble).toBe(trouble);
+  });
+
+  const critical = { matchers: { matchers: ["severity=critical"] } };
+  const not = { matchers: { matchers: ["severity!=critical"] } };
+  const other = { matchers: { matchers: ["severity=warning", "job=x"] } };
+  const both = 'severity="critical" and severity="warning" exclude each other';
+  test.each<[string, object, string]>([
+    ["one list", { matchers: { matchers: ["severity=critical", "severity=warning"] } }, `${both}: nothing matches`],
+    ["two of an and", { and: { clauses: [critical, { and: { clauses: [other] } }] } }, `${both}: nothing matches`],
+    ["two of an or", { or: { clauses: [critical, other] } }, ""],
+    [
+      "two of an and within an or",
+      { or: { clauses: [other, { and: { clauses: [critical, not] } }] } },
+      'severity="critical" and severity!="critical" exclude each other: that part of the clause matches nothing',
+    ],
+    ["one of them negated", { and: { clauses: [critical, { not: { clause: other } }] } }, ""],
+    [
+      "two that are negated together",
+      { not: { clause: { and: { clauses: [critical, other] } } } },
+      `${both}: that part of the clause matches nothing`,
+    ],
+  ])("matchers within a trigger's clause: %s", async (name, clause, trouble) => {
+    const { trigger } = await made("/v1/notification/triggers", { name, type: { event: { query: { clause } } } });
+    expect(trigger.trouble).toBe(trouble);
+  });
+
+  test.each(["constructor", "__proto__"])("a trigger named %s has no trouble of another's", async (name) => {
+    const type = { event: { query: { matchers: ["a=b"] } } };
+    expect((await made("/v1/notification/triggers", { name, type })).trigger.trouble).toBe("");
+    const { body } = await call("GET", `/v1/notification/triggers/${name}`);
+    expect(body.trigger).toMatchObject({ name, trouble: "" });
   });
 
   test("a trigger of matchers alone has none", async () => {

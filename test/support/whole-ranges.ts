@@ -129,7 +129,7 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     begin: /^select 1 from (?:entities) where tenant_id = \$\d and deleted_ms is null/,
     why: "whether a clause matches any",
   },
-  { begin: /^select entity\.id as "entityId", own\.\*/, why: "the first entity that a clause matches" },
+  { begin: /^select entity\.id as "entityId", entity\.name/, why: "the first entity that a clause matches" },
   { begin: /^select source, key from entity_keys/, why: "all names of a tenant's fields" },
   {
     begin: /^select position, created_ms, changes(?:, earlier)? from feed/,

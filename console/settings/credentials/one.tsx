@@ -8,6 +8,7 @@ import { may } from "../../data/session.ts";
 import { AskFirst } from "../../ui/ask-first.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { ScreenHead } from "../../ui/screen-head.tsx";
+import { Trouble } from "../../ui/trouble.tsx";
 import ui from "../../ui/ui.module.css";
 import { typeWord } from "./credential-types.ts";
 import { CredentialForm } from "./form.tsx";
@@ -58,6 +59,7 @@ export function OneCredential({ id }: { id: string }) {
         }
       />
       <Problem failure={failure} again={again} />
+      <Trouble text={info?.trouble ?? ""} />
       {value === null && <p class={ui.pad}>There is no such credential. It may have been deleted.</p>}
       {value && info && (
         <div class={`${ui.scroll} ${ui.formPage}`}>

@@ -5,11 +5,14 @@ import { partitionUpkeep } from "../../jobs/partition-upkeep.ts";
 import { tenantRounds } from "../../jobs/tenant-rounds.ts";
 import { otherServers } from "../../jobs/wake-ups.ts";
 import { tenantIds } from "../../tenants/tenant.ts";
+import { type AddressSealing, sealAddresses, sealsAddresses } from "../address-sealing.ts";
 import { forgetOldMatches } from "../deciding/match-store.ts";
 import { type Dispatcher, type DispatcherOptions, dispatcher } from "./dispatcher.ts";
 import { deleteOldNotes, historyPartitions, renewHeld } from "./history.ts";
 
 const channel = "belfry_deliveries";
+/** Another process may store an address as it is for ten seconds after this one seals: the second pass, a minute later, finds it. */
+const sealingPasses = 2;
 
 /**
  * Starts this process's part of sending: a dispatcher that other replicas can wake, and what looks after the history. The
@@ -19,10 +22,10 @@ export async function startSending(
   pool: Pool,
   replicas: Pick<NotifyListener, "listen">,
   config: Pick<Config, "deliveryRetentionSec" | "deliveryWaitSecMax" | "housekeepingMs">,
-  options: Omit<DispatcherOptions, "pool" | "callOthers">,
+  { begun, ...options }: Omit<DispatcherOptions, "pool" | "callOthers"> & AddressSealing,
 ): Promise<Dispatcher> {
   const { deliveryRetentionSec, housekeepingMs } = config;
-  const { nowMs, log } = options;
+  const { nowMs, log, keyring } = options;
   const partitions = await partitionUpkeep(pool.background, [historyPartitions(config)], nowMs, log);
   const callOthers = otherServers(pool, replicas, channel, () => running.look());
   const running = dispatcher({ ...options, pool, callOthers });
@@ -39,6 +42,21 @@ export async function startSending(
     failed: "notes on deliveries were not deleted",
   });
 
+  /** How far the addresses of each tenant's webhooks have been sealed, and how often all of them. */
+  const sealed = new Map<string, { after: string; passes: number }>();
+  async function seal(tenantId: string): Promise<boolean> {
+    const { after, passes } = sealed.get(tenantId) ?? { after: "", passes: 0 };
+    if (passes === sealingPasses || !sealsAddresses({ keyring, begun })) return false;
+    try {
+      const last = await sealAddresses(pool.background, tenantId, after, keyring);
+      sealed.set(tenantId, last === undefined ? { after: "", passes: passes + 1 } : { after: last, passes });
+      return last !== undefined;
+    } catch (err) {
+      log.warn({ tenantId, err }, "addresses of webhooks were not sealed");
+      return false;
+    }
+  }
+
   async function keepHouse(tenantId: string): Promise<boolean> {
     const recordMs = historyPartitions(config).keepMs;
     const bounds = { nowMs: nowMs(), retentionMs: deliveryRetentionSec * 1000, recordMs };
@@ -48,7 +66,7 @@ export async function startSending(
     const last = await forgetOldMatches(pool.background, tenantId, looked.get(tenantId) ?? Buffer.alloc(0), beforeMs);
     if (last === undefined) looked.delete(tenantId);
     else looked.set(tenantId, last);
-    return false;
+    return await seal(tenantId);
   }
 
   return {

@@ -22,6 +22,8 @@ const colours: Readonly<Record<number, string>> = {
 };
 
 /** What the product's own words mean; the others mean that the message itself cannot be posted. */
+const meaningOf = (error: string): Reason => (Object.hasOwn(meanings, error) && meanings[error]) || "rejected";
+
 const meanings: Readonly<Record<string, Reason>> = {
   ratelimited: "rate_limited",
   rate_limited: "rate_limited",
@@ -99,7 +101,7 @@ function judged(answer: OutboundResponse, { state }: Sending<TeamChatDestination
   if (!isSuccess(answer)) return refusedOutcome("teamChat", answer, state, nowMs);
   const body = parsedObject(answer.body);
   if (typeof body?.ok !== "boolean") return notSent("teamChat", "unreadable", told(answer), state);
-  if (!body.ok) return notSent("teamChat", meanings[String(body.error)] ?? "rejected", told(answer), state);
+  if (!body.ok) return notSent("teamChat", meaningOf(String(body.error)), told(answer), state);
   const { ts, channel } = body;
   if (state.ts !== undefined || typeof ts !== "string" || typeof channel !== "string") return sent(told(answer), state);
   return sent(told(answer), { ts, channelId: channel });

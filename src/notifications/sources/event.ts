@@ -3,10 +3,10 @@ import { type TriggerClause, TriggerClauseSchema } from "#gen/belfry/clause/v1/t
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import type { EventSource, TriggerQuery } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { foldedRow } from "../../clause/folded-row.ts";
-import { allMatchersTrouble, readMatchers, storedMatchers } from "../../clause/label-matcher.ts";
-import { checkTrigger, compileTrigger, falseMatcher, falsePart } from "../../clause/trigger.ts";
+import { readMatchers } from "../../clause/label-matcher.ts";
+import { checkTrigger, clauseTrouble, compileTrigger, falseMatcher, falsePart } from "../../clause/trigger.ts";
 import { invalidField } from "../../errors.ts";
-import { fieldDoubt } from "../../events/fields.ts";
+import { eventFieldDoubt } from "../../events/fields.ts";
 import { CLOSED } from "../../events/lifecycle.ts";
 import { fieldsOf, readsOf } from "../deciding/matcher/rows.ts";
 import type { TriggerSource } from "./source.ts";
@@ -36,11 +36,8 @@ export const event: TriggerSource<EventSource> = {
 
   doubt({ query }) {
     const clause = clauseOf(query);
-    const { fields: names, trouble } = compileTrigger(clause, path, events);
-    const doubt = fieldDoubt(names);
-    if (doubt !== "") return doubt;
-    if (clause?.kind.case !== "matchers") return trouble;
-    return allMatchersTrouble(storedMatchers(clause.kind.value.matchers, `${path}.matchers`));
+    const doubt = eventFieldDoubt([...compileTrigger(clause, path, events).fields]);
+    return doubt === "" ? clauseTrouble(clause, path) : doubt;
   },
 
   ready({ query }, fields) {

@@ -54,6 +54,10 @@ interface Course {
   troubles?: Troubles;
 }
 
+/** Copies what is by triggers' names, so that one called `constructor` or `__proto__` has nothing but its own. */
+const ofNames = <T>(stored: Readonly<Record<string, T>> = {}): Record<string, T> =>
+  Object.assign(Object.create(null), stored);
+
 const durationSecMax = longestDuration();
 
 function longestDuration(): bigint {
@@ -165,12 +169,12 @@ function staleJob(deciding: SourceOptions): JobKind {
     }
     await makeUpForAbsence(tx, tenantId, course, nowMs);
     const enrolled = nowMs >= (course.enrolMs ?? 0);
-    const nextMs: Record<string, number> = enrolled ? {} : { ...course.nextMs };
-    const troubles: Troubles = enrolled ? {} : { ...course.troubles };
+    const nextMs = ofNames(enrolled ? {} : course.nextMs);
+    const troubles = ofNames(enrolled ? {} : course.troubles);
     const startedMs = performance.now();
     const left = enrolled ? await enrolAll(tx, tenantId, stale, troubles, nowMs) : [];
     const tookMs = performance.now() - startedMs;
-    const shown = { ...course.shown };
+    const shown = ofNames(course.shown);
     const changes: StaleChange[] = [...dropped, ...left];
     for (const trigger of stale) {
       const look = async () => [

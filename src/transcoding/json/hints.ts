@@ -1,5 +1,5 @@
 import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
-import { also_read_as, known_as } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { also_read_as, known_as, misplaced_key } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { fieldsByKey } from "./key-finder.ts";
@@ -7,6 +7,8 @@ import { fieldsByKey } from "./key-finder.ts";
 /** Says what would be right in place of a key that no field has: the field meant, the place it belongs to, or the choice there is. */
 export function keyHint(desc: DescMessage, key: string): string {
   const { fields } = desc;
+  const misplaced = getOption(desc, misplaced_key).find((each) => each.key === key);
+  if (misplaced !== undefined) return `; it belongs in ${misplaced.belongsIn}`;
   const names = (field: DescField) => [...getOption(field, known_as), ...getOption(field, also_read_as)];
   const known = fields.find((field) => names(field).includes(key.toLowerCase()));
   if (known !== undefined) return `; did you mean ${example(known)}?`;

@@ -23,7 +23,10 @@ export function wellKnownReader(desc: DescMessage, registry: Registry, reader: J
   const { bytes } = messageBoundsOf(desc);
   switch ($typeName) {
     case "google.protobuf.Timestamp":
-      return (s, into) => instant(s, timestampOf, into ?? { $typeName }, bytes);
+      return (s, into) => {
+        if (s.codes[s.at] !== 34) unexpected(s, "a time such as 2026-11-29T09:00:00Z");
+        return instant(s, timestampOf, into ?? { $typeName }, bytes);
+      };
     case "google.protobuf.Duration":
       return (s, into) => instant(s, durationOf, into ?? { $typeName }, bytes);
     case "google.protobuf.FieldMask":

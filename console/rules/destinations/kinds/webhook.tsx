@@ -10,7 +10,7 @@ export const madeSecret = "generate";
 export const webhook: DestinationKind<WebhookDestination> = {
   word: "Webhook",
   about: "A POST with the message and what it is about as JSON, by Standard Webhooks.",
-  where: ({ url }) => url,
+  where: ({ url, addressHint }) => addressHint || url,
   Fields: ({ form, path, value, stored, set }) => (
     <>
       <TextField
@@ -19,7 +19,11 @@ export const webhook: DestinationKind<WebhookDestination> = {
         label="Address"
         required
         placeholder="https://"
-        help="A template: {{event.name}} puts the event's name in as a part of the path or the query."
+        help={
+          stored?.addressHint
+            ? `It leads to ${stored.addressHint}, and is a secret: ******** keeps it.`
+            : "A template: {{event.name}} puts the event's name in as a part of the path or the query."
+        }
         value={value.url}
         set={(url) => set({ url })}
       />

@@ -20,7 +20,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file belfry/metrics/v1/metric_query_service.proto.
  */
 export const file_belfry_metrics_v1_metric_query_service: GenFile = /*@__PURE__*/
-  fileDesc("CixiZWxmcnkvbWV0cmljcy92MS9tZXRyaWNfcXVlcnlfc2VydmljZS5wcm90bxIRYmVsZnJ5Lm1ldHJpY3MudjEi8gEKD01ldHJpY1RpbWVSYW5nZRIuCgVzdGFydBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAhIsCgNlbmQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQI6gAG6SH0aewoibWV0cmljX3RpbWVfcmFuZ2Uuc3RhcnRfYmVmb3JlX2VuZBIYc3RhcnQgbXVzdCBiZSBiZWZvcmUgZW5kGjshaGFzKHRoaXMuc3RhcnQpIHx8ICFoYXModGhpcy5lbmQpIHx8IHRoaXMuc3RhcnQgPCB0aGlzLmVuZCJoCgpEb3duc2FtcGxlEj4KCmFnZ3JlZ2F0b3IYASABKA4yHS5iZWxmcnkubWV0cmljcy52MS5BZ2dyZWdhdG9yQgvgQQK6SAWCAQIQARIaCgZwZXJpb2QYAiABKAlCCuBBArpIBHICGEAirAIKFFNlYXJjaE1ldHJpY3NSZXF1ZXN0EjQKDWVudGl0eV9jbGF1c2UYASABKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkNsYXVzZUID4EECEi8KDW1ldHJpY19jbGF1c2UYAiABKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkNsYXVzZRI7Cgp0aW1lX3JhbmdlGAMgASgLMiIuYmVsZnJ5Lm1ldHJpY3MudjEuTWV0cmljVGltZVJhbmdlQgPgQQISNgoKZG93bnNhbXBsZRgEIAEoCzIdLmJlbGZyeS5tZXRyaWNzLnYxLkRvd25zYW1wbGVCA+BBAhIaCglwYWdlX3NpemUYBSABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgGIAEoCUIIukgFcgMYgCAiYgoVU2VhcmNoTWV0cmljc1Jlc3BvbnNlEjAKB21ldHJpY3MYASADKAsyHy5iZWxmcnkubWV0cmljcy52MS5NZXRyaWNTZXJpZXMSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKtEBCgpBZ2dyZWdhdG9yEhoKFkFHR1JFR0FUT1JfVU5TUEVDSUZJRUQQABIJCgVDT1VOVBABEgkKBURFTFRBEAISDwoLSU5URVJQT0xBVEUQAxIICgRMQVNUEAQSBwoDTUFYEAUSCAoETUVBThAGEgcKA01JThAHEg4KCk5FWFRfT0xERVIQCBIICgROT05FEAkSBgoCUDUQChIHCgNQNTAQCxIHCgNQOTUQDBIHCgNQOTkQDRIICgRSQVRFEA4SCgoGU1REREVWEA8SBwoDU1VNEBAynwEKEk1ldHJpY1F1ZXJ5U2VydmljZRKIAQoNU2VhcmNoTWV0cmljcxInLmJlbGZyeS5tZXRyaWNzLnYxLlNlYXJjaE1ldHJpY3NSZXF1ZXN0GiguYmVsZnJ5Lm1ldHJpY3MudjEuU2VhcmNoTWV0cmljc1Jlc3BvbnNlIiSQAgGItRgDgtPkkwIXOgEqIhIvdjEvbWV0cmljczpzZWFyY2hiBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_metrics_v1_metric_series, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("CixiZWxmcnkvbWV0cmljcy92MS9tZXRyaWNfcXVlcnlfc2VydmljZS5wcm90bxIRYmVsZnJ5Lm1ldHJpY3MudjEi8gEKD01ldHJpY1RpbWVSYW5nZRIuCgVzdGFydBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAhIsCgNlbmQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQI6gAG6SH0aewoibWV0cmljX3RpbWVfcmFuZ2Uuc3RhcnRfYmVmb3JlX2VuZBIYc3RhcnQgbXVzdCBiZSBiZWZvcmUgZW5kGjshaGFzKHRoaXMuc3RhcnQpIHx8ICFoYXModGhpcy5lbmQpIHx8IHRoaXMuc3RhcnQgPCB0aGlzLmVuZCJoCgpEb3duc2FtcGxlEj4KCmFnZ3JlZ2F0b3IYASABKA4yHS5iZWxmcnkubWV0cmljcy52MS5BZ2dyZWdhdG9yQgvgQQK6SAWCAQIQARIaCgZwZXJpb2QYAiABKAlCCuBBArpIBHICGEAirAIKFFNlYXJjaE1ldHJpY3NSZXF1ZXN0EjQKDWVudGl0eV9jbGF1c2UYASABKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkNsYXVzZUID4EECEi8KDW1ldHJpY19jbGF1c2UYAiABKAsyGC5iZWxmcnkuY2xhdXNlLnYxLkNsYXVzZRI7Cgp0aW1lX3JhbmdlGAMgASgLMiIuYmVsZnJ5Lm1ldHJpY3MudjEuTWV0cmljVGltZVJhbmdlQgPgQQISNgoKZG93bnNhbXBsZRgEIAEoCzIdLmJlbGZyeS5tZXRyaWNzLnYxLkRvd25zYW1wbGVCA+BBAhIaCglwYWdlX3NpemUYBSABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgGIAEoCUIIukgFcgMYgCAiPgoNTWF0Y2hlZEVudGl0eRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhMKC290aGVyX2NvdW50GAMgASgFIpkBChVTZWFyY2hNZXRyaWNzUmVzcG9uc2USMAoHbWV0cmljcxgBIAMoCzIfLmJlbGZyeS5tZXRyaWNzLnYxLk1ldHJpY1NlcmllcxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSNQoGZW50aXR5GAMgASgLMiAuYmVsZnJ5Lm1ldHJpY3MudjEuTWF0Y2hlZEVudGl0eUID4EEDKtEBCgpBZ2dyZWdhdG9yEhoKFkFHR1JFR0FUT1JfVU5TUEVDSUZJRUQQABIJCgVDT1VOVBABEgkKBURFTFRBEAISDwoLSU5URVJQT0xBVEUQAxIICgRMQVNUEAQSBwoDTUFYEAUSCAoETUVBThAGEgcKA01JThAHEg4KCk5FWFRfT0xERVIQCBIICgROT05FEAkSBgoCUDUQChIHCgNQNTAQCxIHCgNQOTUQDBIHCgNQOTkQDRIICgRSQVRFEA4SCgoGU1REREVWEA8SBwoDU1VNEBAynwEKEk1ldHJpY1F1ZXJ5U2VydmljZRKIAQoNU2VhcmNoTWV0cmljcxInLmJlbGZyeS5tZXRyaWNzLnYxLlNlYXJjaE1ldHJpY3NSZXF1ZXN0GiguYmVsZnJ5Lm1ldHJpY3MudjEuU2VhcmNoTWV0cmljc1Jlc3BvbnNlIiSQAgGItRgDgtPkkwIXOgEqIhIvdjEvbWV0cmljczpzZWFyY2hiBnByb3RvMw", [file_belfry_auth_v1_permission, file_belfry_clause_v1_clause, file_belfry_metrics_v1_metric_series, file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * A span of time, its start within and its end outside it.
@@ -138,6 +138,41 @@ export const SearchMetricsRequestSchema: GenMessage<SearchMetricsRequest> = /*@_
   messageDesc(file_belfry_metrics_v1_metric_query_service, 2);
 
 /**
+ * The entity whose series are answered.
+ *
+ * @generated from message belfry.metrics.v1.MatchedEntity
+ */
+export type MatchedEntity = Message<"belfry.metrics.v1.MatchedEntity"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * How many other entities the clause matches, 100 at most, counted for the first page alone.
+   *
+   * @generated from field: int32 other_count = 3;
+   */
+  otherCount: number;
+};
+
+/**
+ * Describes the message belfry.metrics.v1.MatchedEntity.
+ * Use `create(MatchedEntitySchema)` to create a new message.
+ */
+export const MatchedEntitySchema: GenMessage<MatchedEntity> = /*@__PURE__*/
+  messageDesc(file_belfry_metrics_v1_metric_query_service, 3);
+
+/**
  * Series.
  *
  * @generated from message belfry.metrics.v1.SearchMetricsResponse
@@ -156,6 +191,13 @@ export type SearchMetricsResponse = Message<"belfry.metrics.v1.SearchMetricsResp
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
+
+  /**
+   * The entity that they are of, the first by name that the clause matches. Null where none does.
+   *
+   * @generated from field: belfry.metrics.v1.MatchedEntity entity = 3;
+   */
+  entity?: MatchedEntity | undefined;
 };
 
 /**
@@ -163,7 +205,7 @@ export type SearchMetricsResponse = Message<"belfry.metrics.v1.SearchMetricsResp
  * Use `create(SearchMetricsResponseSchema)` to create a new message.
  */
 export const SearchMetricsResponseSchema: GenMessage<SearchMetricsResponse> = /*@__PURE__*/
-  messageDesc(file_belfry_metrics_v1_metric_query_service, 3);
+  messageDesc(file_belfry_metrics_v1_metric_query_service, 4);
 
 /**
  * How the points of a bucket become one value. The number may stand for the name, from 1 in this order. Buckets without points
@@ -316,7 +358,7 @@ export const AggregatorSchema: GenEnum<Aggregator> = /*@__PURE__*/
 export const MetricQueryService: GenService<{
   /**
    * Reads the series of one entity. Each has one value for each bucket of a time range; they come in the order of the metrics'
-   * names, then of their labels, and page by page. No entity matches: an empty list. Of several that match the first is taken, and nothing says so.
+   * names, then of their labels, and page by page. No entity matches: an empty list. Of several that match the first by name is taken; `entity` says which, and how many others match.
    *
    * @generated from rpc belfry.metrics.v1.MetricQueryService.SearchMetrics
    */

@@ -6,7 +6,7 @@
 
 import type { GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { FieldOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
+import type { FieldOptions, MessageOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file belfry/transcoding/v1/options.proto.
  */
 export const file_belfry_transcoding_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("CiNiZWxmcnkvdHJhbnNjb2RpbmcvdjEvb3B0aW9ucy5wcm90bxIVYmVsZnJ5LnRyYW5zY29kaW5nLnYxIjMKDlN0YXR1c092ZXJyaWRlEgwKBGNvZGUYASABKAUSEwoLaHR0cF9zdGF0dXMYAiABKAU6cAoPc3RhdHVzX292ZXJyaWRlEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0oYDIAMoCzIlLmJlbGZyeS50cmFuc2NvZGluZy52MS5TdGF0dXNPdmVycmlkZVIOc3RhdHVzT3ZlcnJpZGU6QQoLdXBkYXRlX21hc2sSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjUhgMgASgJUgp1cGRhdGVNYXNrOlAKFG5vdF9lbXB0eV9pZl9wcmVzZW50Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjThgMgASgIUhFub3RFbXB0eUlmUHJlc2VudDo6Cghrbm93bl9hcxIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY3IYDIAMoCVIHa25vd25BczpBCgxhbHNvX3JlYWRfYXMSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGN6GAyADKAlSCmFsc29SZWFkQXM6OQoHc2Vjb25kcxIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY34YDIAEoCFIHc2Vjb25kc2IGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("CiNiZWxmcnkvdHJhbnNjb2RpbmcvdjEvb3B0aW9ucy5wcm90bxIVYmVsZnJ5LnRyYW5zY29kaW5nLnYxIjMKDlN0YXR1c092ZXJyaWRlEgwKBGNvZGUYASABKAUSEwoLaHR0cF9zdGF0dXMYAiABKAUiLwoMTWlzcGxhY2VkS2V5EgsKA2tleRgBIAEoCRISCgpiZWxvbmdzX2luGAIgASgJOnAKD3N0YXR1c19vdmVycmlkZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNKGAyADKAsyJS5iZWxmcnkudHJhbnNjb2RpbmcudjEuU3RhdHVzT3ZlcnJpZGVSDnN0YXR1c092ZXJyaWRlOkEKC3VwZGF0ZV9tYXNrEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY1IYDIAEoCVIKdXBkYXRlTWFzazprCg1taXNwbGFjZWRfa2V5Eh8uZ29vZ2xlLnByb3RvYnVmLk1lc3NhZ2VPcHRpb25zGOCGAyADKAsyIy5iZWxmcnkudHJhbnNjb2RpbmcudjEuTWlzcGxhY2VkS2V5UgxtaXNwbGFjZWRLZXk6UAoUbm90X2VtcHR5X2lmX3ByZXNlbnQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNOGAyABKAhSEW5vdEVtcHR5SWZQcmVzZW50OjoKCGtub3duX2FzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjchgMgAygJUgdrbm93bkFzOkEKDGFsc29fcmVhZF9hcxIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY3oYDIAMoCVIKYWxzb1JlYWRBczo5CgdzZWNvbmRzEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjfhgMgASgIUgdzZWNvbmRzYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * Another HTTP status than the usual one for an error of one RPC. The body's code stays.
@@ -45,6 +45,34 @@ export const StatusOverrideSchema: GenMessage<StatusOverride> = /*@__PURE__*/
   messageDesc(file_belfry_transcoding_v1_options, 0);
 
 /**
+ * A key that people put into a message where it does not belong.
+ *
+ * @generated from message belfry.transcoding.v1.MisplacedKey
+ */
+export type MisplacedKey = Message<"belfry.transcoding.v1.MisplacedKey"> & {
+  /**
+   * The key, for example `matchers`.
+   *
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * Where it belongs, for example `type.event.query.matchers`.
+   *
+   * @generated from field: string belongs_in = 2;
+   */
+  belongsIn: string;
+};
+
+/**
+ * Describes the message belfry.transcoding.v1.MisplacedKey.
+ * Use `create(MisplacedKeySchema)` to create a new message.
+ */
+export const MisplacedKeySchema: GenMessage<MisplacedKey> = /*@__PURE__*/
+  messageDesc(file_belfry_transcoding_v1_options, 1);
+
+/**
  * The errors of this RPC that have another HTTP status than usual.
  *
  * @generated from extension: repeated belfry.transcoding.v1.StatusOverride status_override = 50002;
@@ -65,12 +93,20 @@ export const update_mask: GenExtension<MethodOptions, string> = /*@__PURE__*/
   extDesc(file_belfry_transcoding_v1_options, 1);
 
 /**
+ * Keys that people put into this message, and that belong elsewhere: a request with one is told where.
+ *
+ * @generated from extension: repeated belfry.transcoding.v1.MisplacedKey misplaced_key = 50016;
+ */
+export const misplaced_key: GenExtension<MessageOptions, MisplacedKey[]> = /*@__PURE__*/
+  extDesc(file_belfry_transcoding_v1_options, 2);
+
+/**
  * A list that may be left out of the JSON body, but may not be empty when it is there.
  *
  * @generated from extension: bool not_empty_if_present = 50003;
  */
 export const not_empty_if_present: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
-  extDesc(file_belfry_transcoding_v1_options, 2);
+  extDesc(file_belfry_transcoding_v1_options, 3);
 
 /**
  * Names that people know the field by and that it does not have: a request that uses one is told the right one.
@@ -78,7 +114,7 @@ export const not_empty_if_present: GenExtension<FieldOptions, boolean> = /*@__PU
  * @generated from extension: repeated string known_as = 50012;
  */
 export const known_as: GenExtension<FieldOptions, string[]> = /*@__PURE__*/
-  extDesc(file_belfry_transcoding_v1_options, 3);
+  extDesc(file_belfry_transcoding_v1_options, 4);
 
 /**
  * Further names that JSON over HTTP takes for the field. Answers never use them.
@@ -86,7 +122,7 @@ export const known_as: GenExtension<FieldOptions, string[]> = /*@__PURE__*/
  * @generated from extension: repeated string also_read_as = 50014;
  */
 export const also_read_as: GenExtension<FieldOptions, string[]> = /*@__PURE__*/
-  extDesc(file_belfry_transcoding_v1_options, 4);
+  extDesc(file_belfry_transcoding_v1_options, 5);
 
 /**
  * Whether a number of seconds may also be written as a duration such as "1h30m" in JSON over HTTP. Answers hold the number.
@@ -94,5 +130,5 @@ export const also_read_as: GenExtension<FieldOptions, string[]> = /*@__PURE__*/
  * @generated from extension: bool seconds = 50015;
  */
 export const seconds: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
-  extDesc(file_belfry_transcoding_v1_options, 5);
+  extDesc(file_belfry_transcoding_v1_options, 6);
 
