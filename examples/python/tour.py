@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import grpc
 from google.protobuf.struct_pb2 import Struct
+from google.rpc import error_details_pb2, status_pb2  # generated, too: neither grpcio-status nor googleapis-common-protos is needed
 
 from belfry.clause.v1 import clause_pb2
 from belfry.entities.v1 import entity_service_pb2, entity_service_pb2_grpc
@@ -118,6 +119,18 @@ def show_mistake(what, call):
         call()
     except grpc.RpcError as error:
         print(f"{what}: {error.code().name}: {error.details()}")
+        for violation in field_violations(error):
+            print(f"  field {violation.field}: {violation.description}")
+
+
+def field_violations(error):
+    """The fields that the details of an error name."""
+    status = status_pb2.Status()
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            status.ParseFromString(value)
+    request = error_details_pb2.BadRequest()
+    return [violation for detail in status.details if detail.Unpack(request) for violation in request.field_violations]
 
 
 def kept_address():

@@ -40,6 +40,8 @@ describe("the commands of each page answer what it shows", () => {
         "api-clients.md",
         "credentials.md",
         "data-receiver.md",
+        "dead-mans-switch.md",
+        "destinations.md",
         "dictionary.md",
         "entities.md",
         "events.md",
@@ -47,6 +49,9 @@ describe("the commands of each page answer what it shows", () => {
         "metrics.md",
         "notifications.md",
         "properties.md",
+        "rules.md",
+        "silences.md",
+        "templates.md",
       ]),
     );
   });

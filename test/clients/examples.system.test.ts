@@ -67,7 +67,7 @@ test("the template of examples/python makes the details of errors, too", () => {
   const env = { ...process.env, PATH: `${join(root, "node_modules/.bin")}:${process.env.PATH}` };
   const buf = join(root, "node_modules/.bin/buf");
   execFileSync(buf, ["generate", "--template", own, "-o", folder], { cwd: root, env });
-  for (const path of ["google/rpc/error_details_pb.js", "belfry/errors/v1/reasons_pb.js"])
+  for (const path of ["google/rpc/error_details_pb.js", "google/rpc/status_pb.js", "belfry/errors/v1/reasons_pb.js"])
     expect(existsSync(join(folder, "made", path)), path).toBe(true);
 });
 

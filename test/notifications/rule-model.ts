@@ -1,4 +1,4 @@
-/** A rule of the model: as docs/notifications.md describes rules, in seconds. */
+/** A rule of the model: as docs/rules.md describes rules, in seconds. */
 export interface ModelRule {
   id: number;
   enabled: boolean;

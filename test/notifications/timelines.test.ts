@@ -2,8 +2,10 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { decide, type Manner, type Match, type Signature } from "../../src/notifications/deciding/decide.ts";
 
-const text = readFileSync(new URL("../../docs/notifications.md", import.meta.url), "utf8");
-const timelines = [...text.matchAll(/```timeline\n([\s\S]*?)```/g)].map(([, body = ""]) => body.trim().split("\n"));
+const pages = ["rules", "silences"].map((name) =>
+  readFileSync(new URL(`../../docs/${name}.md`, import.meta.url), "utf8"),
+);
+const timelines = [...pages.join("\n").matchAll(/```timeline\n([\s\S]*?)```/g)].map(([, body = ""]) => body.trim().split("\n"));
 const severities = ["DEFAULT", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 const [OPEN, CLOSED] = [1, 3];
 
@@ -75,7 +77,7 @@ test.each(
         lines,
       ] as const,
   ),
-)("docs/notifications.md: %s", (_, [rule = "", ...lines]) => {
+)("docs/rules.md, docs/silences.md: %s", (_, [rule = "", ...lines]) => {
   const story = new Story(mannerOf(rule));
   const told = lines.map((line) => {
     const [, second = "", what = "", expected = ""] = /^(\d+)\s+(.+?)(?:\s{2,}(\S+))?$/.exec(line.trimEnd()) ?? [];

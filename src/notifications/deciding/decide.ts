@@ -68,7 +68,7 @@ export interface Decision {
 }
 
 /**
- * What a rule does about a subject: the whole of docs/notifications.md, "When a rule notifies", without a clock and without
+ * What a rule does about a subject: the whole of docs/rules.md, "When it notifies", without a clock and without
  * a database. Undefined: nothing, and nothing to note.
  */
 export function decide(manner: Manner, before: Match | undefined, seen: Seen, nowMs: number): Decision | undefined {

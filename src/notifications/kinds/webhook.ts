@@ -47,7 +47,7 @@ function checkHeaders(headers: Record<string, string>): Broken[] {
   });
 }
 
-/** The body, as docs/notifications.md describes it. */
+/** The body, as docs/destinations.md describes it. */
 function bodyOf(notification: Notification, message: string, publicUrl: string) {
   const { id, tenant, occasion, timeMs, clear, rule, trigger, group, metric } = notification;
   const isOne = !hasMembers(notification);

@@ -168,7 +168,7 @@ export interface Described {
   readonly message: Message;
 }
 
-/** What the templates of a notification may name (docs/notifications.md), for texts in this markup. */
+/** What the templates of a notification may name (docs/templates.md), for texts in this markup. */
 export function variablesOf(
   notification: Notification,
   destination: Described | undefined,

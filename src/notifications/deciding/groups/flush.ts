@@ -76,7 +76,7 @@ export const isHeld = ({ destinationNames }: Pick<GroupManner, "destinationNames
   destinationNames.every((name) => holds.has(name));
 
 /**
- * Decides on a group at one of its flushes: the whole of docs/notifications.md, "Groups", without a clock and without a database.
+ * Decides on a group at one of its flushes: the whole of docs/rules.md, "Groups", without a clock and without a database.
  * @param dueMs the time for which the flush was planned
  */
 export function flush(
