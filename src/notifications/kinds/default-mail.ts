@@ -1,16 +1,9 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { Notification } from "../notification.ts";
 import { escapeHtml, visible } from "../rendering/markup.ts";
-import {
-  eventLinkText,
-  eventUrl,
-  hasMembers,
-  headline,
-  isoTime,
-  severityName,
-  statusName,
-} from "../rendering/variables.ts";
-import { occasionText } from "./default-texts.ts";
+import { title } from "../rendering/titles.ts";
+import { hasMembers, severityName } from "../rendering/variables.ts";
+import { factsOf, linksOf, occasionText, readableTime } from "./default-texts.ts";
 
 const grey = "#5f6b7a";
 const green = "#1a7f4b";
@@ -20,27 +13,14 @@ const colours: Readonly<Record<number, string>> = {
   [Severity.WARNING]: "#9a6b00",
 };
 
-const readableTime = (ms: number) =>
-  isoTime(ms)
-    .replace("T", " ")
-    .replace(/\.\d+Z$/, " UTC");
-
 /** What is known, a line each. */
-function facts(notification: Notification): [name: string, value: string][] {
-  const { event, entity, metric, rule, trigger, timeMs } = notification;
+function factsOfMail(notification: Notification): [name: string, value: string][] {
+  const { event, entity, rule, trigger, timeMs } = notification;
   const known: [string, string][] = [
-    ["Entity", entity.name],
-    ...Object.entries(entity.dimensions).slice(0, 10),
-    ...(event === undefined
-      ? []
-      : ([
-          ["Event", event.name],
-          ["Severity", severityName(event.severity)],
-          ["Status", statusName(event.status)],
-          ["Count", String(event.count)],
-        ] satisfies [string, string][])),
-    ["Metric", metric === undefined ? "" : `${metric.name} ${metric.value ?? ""}`],
-    ["Time", readableTime(event?.timeMs ?? timeMs)],
+    ["Severity", event === undefined ? "" : severityName(event.severity)],
+    ...factsOf(notification).map(({ title, value }): [string, string] => [title, value]),
+    ["Last seen", readableTime(event?.timeMs ?? timeMs)],
+    ...(hasMembers(notification) ? [] : Object.entries(entity.dimensions).slice(0, 10)),
     // A rule's own matchers are no trigger, and have no name.
     ["Rule", trigger.name === "" ? rule.name : `${rule.name} (trigger ${trigger.name})`],
   ];
@@ -53,13 +33,15 @@ const bodyOf = (notification: Notification) =>
 
 /** The mail of a destination without a body, as text. */
 export function textMail(notification: Notification, message: string, publicUrl: string): string {
-  const lines = facts(notification).map(([name, value]) => `${name}: ${value}`);
+  const lines = factsOfMail(notification).map(([name, value]) => `${name}: ${value}`);
   const parts = [
-    occasionText(notification),
+    notification.clear ? "" : occasionText(notification),
     message,
     visible(bodyOf(notification)),
     visible(lines.join("\n")),
-    eventUrl(notification, publicUrl),
+    linksOf(notification, publicUrl)
+      .map(({ text, url }) => `${text}: ${url}`)
+      .join("\n"),
   ];
   return `${parts.filter((part) => part.trim() !== "").join("\n\n")}\n`;
 }
@@ -73,10 +55,14 @@ function banner({ clear, event }: Notification): { colour: string; word: string 
 /** The same as HTML, with all of its style in place: mail programs keep nothing else. */
 export function htmlMail(notification: Notification, message: string, publicUrl: string): string {
   const { colour, word } = banner(notification);
-  const url = eventUrl(notification, publicUrl);
+  const links = linksOf(notification, publicUrl).map(
+    ({ text: word, url }) => `<a href="${escapeHtml(url)}" style="color:#0b5cad">${word}</a>`,
+  );
   const occasion = occasionText(notification);
   const text = (body: string) => escapeHtml(body).replaceAll("\n", "<br>");
-  const rows = facts(notification).map(
+  // The title stands above: what a rule without a message says of a group are the lines beneath it.
+  const beneath = notification.rule.message === "" ? message.split("\n").slice(1).join("\n") : message;
+  const rows = factsOfMail(notification).map(
     ([name, value]) =>
       `<tr><td style="padding:3px 16px 3px 0;color:${grey};vertical-align:top">${escapeHtml(name)}</td>` +
       `<td style="padding:3px 0">${text(value)}</td></tr>`,
@@ -88,12 +74,10 @@ export function htmlMail(notification: Notification, message: string, publicUrl:
     '<div style="max-width:600px;margin:0 auto;background:#fff;border-radius:6px;overflow:hidden">',
     `<div style="background:${colour};color:#fff;padding:16px 24px">`,
     `<div style="font-size:12px;letter-spacing:1px">${escapeHtml(word)}${occasion && !notification.clear ? ` · ${escapeHtml(occasion)}` : ""}</div>`,
-    `<div style="font-size:20px;font-weight:600">${escapeHtml(headline(notification))}</div></div>`,
-    `<div style="padding:20px 24px">${paragraph(message)}${paragraph(bodyOf(notification))}`,
+    `<div style="font-size:20px;font-weight:600">${escapeHtml(title(notification))}</div></div>`,
+    `<div style="padding:20px 24px">${paragraph(beneath)}${paragraph(bodyOf(notification))}`,
     `<table style="border-collapse:collapse;font-size:14px">${rows.join("")}</table>`,
-    url === ""
-      ? ""
-      : `<p style="margin:20px 0 0"><a href="${escapeHtml(url)}" style="color:#0b5cad">${eventLinkText(notification)}</a></p>`,
+    links.length === 0 ? "" : `<p style="margin:20px 0 0">${links.join(" &middot; ")}</p>`,
     "</div></div></body></html>",
   ].join("\n");
 }

@@ -4,12 +4,11 @@ import { html, plainText } from "../rendering/markup.ts";
 import { cutText } from "../rendering/template.ts";
 import { notSent, sent } from "./attempt-outcome.ts";
 import { htmlMail, textMail } from "./default-mail.ts";
-import { defaultMessage } from "./default-texts.ts";
+import { defaultMessage, titled } from "./default-texts.ts";
 import type { DestinationKind, Rendered } from "./kind.ts";
 
 // A line of a mail has at most 998 bytes; people read the first fifty characters.
 const subjectCharsMax = 200;
-const defaultSubject = "{{#ended}}Resolved: {{/ended}}{{{headline}}} ({{{entity.name}}})";
 
 const oneLine = (text: string) => text.replace(/[\p{Cc}\s]+/gu, " ").trim();
 
@@ -45,7 +44,7 @@ export const email: DestinationKind<EmailDestination> = {
 
   templates(destination, message) {
     return {
-      subject: { text: destination.subject || defaultSubject, markup: plainText },
+      subject: { text: destination.subject || titled, markup: plainText },
       body: { text: destination.body, markup: isHtml(destination) ? html : plainText },
       message: { text: message || defaultMessage, markup: plainText },
     };

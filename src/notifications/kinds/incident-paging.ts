@@ -4,9 +4,10 @@ import { isBlank } from "../../entities/identity.ts";
 import type { Notification } from "../notification.ts";
 import { plainText, visible } from "../rendering/markup.ts";
 import { cutCharacters, cutText } from "../rendering/template.ts";
-import { eventLinkText, eventUrl, isoTime } from "../rendering/variables.ts";
+import { calledOf, titleLines } from "../rendering/titles.ts";
+import { hasMembers, isoTime, linesMax } from "../rendering/variables.ts";
 import { isPage, isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
-import { defaultMessage, firstLine } from "./default-texts.ts";
+import { defaultMessage, firstLine, linksOf } from "./default-texts.ts";
 import type { DestinationKind } from "./kind.ts";
 
 const bodyBytesMax = 512_000;
@@ -25,26 +26,23 @@ function actionOf({ occasion, clear }: Notification): "trigger" | "acknowledge" 
 }
 
 function payloadOf(notification: Notification, message: string) {
-  const { event, entity, metric, rule, trigger, timeMs } = notification;
+  const { event, entity, group, metric, rule, trigger, timeMs } = notification;
+  const isGroup = hasMembers(notification);
   return {
     summary: cutCharacters(firstLine(notification, message) || rule.name, summaryCharsMax),
     // The product refuses a blank one, which entities may have that were named before blank names counted as absent.
-    source: isBlank(entity.name) ? entity.id : visible(entity.name),
+    source: isBlank(entity.name) ? entity.id : visible(calledOf(entity)),
     severity: event === undefined ? "error" : (severities[event.severity] ?? "info"),
     timestamp: isoTime(event?.timeMs ?? timeMs),
     ...(event !== undefined && !isBlank(event.type) && { class: event.type }),
     custom_details: {
       rule: rule.name,
       ...(trigger.name !== "" && { trigger: trigger.name }),
-      ...(event && {
-        event: event.name,
-        summary: event.summary,
-        body: event.body,
-        count: String(event.count),
-        fields: event.metadata,
-      }),
+      ...(event && !isGroup && { event: event.name, summary: event.summary, body: event.body }),
+      ...(group && isGroup && { alerts: titleLines(group, linesMax) }),
+      ...(event && { count: String(event.count), fields: event.metadata }),
       ...(metric && { metric: metric.name, value: metric.value ?? null }),
-      dimensions: entity.dimensions,
+      ...(!isGroup && { dimensions: entity.dimensions }),
     },
   };
 }
@@ -54,14 +52,14 @@ function bodyOf(notification: Notification, message: string, publicUrl: string) 
   const event_action = actionOf(notification);
   const dedup_key = notification.subjectId;
   if (event_action !== "trigger") return { event_action, dedup_key };
-  const url = eventUrl(notification, publicUrl);
+  const links = linksOf(notification, publicUrl).map(({ text, url }) => ({ href: url, text }));
   const whole = {
     event_action,
     dedup_key,
     payload: payloadOf(notification, message),
     client: "Belfry",
     client_url: publicUrl,
-    ...(url !== "" && { links: [{ href: url, text: eventLinkText(notification) }] }),
+    ...(links.length > 0 && { links }),
   };
   if (Buffer.byteLength(JSON.stringify(whole)) <= bodyBytesMax - 1024) return whole;
   const source = cutText(whole.payload.source, summaryCharsMax);

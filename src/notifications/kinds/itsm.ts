@@ -6,11 +6,12 @@ import { OutboundError, type OutboundResponse } from "../delivering/outbound.ts"
 import type { Notification } from "../notification.ts";
 import { plainText, visible } from "../rendering/markup.ts";
 import { cutCharacters } from "../rendering/template.ts";
-import { eventUrl, isoTime, severityName } from "../rendering/variables.ts";
+import { calledOf } from "../rendering/titles.ts";
+import { hasMembers, isoTime, severityName } from "../rendering/variables.ts";
 import { NoToken } from "./access-tokens.ts";
 import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
-import { defaultMessage, firstLine, occasionText } from "./default-texts.ts";
+import { defaultMessage, firstLine, linksOf, occasionText } from "./default-texts.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, Sending, ThreadState, TryEnvironment } from "./kind.ts";
 
 const shortCharsMax = 160;
@@ -34,12 +35,14 @@ const cut = (text: string, max: number) => cutCharacters(text.trim(), max);
 
 function descriptionOf({ notification, texts }: Rendered<ItsmDestination>, publicUrl: string): string {
   const { event, entity, rule, timeMs } = notification;
+  const isGroup = hasMembers(notification);
   const lines = [
-    `Entity: ${entity.name}`,
-    ...(event === undefined ? [] : [`Event: ${event.name}`, `Severity: ${severityName(event.severity)}`]),
+    ...(isGroup ? [] : [`Entity: ${calledOf(entity)}`]),
+    ...(event === undefined || isGroup ? [] : [`Event: ${event.name}`]),
+    ...(event === undefined ? [] : [`Severity: ${severityName(event.severity)}`]),
     `Time: ${isoTime(event?.timeMs ?? timeMs)}`,
     `Rule: ${rule.name}`,
-    eventUrl(notification, publicUrl),
+    ...linksOf(notification, publicUrl).map(({ text, url }) => `${text}: ${url}`),
   ];
   const known = visible(lines.join("\n"));
   // The link is at the end: what is too long is the message.

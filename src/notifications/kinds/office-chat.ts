@@ -4,21 +4,11 @@ import type { OutboundResponse } from "../delivering/outbound.ts";
 import { reasonOf } from "../delivering/retry.ts";
 import { cardBytes, escapeCard, markdown } from "../rendering/markup.ts";
 import { cutText } from "../rendering/template.ts";
-import {
-  eventLinkText,
-  eventUrl,
-  hasEnded,
-  hasMembers,
-  headline,
-  isoTime,
-  memberLines,
-  severityName,
-  statusName,
-  summaryText,
-} from "../rendering/variables.ts";
+import { title, titleLines } from "../rendering/titles.ts";
+import { hasEnded, hasMembers, severityName, summaryText } from "../rendering/variables.ts";
 import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
-import { labelFacts } from "./default-texts.ts";
+import { factsOf, linksOf } from "./default-texts.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, ThreadState } from "./kind.ts";
 
 // Both products take 28 KB with all that surrounds the card.
@@ -35,56 +25,51 @@ const colours: Readonly<Record<number, string>> = {
 
 type Card = Rendered<OfficeChatDestination>;
 
-/** The lines of the card: those of the destination, or else what is known of the event. */
-function factsOf({ destination, notification, texts }: Card): { title: string; value: string }[] {
-  if (destination.facts.length > 0) {
+/** The lines of the card: those of the destination, or else what is known. */
+function linesOf({ destination, notification, texts }: Card): { title: string; value: string }[] {
+  if (destination.facts.length > 0)
     return destination.facts.map(({ name }, i) => ({ title: name, value: texts[`facts[${i}].value`] ?? "" }));
-  }
-  const { event, entity, metric, timeMs } = notification;
+  const { event } = notification;
   const known = [
-    { title: "Entity", value: entity.name },
-    ...(event === undefined
-      ? [{ title: "Metric", value: metric === undefined ? "" : `${metric.name} ${metric.value ?? ""}` }]
-      : [
-          { title: "Severity", value: severityName(event.severity) },
-          { title: "Status", value: statusName(event.status) },
-          { title: "Count", value: String(event.count) },
-        ]),
-    { title: "Time", value: isoTime(timeMs) },
-    ...labelFacts(notification),
+    ...(event === undefined ? [] : [{ title: "Severity", value: severityName(event.severity) }]),
+    ...factsOf(notification),
   ];
   return known
     .filter(({ value }) => value.trim() !== "")
     .map(({ title, value }) => ({ title: escapeCard(title), value: escapeCard(value) }));
 }
 
-/** The text of the destination is about one match: a summary, or a group, names its members instead. One that renders to nothing is the rule's name. */
+/** The text of the destination is about one match: a summary, or a group, names its members instead. */
 function cardMessage({ notification, texts }: Card, bytesMax: number): string {
-  const { summary, group, rule } = notification;
+  const { summary, group, event, rule } = notification;
   if (summary !== undefined) return escapeCard(summaryText(summary, cardBytes, bytesMax));
   if (group !== undefined && hasMembers(notification))
-    return memberLines(group, bytesMax, lineBytes).map(escapeCard).join("\n\n");
-  return texts.text?.trim() ? texts.text : escapeCard(rule.name);
+    return titleLines(group, bytesMax, lineBytes).map(escapeCard).join("\n\n");
+  return texts.text?.trim() ? texts.text : escapeCard(event?.body.trim() ? event.body : `Rule: ${rule.name}`);
 }
 
 /** With the paragraph that it is. */
 const lineBytes = (text: string) => cardBytes(text) + cardBytes("\n\n");
 
-const titleOf = ({ notification }: Card) => `${hasEnded(notification) ? "Resolved: " : ""}${headline(notification)}`;
+const titleOf = ({ notification }: Card) => `${hasEnded(notification) ? "Resolved: " : ""}${title(notification)}`;
 
 function cardText(card: Card, publicUrl: string, charsMax: number): string {
   const { notification } = card;
-  const url = eventUrl(notification, publicUrl);
+  const actions = linksOf(notification, publicUrl).map(({ text, url }) => ({
+    type: "Action.OpenUrl",
+    title: text,
+    url,
+  }));
   const cut = (text: string, max = charsMax) => cutText(text, Math.min(max, charsMax));
   const color = notification.clear ? "good" : (colours[notification.event?.severity ?? 0] ?? "default");
-  const title = {
+  const head = {
     type: "TextBlock",
     text: escapeCard(cut(titleOf(card), titleCharsMax)),
     weight: "bolder",
     size: "medium",
     color,
   };
-  const facts = factsOf(card).map(({ title: name, value }) => ({ title: cut(name), value: cut(value) }));
+  const facts = linesOf(card).map(({ title: name, value }) => ({ title: cut(name), value: cut(value) }));
   const content = {
     // Cards above version 1.4 are shown as an error, and the receiver still reports success.
     $schema: "http://adaptivecards.io/schemas/adaptive-card.json",
@@ -92,11 +77,11 @@ function cardText(card: Card, publicUrl: string, charsMax: number): string {
     version: "1.2",
     msteams: { width: "full" },
     body: [
-      { ...title, wrap: true },
+      { ...head, wrap: true },
       { type: "TextBlock", text: cut(cardMessage(card, Math.min(cardBytesMax / 2, charsMax / 2))), wrap: true },
       { type: "FactSet", facts },
     ],
-    ...(url !== "" && { actions: [{ type: "Action.OpenUrl", title: eventLinkText(notification), url }] }),
+    ...(actions.length > 0 && { actions }),
   };
   const attachment = { contentType: "application/vnd.microsoft.card.adaptive", contentUrl: null, content };
   return JSON.stringify({ type: "message", attachments: [attachment] });
@@ -141,7 +126,7 @@ export const officeChat: DestinationKind<OfficeChatDestination> = {
   check: ({ webhookUrl }) => brokenUrl("webhookUrl", webhookUrl),
 
   compose(card) {
-    const lines = factsOf(card).map(({ title, value }) => `${title}: ${value}`);
+    const lines = linesOf(card).map(({ title, value }) => `${title}: ${value}`);
     return { subject: titleOf(card), body: [cardMessage(card, cardBytesMax / 2), ...lines].join("\n") };
   },
 

@@ -4,14 +4,16 @@ import type { OutboundResponse } from "../delivering/outbound.ts";
 import type { Reason } from "../delivering/retry.ts";
 import type { Notification } from "../notification.ts";
 import { chat } from "../rendering/markup.ts";
-import { eventLinkText, eventUrl, hasMembers, headline } from "../rendering/variables.ts";
+import { title } from "../rendering/titles.ts";
+import { hasEnded } from "../rendering/variables.ts";
 import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
-import { defaultMessage, labelFacts, occasionText } from "./default-texts.ts";
+import { defaultMessage, factsOf, linksOf, occasionText } from "./default-texts.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, Sending } from "./kind.ts";
 
 const textCharsMax = 4000;
-/** Leaves room for the link. */
+/** Leaves room for the links. */
 const messageCharsMax = 3400;
+const linksCharsMax = 590;
 const fallbackCharsMax = 300;
 const good = "#2eb67d";
 
@@ -64,22 +66,25 @@ function colourOf({ color }: TeamChatDestination, { clear, event }: Notification
   return color || (colours[event?.severity ?? Severity.ERROR] ?? "#888888");
 }
 
-/** What a rule without a message says beneath the title: where the event is shown, and its labels. */
-function details(notification: Notification, publicUrl: string): { link: string; labels: string[] } {
-  if (notification.rule.message !== "" || notification.summary !== undefined) return { link: "", labels: [] };
-  const url = eventUrl(notification, publicUrl);
-  const facts = hasMembers(notification) ? [] : labelFacts(notification);
-  const labels = facts.map(({ title, value }) => chat.double(`${title}: ${value}`));
-  return { link: url === "" ? "" : chat.link(url, eventLinkText(notification)), labels };
+/** What a rule without a message says beneath the title: what is known, and where to go on, the console's page first. */
+function details(notification: Notification, publicUrl: string): { links: string; facts: string[] } {
+  if (notification.rule.message !== "" || notification.summary !== undefined) return { links: "", facts: [] };
+  const facts = factsOf(notification).map(({ title, value }) => chat.double(`${title}: ${value}`));
+  let links = "";
+  for (const { text, url } of linksOf(notification, publicUrl)) {
+    const next = `${links}${links === "" ? "" : " · "}${chat.link(url, text)}`;
+    if (next.length <= linksCharsMax) links = next;
+  }
+  return { links, facts };
 }
 
 /** One that renders to nothing would be refused: it is the rule's name. What is too long leaves room for the link. */
 function attachmentText({ notification, texts }: Rendered<TeamChatDestination>, publicUrl: string): string {
   const message = texts.message?.trim() ? texts.message : chat.double(notification.rule.name);
-  const { link, labels } = details(notification, publicUrl);
-  if (link === "") return cutChat([message, ...labels].join("\n"), textCharsMax);
-  const fitting = cutChat(message, textCharsMax - link.length - 1);
-  return cutChat([fitting, link, ...labels].join("\n"), textCharsMax);
+  const { links, facts } = details(notification, publicUrl);
+  if (links === "") return cutChat([message, ...facts].join("\n"), textCharsMax);
+  const fitting = cutChat(message, textCharsMax - links.length - 1);
+  return cutChat([fitting, links, ...facts].join("\n"), textCharsMax);
 }
 
 function messageOf(sending: Sending<TeamChatDestination>, publicUrl: string) {
@@ -88,13 +93,23 @@ function messageOf(sending: Sending<TeamChatDestination>, publicUrl: string) {
   const attachment = {
     color: colourOf(destination, notification),
     text: attachmentText(sending, publicUrl),
-    fallback: cutChat(chat.double(headline(notification)), fallbackCharsMax),
+    fallback: cutChat(chat.double(title(notification)), fallbackCharsMax),
     mrkdwn_in: ["text"],
     ...(occasion !== "" && { footer: occasion }),
   };
   // A thread is found by the channel's id; its name may have been given to another one.
   const thread = state.ts === undefined ? {} : { thread_ts: state.ts };
   return { channel: state.channelId ?? destination.channel, attachments: [attachment], unfurl_links: false, ...thread };
+}
+
+/** Whether a thread's first message is about something that is over now. */
+const isOver = ({ notification, state }: Sending<TeamChatDestination>) =>
+  hasEnded(notification) && state.ts !== undefined && state.channelId !== undefined;
+
+/** The thread's first message as it reads once all is over. */
+function editOf(sending: Sending<TeamChatDestination>, publicUrl: string) {
+  const { attachments } = messageOf(sending, publicUrl);
+  return { channel: sending.state.channelId, ts: sending.state.ts, attachments };
 }
 
 function judged(answer: OutboundResponse, { state }: Sending<TeamChatDestination>, nowMs: number): AttemptOutcome {
@@ -131,10 +146,11 @@ export const teamChat: DestinationKind<TeamChatDestination> = {
 
   send: (sending, { outbound, teamChatUrl, publicUrl, nowMs }) =>
     tried("teamChat", sending.state, async () => {
-      const post = (message: object) =>
+      const post = (message: object) => call("chat.postMessage", message);
+      const call = (method: string, message: object) =>
         outbound.trusted({
           method: "POST",
-          url: `${teamChatUrl}/chat.postMessage`,
+          url: `${teamChatUrl}/${method}`,
           headers: {
             authorization: `Bearer ${sending.destination.token}`,
             "content-type": "application/json; charset=utf-8",
@@ -142,6 +158,8 @@ export const teamChat: DestinationKind<TeamChatDestination> = {
           body: JSON.stringify(message),
           signal: sending.signal,
         });
+      // What is sent is the reply. That the first message turns green is worth no second try.
+      if (isOver(sending)) await call("chat.update", editOf(sending, publicUrl));
       const answer = await post(messageOf(sending, publicUrl));
       const gone = sending.state.ts !== undefined && threadGone.has(String(parsedObject(answer.body)?.error));
       if (!gone) return judged(answer, sending, nowMs());

@@ -3,6 +3,7 @@ import type { AlertSnapshot } from "../delivery-snapshot.ts";
 import type { Notification } from "../notification.ts";
 import type { Markup } from "./markup.ts";
 import type { listNames, Value, Variables } from "./template.ts";
+import { calledOf, title, titleLines } from "./titles.ts";
 import { type Described, headline, isoTime, labelsOf, linesMax, memberLines, variablesOf } from "./variables.ts";
 
 /** An alert as version 4 of Alertmanager's webhook says it. */
@@ -73,15 +74,20 @@ function listsOf(
     firing: alerts.filter(({ status }) => status === "firing"),
     resolved: alerts.filter(({ status }) => status === "resolved"),
     lines: group ? memberLines(group, max, markup.size) : [headline(notification)],
+    members: group ? titleLines(group, max, markup.size) : [title(notification, markup.size)],
   };
 }
 
 /** What templates may name of the alerts of a notification. */
 function alertVariables(notification: Notification, markup: Markup, max: number): Variables {
   const { group } = notification;
+  const lists = listsOf(notification, markup, max);
+  const { firing, resolved } = group ?? { firing: lists.firing.length, resolved: lists.resolved.length };
   return {
-    ...listsOf(notification, markup, max),
-    count: group === undefined ? alertsOf(notification).length : group.firing + group.resolved,
+    ...lists,
+    count: firing + resolved,
+    firingCount: firing,
+    resolvedCount: resolved,
     silenced: group?.silenced ?? 0,
     ...sharedOf(notification),
   };
@@ -98,5 +104,7 @@ export const templateVariables = (
 ): Variables => ({
   ...alertVariables(notification, markup, max),
   subject: notification.subjectId,
+  title: title(notification, markup.size),
+  displayName: calledOf(notification.entity),
   ...variablesOf(notification, destination, markup, publicUrl),
 });

@@ -81,7 +81,7 @@ function take(steps: Steps, count: number) {
 }
 
 /** The variables that are lists; those of a notification have at most `listedMax` values. */
-export const listNames = ["alerts", "firing", "resolved", "lines"] as const;
+export const listNames = ["alerts", "firing", "resolved", "lines", "members"] as const;
 const listedMax = 101;
 
 const stepsOfTag = ({ path }: Part, scopes: number) => stepsPerTag + path.length + scopes;

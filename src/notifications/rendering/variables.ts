@@ -20,14 +20,14 @@ export const severityName = (severity: Severity) => SeveritySchema.value[severit
 export const statusName = (status: Status) => StatusSchema.value[status]?.localName ?? "";
 
 /** `disk.used{mountpoint=/var}`: a metric with its labels, or the beginning of them. */
-const seriesName = ({ name, labels }: NonNullable<Notification["metric"]>) =>
+export const seriesName = ({ name, labels }: NonNullable<Notification["metric"]>) =>
   labels === undefined ? name : `${name}{${labelsOrder(labels).begin}}`;
 
 /** How long a text is once it is written as a product has it, as that product counts. */
 export type Measure = (text: string) => number;
 
 /** No product counts more for a text that it is sent without escapes. */
-const utf8Bytes: Measure = (text) => Buffer.byteLength(text);
+export const utf8Bytes: Measure = (text) => Buffer.byteLength(text);
 
 /** How many notifications a summary stands for, and the names that are known, as many as fit. */
 export function summaryText(
@@ -75,12 +75,26 @@ export function groupText({ firing, resolved, silenced = 0, labels, beyond }: Gr
 export const linesMax = 2500;
 
 /** Names the members of a group, a line each, as many as fit, and says how many more there are. */
-export function memberLines({ firing, resolved, alerts }: Group, max: number, measure = utf8Bytes): string[] {
+export const memberLines = (group: Group, max: number, measure = utf8Bytes): string[] =>
+  linesOf(
+    group,
+    ({ resolved, headline: text, severity, entity }) =>
+      `${resolved ? "RESOLVED" : severityName(severity as Severity)} ${text}${entity.name === "" ? "" : ` (${entity.name})`}`,
+    max,
+    measure,
+  );
+
+/** Writes a line for each member of a group, as many as fit, and says how many more there are. */
+export function linesOf(
+  { firing, resolved, alerts }: Group,
+  lineOf: (alert: Group["alerts"][number]) => string,
+  max: number,
+  measure: Measure,
+): string[] {
   const lines: string[] = [];
   let size = 0;
-  for (const { resolved: isOver, headline: text, severity, entity } of alerts) {
-    const state = isOver ? "RESOLVED" : severityName(severity as Severity);
-    const line = visible(`${state} ${text}${entity.name === "" ? "" : ` (${entity.name})`}`.replace(/\s+/g, " "));
+  for (const alert of alerts) {
+    const line = visible(lineOf(alert).replace(/\s+/g, " "));
     size += measure(line) + 1;
     if (size > max) break;
     lines.push(line);
@@ -100,13 +114,13 @@ export function headline(notification: Notification, measure?: Measure): string 
 }
 
 /** What data stay away, after "no data". */
-function missed(metricName: string | undefined, type: TriggerType): string {
+export function missed(metricName: string | undefined, type: TriggerType): string {
   const names = [metricName, ...dataOf(type).filter((name) => name.startsWith(eventData("")))].filter(Boolean);
   return names.length === 0 ? "" : ` of ${names.join(" and ")}`;
 }
 
 /** Returns the occurrence that a group's message is about alone, by its id; undefined for several members, or one that is no occurrence. */
-const onlyOccurrence = ({ firing, resolved, alerts: [only] }: NonNullable<Notification["group"]>) =>
+export const onlyOccurrence = ({ firing, resolved, alerts: [only] }: NonNullable<Notification["group"]>) =>
   firing + resolved === 1 && only?.event !== undefined ? only.subjectId : undefined;
 
 /**
