@@ -10,7 +10,7 @@ export function displayName(name: string, dimensions: Readonly<Record<string, st
 function shortName(dimensions: Readonly<Record<string, string>>): string {
   const { instance = "", job = "", "service.name": service = "", "host.name": host = "" } = dimensions;
   if (instance !== "") return withoutPort(instance) + (job === "" || job === "node" ? "" : ` (${job})`);
-  if (service !== "" && host !== "") return `${service} on ${host}`;
+  if (service !== "" && host !== "") return [service, host].join(" on ");
   const values = Object.values(dimensions).filter((value) => value.trim() !== "");
   return values
     .sort((a, b) => a.length - b.length)

@@ -124,15 +124,16 @@ describe("a mail", () => {
       await place.send(email(), { notification: notificationOf({ occasion: "clear", clear: true }) });
       await place.send(email(), { notification: metricNotification() });
       const [first, clear, metric] = mails.map(({ raw }) => raw) as [string, string, string];
-      expect(header(first, "Subject")).toBe("Disk /var is 97 % full (web-1)");
+      expect(header(first, "Subject")).toBe("ERROR: disk-full on web-1: Disk /var is 97 % full");
       expect(header(first, "Content-Type")).toMatch(/^multipart\/alternative/);
       expect(bodies(first)).toMatch(
-        /Entity: web-1\r\nhost: web-1\r\nsite: Köln\r\nEvent: disk-full\r\nSeverity: ERROR/,
+        /Severity: ERROR\r\nSince: 2026-11-22 09:30:00 UTC\r\nSeen: 3 times\r\ntype: storage/,
       );
+      expect(bodies(first)).toMatch(/host: web-1\r\nsite: Köln\r\nRule: page-storage \(trigger disks\)/);
       expect(bodies(first)).toContain("https://belfry.example.com/console/#/occurrences/");
-      expect(header(clear, "Subject")).toBe("Resolved: Disk /var is 97 % full (web-1)");
+      expect(header(clear, "Subject")).toBe("Resolved: disk-full on web-1: Disk /var is 97 % full");
       expect(bodies(clear)).toContain("RESOLVED");
-      expect(bodies(metric)).toContain("Metric: cpu.busy 97.5");
+      expect(bodies(metric)).toContain("cpu.busy is 97.5 on web-1");
     }));
 
   test("has each sign of a value once, in its subject and as HTML", () =>
@@ -339,7 +340,7 @@ test("what it would send is its subject and its text", async () => {
   await using place = await site();
   const type = create(DestinationTypeSchema, { type: email({ body: "{{{event.summary}}}" }) });
   expect(await compose(type, notificationOf(), place.world)).toEqual({
-    subject: "Disk /var is 97 % full (web-1)",
+    subject: "ERROR: disk-full on web-1: Disk /var is 97 % full",
     body: "Disk /var is 97 % full",
   });
 });

@@ -59,6 +59,7 @@ test("a trigger reports what, where, how bad and since when", async () => {
     client_url: "https://belfry.example.com",
     links: [
       { href: expect.stringMatching(/^https:\/\/belfry\.example\.com\/console\/#\/occurrences\//), text: "Show event" },
+      { href: expect.stringMatching(/^https:\/\/belfry\.example\.com\/console\/#\/silences\/new/), text: "Silence" },
     ],
     payload: {
       summary: "Disk /var is 97 % full on web-1",

@@ -50,27 +50,20 @@ function lastCard() {
 test("a card has a title, the text, facts of the event and a way to it", async () => {
   expect((await place.send(officeChat())).result).toBe("sent");
   const { title, text, facts, actions } = lastCard();
-  expect(title).toMatchObject({ text: "Disk /var is 97 % full", color: "attention" });
+  expect(title).toMatchObject({ text: "disk-full on web-1: Disk /var is 97 % full", color: "attention" });
   expect(text).toMatch(
     /^disk-full \[Disk \/var is 97 % full\]\(https:\/\/belfry\.example\.com\/console\/#\/occurrences\//,
   );
   expect(facts).toEqual([
-    { title: "Entity", value: "web-1" },
     { title: "Severity", value: "ERROR" },
-    { title: "Status", value: "OPEN" },
-    { title: "Count", value: "3" },
-    { title: "Time", value: "2026-11-22T10:00:00.000Z" },
-    { title: "alertname", value: "disk-full" },
-    { title: "severity", value: "error" },
+    { title: "Since", value: "2026-11-22 09:30:00 UTC" },
+    { title: "Seen", value: "3 times" },
     { title: "type", value: "storage" },
-    { title: "host", value: "web-1" },
-    { title: "site", value: "Köln" },
     { title: "mount", value: "/var" },
     { title: "free", value: "1.2" },
   ]);
-  expect(actions).toEqual([
-    { type: "Action.OpenUrl", title: "Show event", url: expect.stringMatching(/^https:\/\/belfry\.example\.com\//) },
-  ]);
+  const url = expect.stringMatching(/^https:\/\/belfry\.example\.com\/console\/#\//);
+  expect(actions).toEqual(["Show event", "Silence"].map((title) => ({ type: "Action.OpenUrl", title, url })));
 });
 
 test("facts of the destination replace them, rendered", async () => {
@@ -99,10 +92,11 @@ test.each([
   expect(title.text?.startsWith("Resolved: ")).toBe(clear);
 });
 
-test("a metric has its value in place of the event's facts", async () => {
+test("a metric has its value in the title, and no page of its own", async () => {
   await place.send(officeChat(), { notification: metricNotification() });
-  expect(lastCard().facts).toContainEqual({ title: "Metric", value: "cpu.busy 97.5" });
-  expect(lastCard().actions).toBeUndefined();
+  const { title, actions } = lastCard();
+  expect(title.text).toBe("cpu.busy is 97.5 on web-1");
+  expect(actions).toEqual([expect.objectContaining({ title: "Silence" })]);
 });
 
 describe("a message takes 27,000 bytes at most", () => {
@@ -141,9 +135,9 @@ test("what is too large all the same is sent once more at half the size", async 
 test("what it would send is read as text", async () => {
   const type = create(DestinationTypeSchema, { type: officeChat({ text: "{{{event.name}}}" }) });
   expect(await compose(type, notificationOf(), place.world)).toEqual({
-    subject: "Disk /var is 97 % full",
+    subject: "disk-full on web-1: Disk /var is 97 % full",
     body: expect.stringMatching(
-      /^disk-full\nEntity: web-1\nSeverity: ERROR\nStatus: OPEN\nCount: 3\nTime: 2026-11-22T10:00:00.000Z\nalertname: disk-full\n/,
+      /^disk-full\nSeverity: ERROR\nSince: 2026-11-22 09:30:00 UTC\nSeen: 3 times\ntype: storage\n/,
     ),
   });
 });
@@ -152,6 +146,6 @@ test.each(["{{{event.body}}}", " {{{event.body}}}\u3000"])(
   "%j, which renders to nothing, is the rule's name",
   async (text) => {
     await place.send(officeChat({ text }), { notification: notificationOf({ event: { body: "" } }) });
-    expect(lastCard().text).toBe("page-storage");
+    expect(lastCard().text).toBe("Rule: page-storage");
   },
 );

@@ -448,7 +448,9 @@ const kinds: Record<string, { type: object; seen(): { begun: number; ended: numb
   teamChat: {
     type: { teamChat: { channel: "ops", token: "xoxb-1" } },
     seen() {
-      const all = calls().map(({ body }, i) => ({ text: body.attachments[0].text as string, body, ts: `${i + 1}.0` }));
+      const all = calls()
+        .map(({ path, body }, i) => ({ path, text: body.attachments[0].text as string, body, ts: `${i + 1}.0` }))
+        .filter(({ path }) => path.endsWith("chat.postMessage"));
       const begun = all.filter(({ text }) => /^CRITICAL: 3 notifications: alert/.test(text));
       const ended = all.filter(({ text }) => /^Resolved: CRITICAL: 3 notifications: alert/.test(text));
       return { begun: begun.length, ended: ended.length, ofOne: ended[0]?.body.thread_ts === begun[0]?.ts };

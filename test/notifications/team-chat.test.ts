@@ -44,7 +44,7 @@ test("the rule's message is posted to the channel", async () => {
         {
           color: "#f46036",
           text: "Disk /var is 97 % full on web-1",
-          fallback: "Disk /var is 97 % full",
+          fallback: "disk-full on web-1: Disk /var is 97 % full",
           mrkdwn_in: ["text"],
         },
       ],
@@ -57,12 +57,31 @@ test.each([
   ["acknowledged", false, "Acknowledged"],
   ["unacknowledged", false, "No longer acknowledged"],
   ["severity", false, "Severity is now ERROR"],
-  ["clear", true, "Resolved"],
 ] as const)("what follows goes into the thread, by the channel's id: %s", async (occasion, clear, footer) => {
   const state = { ts: "1.2", channelId: "C1" };
   const outcome = await place.send(teamChat(), { notification: notificationOf({ occasion, clear }), state });
   expect(outcome.state).toEqual(state);
   expect(posted()[0]).toMatchObject({ channel: "C1", thread_ts: "1.2", attachments: [{ footer }] });
+});
+
+test("the end edits the thread's first message, and answers it", async () => {
+  const state = { ts: "1.2", channelId: "C1" };
+  const notification = notificationOf({ occasion: "clear", clear: true });
+  expect(await place.send(teamChat(), { notification, state })).toMatchObject({ result: "sent", state });
+  const [edit, reply] = place.receiver.received.map(({ path, body }) => ({ path, ...JSON.parse(body) }));
+  const attachments = [expect.objectContaining({ color: "#2eb67d", footer: "Resolved" })];
+  expect(edit).toEqual({ path: "/api/chat.update", channel: "C1", ts: "1.2", attachments });
+  expect(reply).toMatchObject({ path: "/api/chat.postMessage", channel: "C1", thread_ts: "1.2", attachments });
+});
+
+test("an end whose first message cannot be edited is sent all the same", async () => {
+  place.receiver.answer((request, response, socket) => {
+    if (request.path.endsWith("chat.postMessage")) return successes.teamChat(request, response, socket);
+    response.writeHead(200).end(JSON.stringify({ ok: false, error: "edit_window_closed" }));
+  });
+  const notification = notificationOf({ occasion: "clear", clear: true });
+  const outcome = await place.send(teamChat(), { notification, state: { ts: "1.2", channelId: "C1" } });
+  expect(outcome.result).toBe("sent");
 });
 
 test.each(["thread_not_found", "message_not_found", "cannot_reply_to_message"])(
@@ -106,7 +125,10 @@ describe("signs that call people", () => {
     const message = "<!here> {{event.summary}} {{{event.summary}}} {{&event.summary}}";
     await place.send(teamChat(), withMessage(message, { event: { summary: "<!channel> & <@U1>" } }));
     const safe = "&lt;!channel&gt; &amp; &lt;@U1&gt;";
-    expect(posted()[0].attachments[0]).toMatchObject({ text: `<!here> ${safe} ${safe} ${safe}`, fallback: safe });
+    expect(posted()[0].attachments[0]).toMatchObject({
+      text: `<!here> ${safe} ${safe} ${safe}`,
+      fallback: `disk-full on web-1: ${safe}`,
+    });
   });
 
   test("come from no address of a link", async () => {
@@ -141,12 +163,12 @@ test("what the product says is shown, without the token", async () => {
   expect(answer).toBe('HTTP 200: {"ok":false,"error":"invalid_auth","got":"Bearer ********"}');
 });
 
-test("without a rule's message the text is a title, a link and labels", async () => {
+test("without a rule's message the text is a title, links, and what the title does not say", async () => {
   const { rule } = notificationOf();
   const notification = notificationOf({ rule: { ...rule, message: "" }, event: { metadata: { path: "<a>" } } });
   await place.send(teamChat(), { notification });
   expect(posted()[0].attachments[0].text).toMatch(
-    /^ERROR: Disk \/var is 97 % full \(web-1\)\n<https:[^|>]+\|Show event>\nalertname: disk-full\nseverity: error\ntype: storage\nhost: web-1\nsite: Köln\npath: &lt;a&gt;$/,
+    /^ERROR: disk-full on web-1: Disk \/var is 97 % full\n<https:[^|>]+\|Show event> · <https:[^|>]+\|Silence>\nSince: 2026-11-22 09:30:00 UTC\nSeen: 3 times\ntype: storage\npath: &lt;a&gt;$/,
   );
 });
 

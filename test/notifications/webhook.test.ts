@@ -150,9 +150,9 @@ test("a rule without a message sends a line of its own", async () => {
   const notification = notificationOf();
   const rule = { ...notification.rule, message: "" };
   await place.send(webhook({}), { notification: { ...notification, rule } });
-  expect(JSON.parse(last().body).message).toBe("ERROR: Disk /var is 97 % full (web-1)");
+  expect(JSON.parse(last().body).message).toBe("ERROR: disk-full on web-1: Disk /var is 97 % full");
   await place.send(webhook({}), { notification: { ...notification, rule, clear: true, occasion: "clear" } });
-  expect(JSON.parse(last().body).message).toBe("Resolved: ERROR: Disk /var is 97 % full (web-1)");
+  expect(JSON.parse(last().body).message).toBe("Resolved: disk-full on web-1: Disk /var is 97 % full");
   await place.send(webhook({}), { notification: { ...metricNotification(), rule } });
   expect(JSON.parse(last().body).message).toBe("cpu.busy is 97.5 on web-1");
 });

@@ -14,18 +14,15 @@ import {
   severityName,
 } from "../rendering/variables.ts";
 
-/** One line: whether it is over, how bad it is, and the title. */
-export const titled =
+/** What a rule without a message says, and a mail's subject: whether it is over, how bad it is, and the title. */
+export const defaultMessage =
   "{{#ended}}Resolved: {{/ended}}{{^ended}}{{#event}}{{{event.severity}}}: {{/event}}{{/ended}}{{{title}}}";
-
-/** What a rule without a message says. */
-export const defaultMessage = titled;
 
 /** What a summary says in place of its rule's message, which is about one match. */
 export const summaryMessage = "{{#clear}}Resolved: {{/clear}}{{{event.severity}}}: {{{headline}}}";
 
 /** What a rule without a message says of a group: a line for each member, as many as fit. */
-export const groupMessage = `${titled}{{#members}}\n{{{.}}}{{/members}}`;
+export const groupMessage = `${defaultMessage}{{#members}}\n{{{.}}}{{/members}}`;
 
 /** A message for where one line is wanted: of a group without its members. */
 export const firstLine = (notification: Notification, message: string) =>

@@ -4,7 +4,7 @@ import { html, plainText } from "../rendering/markup.ts";
 import { cutText } from "../rendering/template.ts";
 import { notSent, sent } from "./attempt-outcome.ts";
 import { htmlMail, textMail } from "./default-mail.ts";
-import { defaultMessage, titled } from "./default-texts.ts";
+import { defaultMessage } from "./default-texts.ts";
 import type { DestinationKind, Rendered } from "./kind.ts";
 
 // A line of a mail has at most 998 bytes; people read the first fifty characters.
@@ -44,7 +44,7 @@ export const email: DestinationKind<EmailDestination> = {
 
   templates(destination, message) {
     return {
-      subject: { text: destination.subject || titled, markup: plainText },
+      subject: { text: destination.subject || defaultMessage, markup: plainText },
       body: { text: destination.body, markup: isHtml(destination) ? html : plainText },
       message: { text: message || defaultMessage, markup: plainText },
     };

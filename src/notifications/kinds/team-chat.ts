@@ -5,7 +5,6 @@ import type { Reason } from "../delivering/retry.ts";
 import type { Notification } from "../notification.ts";
 import { chat } from "../rendering/markup.ts";
 import { title } from "../rendering/titles.ts";
-import { hasEnded } from "../rendering/variables.ts";
 import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { defaultMessage, factsOf, linksOf, occasionText } from "./default-texts.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, Sending } from "./kind.ts";
@@ -104,7 +103,7 @@ function messageOf(sending: Sending<TeamChatDestination>, publicUrl: string) {
 
 /** Whether a thread's first message is about something that is over now. */
 const isOver = ({ notification, state }: Sending<TeamChatDestination>) =>
-  hasEnded(notification) && state.ts !== undefined && state.channelId !== undefined;
+  notification.clear && state.ts !== undefined && state.channelId !== undefined;
 
 /** The thread's first message as it reads once all is over. */
 function editOf(sending: Sending<TeamChatDestination>, publicUrl: string) {

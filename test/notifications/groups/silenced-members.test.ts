@@ -127,7 +127,7 @@ test("while a silenced member that was sent fires, the others' end is no end at 
   const body = (name: string) => told.get(name)?.body ?? "";
   const belfry = JSON.parse(body("belfry"));
   expect(belfry).toMatchObject({ clear: false, occasion: "members", count: 2, silenced: 1, event: null });
-  expect(belfry.message).toBe(`Resolved: ${line}\nRESOLVED a (source=web-1)\nRESOLVED b (source=web-1)`);
+  expect(belfry.message).toBe(`Resolved: ${line}\nRESOLVED web-1: a\nRESOLVED web-1: b`);
   expect(JSON.parse(body("alertmanager"))).toMatchObject({
     status: "firing",
     alerts: [{ status: "resolved" }, { status: "resolved" }],
