@@ -119,8 +119,7 @@ describe("a message that is not stored", () => {
     const values = new Map<string, string>(
       body.variables.map(({ name, value }: Record<string, string>) => [name, value]),
     );
-    const table =
-      readFileSync("docs/templates.md", "utf8").split("| variable | value |")[1]?.split("\n\n")[0] ?? "";
+    const table = readFileSync("docs/templates.md", "utf8").split("| variable | value |")[1]?.split("\n\n")[0] ?? "";
     const rows = table.split("\n").map((row) => row.split("|")[1] ?? "");
     const documented = rows.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name));
     expect(documented).toContain("event.severity");

@@ -5,7 +5,9 @@ import { decide, type Manner, type Match, type Signature } from "../../src/notif
 const pages = ["rules", "silences"].map((name) =>
   readFileSync(new URL(`../../docs/${name}.md`, import.meta.url), "utf8"),
 );
-const timelines = [...pages.join("\n").matchAll(/```timeline\n([\s\S]*?)```/g)].map(([, body = ""]) => body.trim().split("\n"));
+const timelines = [...pages.join("\n").matchAll(/```timeline\n([\s\S]*?)```/g)].map(([, body = ""]) =>
+  body.trim().split("\n"),
+);
 const severities = ["DEFAULT", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 const [OPEN, CLOSED] = [1, 3];
 
