@@ -76,11 +76,21 @@ describe("deploy/Containerfile", () => {
       .split(" ")
       .map((pair) => pair.split("=", 2) as [string, string]);
     const env = Object.fromEntries(set.map(([name, value]) => [name, placed(value)]));
-    function run(...args: string[]) {
-      const [program = "", ...first] = (JSON.parse(one("ENTRYPOINT")) as string[]).map(placed);
-      const child = spawn(program, [...first, ...args], {
+    const [program = "", ...first] = (JSON.parse(one("ENTRYPOINT")) as string[]).map(placed);
+    const run = (...args: string[]) => start([program, ...first, ...args]);
+    const health = one("HEALTHCHECK").slice(one("HEALTHCHECK").indexOf("CMD ") + 4);
+    const check = (port: string) => start(["sh", "-c", health], { BELFRY_PORT: port });
+    function start([command = "", ...args]: string[], more = {}) {
+      const child = spawn(command, args, {
         cwd: dir,
-        env: { PATH: process.env.PATH, BELFRY_PORT: "0", BELFRY_PLAINTEXT: "1", BELFRY_PROCESSES: "1", ...env },
+        env: {
+          PATH: process.env.PATH,
+          BELFRY_PORT: "0",
+          BELFRY_PLAINTEXT: "1",
+          BELFRY_PROCESSES: "1",
+          ...env,
+          ...more,
+        },
         stdio: ["ignore", "pipe", "pipe"],
         ...account,
       });
@@ -89,11 +99,11 @@ describe("deploy/Containerfile", () => {
       for (const stream of [child.stdout, child.stderr]) stream.on("data", (part) => (said += part));
       return { child, ended, said: () => said };
     }
-    return { run, serve: () => run(...(JSON.parse(one("CMD")) as string[])) };
+    return { run, check, serve: () => run(...(JSON.parse(one("CMD")) as string[])) };
   }
 
   async function servesConsole(dir: string, volume: string) {
-    const { run, serve } = container(dir, volume);
+    const { run, serve, check } = container(dir, volume);
     const server = serve();
     try {
       await expect.poll(server.said).toMatch(/Belfry serves at |^belfry/m);
@@ -103,6 +113,9 @@ describe("deploy/Containerfile", () => {
       const link = run("console");
       expect(await link.ended).toEqual([0, null]);
       expect(link.said()).toMatch(/^http:\/\/\S+\/console\/#first=\S+\n$/);
+      const healthy = check(port);
+      expect(await healthy.ended, healthy.said()).toEqual([0, null]);
+      expect(await check("1").ended).toEqual([1, null]);
     } finally {
       server.child.kill("SIGTERM");
     }
