@@ -115,7 +115,7 @@ const spoken = {
 const introduction = `# Default messages
 
 What each kind is sent by a rule without a \`message\`, to a destination without texts of its own, as \`:test\` and previews show it. The
-alerts are made up. [Templates](notifications.md) say otherwise.
+alerts are made up. [Templates](templates.md) say otherwise.
 `;
 
 test("the page of default messages shows what is sent", async () => {

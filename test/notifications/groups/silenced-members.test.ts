@@ -141,7 +141,7 @@ test("while a silenced member that was sent fires, the others' end is no end at 
   });
   expect(told.get("tickets")?.subject).toBe(`Resolved: ${line}`);
   expect(told.get("office")?.subject).toBe(`Resolved: ${line}`);
-  expect(told.get("mail")?.subject).toBe(`Resolved: ${line} (r)`);
+  expect(told.get("mail")?.subject).toBe(`Resolved: ${line}`);
   expect(body("chat")).toMatch(new RegExp(`^Resolved: ${line}\n`));
   expect(body("event")).toBe(line);
   expect(results.filter(({ row }) => row.destinationName === "pager")).toMatchObject([
