@@ -222,7 +222,10 @@ describe("the guide", () => {
     const rule = page.getByRole("form", { name: "New rule" });
     await rule.getByLabel("Name", { exact: true }).fill("first");
     await page.getByText("There are no events yet: this is a made-up one.").waitFor();
-    await page.getByRole("region", { name: "Rendered message" }).getByText("ERROR: A sample").waitFor();
+    await page
+      .getByRole("region", { name: "Rendered message" })
+      .getByText("ERROR: sample event on sample entity: A sample")
+      .waitFor();
     await rule.getByRole("button", { name: "Create the rule" }).click();
     const test = page.getByRole("region", { name: "Test of the destination" });
     await test.getByRole("button", { name: "Send a test" }).click();

@@ -65,7 +65,7 @@ test.each([
 });
 
 test("the end edits the thread's first message, and answers it", async () => {
-  const state = { ts: "1.2", channelId: "C1" };
+  const state = { ts: "1.2", channelId: "C1", rule: "page-storage" };
   const notification = notificationOf({ occasion: "clear", clear: true });
   expect(await place.send(teamChat(), { notification, state })).toMatchObject({ result: "sent", state });
   const [edit, reply] = place.receiver.received.map(({ path, body }) => ({ path, ...JSON.parse(body) }));
@@ -74,13 +74,22 @@ test("the end edits the thread's first message, and answers it", async () => {
   expect(reply).toMatchObject({ path: "/api/chat.postMessage", channel: "C1", thread_ts: "1.2", attachments });
 });
 
+test("the end of another rule's match answers the first message, and does not edit it", async () => {
+  const notification = notificationOf({ occasion: "clear", clear: true });
+  await place.send(teamChat(), { notification, state: { ts: "1.2", channelId: "C1", rule: "warn-storage" } });
+  expect(posted()).toMatchObject([{ channel: "C1", thread_ts: "1.2" }]);
+});
+
 test("an end whose first message cannot be edited is sent all the same", async () => {
   place.receiver.answer((request, response, socket) => {
     if (request.path.endsWith("chat.postMessage")) return successes.teamChat(request, response, socket);
     response.writeHead(200).end(JSON.stringify({ ok: false, error: "edit_window_closed" }));
   });
   const notification = notificationOf({ occasion: "clear", clear: true });
-  const outcome = await place.send(teamChat(), { notification, state: { ts: "1.2", channelId: "C1" } });
+  const outcome = await place.send(teamChat(), {
+    notification,
+    state: { ts: "1.2", channelId: "C1", rule: "page-storage" },
+  });
   expect(outcome.result).toBe("sent");
 });
 

@@ -59,7 +59,7 @@ describe("a test", () => {
     expect(receiver.received[0]?.headers.authorization).toBe(secrets.header);
     expect(JSON.parse(receiver.received[0]?.body ?? "")).toMatchObject({
       tenant: tenant.name,
-      message: "INFO: Test of destination ops (belfry-test)",
+      message: "INFO: belfry-test on belfry-test: Test of destination ops",
       clear: false,
       event: { name: "belfry-test" },
     });

@@ -101,9 +101,9 @@ function messageOf(sending: Sending<TeamChatDestination>, publicUrl: string) {
   return { channel: state.channelId ?? destination.channel, attachments: [attachment], unfurl_links: false, ...thread };
 }
 
-/** Whether a thread's first message is about something that is over now. */
+/** Whether what a thread's first message reports is over: another rule's match may go on in the thread. */
 const isOver = ({ notification, state }: Sending<TeamChatDestination>) =>
-  notification.clear && state.ts !== undefined && state.channelId !== undefined;
+  notification.clear && state.channelId !== undefined && state.rule === notification.rule.name;
 
 /** The thread's first message as it reads once all is over. */
 function editOf(sending: Sending<TeamChatDestination>, publicUrl: string) {
@@ -111,14 +111,18 @@ function editOf(sending: Sending<TeamChatDestination>, publicUrl: string) {
   return { channel: sending.state.channelId, ts: sending.state.ts, attachments };
 }
 
-function judged(answer: OutboundResponse, { state }: Sending<TeamChatDestination>, nowMs: number): AttemptOutcome {
+function judged(
+  answer: OutboundResponse,
+  { state, notification }: Sending<TeamChatDestination>,
+  nowMs: number,
+): AttemptOutcome {
   if (!isSuccess(answer)) return refusedOutcome("teamChat", answer, state, nowMs);
   const body = parsedObject(answer.body);
   if (typeof body?.ok !== "boolean") return notSent("teamChat", "unreadable", told(answer), state);
   if (!body.ok) return notSent("teamChat", meaningOf(String(body.error)), told(answer), state);
   const { ts, channel } = body;
   if (state.ts !== undefined || typeof ts !== "string" || typeof channel !== "string") return sent(told(answer), state);
-  return sent(told(answer), { ts, channelId: channel });
+  return sent(told(answer), { ts, channelId: channel, rule: notification.rule.name });
 }
 
 /** A message of the app's bot; what follows about the same subject goes into its thread. */

@@ -12,7 +12,7 @@ import { equals, report, ruleTenant, type TestRule } from "../rule-tenant.ts";
 const { sql } = await testDatabase();
 const t0 = 1_790_000_000_000;
 const alerts = 60;
-const silences = 6000;
+const silences = 10_000;
 /** The processor time of one transaction, ms: 200 ms of asking, the last answer, and what it reads and writes. */
 const stepMsMax = 600;
 

@@ -64,6 +64,7 @@ async function site(kind: keyof typeof types, rules: Record<string, Rule>) {
     const sent = body === "" ? {} : JSON.parse(body);
     if (path.startsWith("/hook")) return say(200, {});
     if (path.startsWith("/v2/")) return say(202, { status: "success" });
+    if (path === "/chat.update") return say(200, { ok: true });
     if (path.startsWith("/chat")) {
       messages.push({ threadTs: sent.thread_ts, footer: sent.attachments[0].footer });
       return say(200, { ok: true, channel: "C1", ts: `ts${messages.length}` });
