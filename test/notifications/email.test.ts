@@ -127,9 +127,9 @@ describe("a mail", () => {
       expect(header(first, "Subject")).toBe("ERROR: disk-full on web-1: Disk /var is 97 % full");
       expect(header(first, "Content-Type")).toMatch(/^multipart\/alternative/);
       expect(bodies(first)).toMatch(
-        /Severity: ERROR\r\nSince: 2026-11-22 09:30:00 UTC\r\nSeen: 3 times\r\ntype: storage/,
+        /Severity: ERROR\r\nSince: 2026-11-22 09:30:00 UTC\r\nSeen: 3 times\r\ntype: storage\r\nsite: Köln/,
       );
-      expect(bodies(first)).toMatch(/host: web-1\r\nsite: Köln\r\nRule: page-storage \(trigger disks\)/);
+      expect(bodies(first)).toContain("Rule: page-storage (trigger disks)");
       expect(bodies(first)).toContain("https://belfry.example.com/console/#/occurrences/");
       expect(header(clear, "Subject")).toBe("Resolved: disk-full on web-1: Disk /var is 97 % full");
       expect(bodies(clear)).toContain("RESOLVED");

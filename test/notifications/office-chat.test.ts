@@ -59,6 +59,7 @@ test("a card has a title, the text, facts of the event and a way to it", async (
     { title: "Since", value: "2026-11-22 09:30:00 UTC" },
     { title: "Seen", value: "3 times" },
     { title: "type", value: "storage" },
+    { title: "site", value: "Köln" },
     { title: "mount", value: "/var" },
     { title: "free", value: "1.2" },
   ]);

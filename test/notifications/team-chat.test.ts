@@ -177,7 +177,7 @@ test("without a rule's message the text is a title, links, and what the title do
   const notification = notificationOf({ rule: { ...rule, message: "" }, event: { metadata: { path: "<a>" } } });
   await place.send(teamChat(), { notification });
   expect(posted()[0].attachments[0].text).toMatch(
-    /^ERROR: disk-full on web-1: Disk \/var is 97 % full\n<https:[^|>]+\|Show event> · <https:[^|>]+\|Silence>\nSince: 2026-11-22 09:30:00 UTC\nSeen: 3 times\ntype: storage\npath: &lt;a&gt;$/,
+    /^ERROR: disk-full on web-1: Disk \/var is 97 % full\n<https:[^|>]+\|Show event> · <https:[^|>]+\|Silence>\nSince: 2026-11-22 09:30:00 UTC\nSeen: 3 times\ntype: storage\nsite: Köln\npath: &lt;a&gt;$/,
   );
 });
 

@@ -15,12 +15,11 @@ const colours: Readonly<Record<number, string>> = {
 
 /** What is known, a line each. */
 function factsOfMail(notification: Notification): [name: string, value: string][] {
-  const { event, entity, rule, trigger, timeMs } = notification;
+  const { event, rule, trigger, timeMs } = notification;
   const known: [string, string][] = [
     ["Severity", event === undefined ? "" : severityName(event.severity)],
     ...factsOf(notification).map(({ title, value }): [string, string] => [title, value]),
     ["Last seen", readableTime(event?.timeMs ?? timeMs)],
-    ...(hasMembers(notification) ? [] : Object.entries(entity.dimensions).slice(0, 10)),
     // A rule's own matchers are no trigger, and have no name.
     ["Rule", trigger.name === "" ? rule.name : `${rule.name} (trigger ${trigger.name})`],
   ];

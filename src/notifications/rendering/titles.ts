@@ -49,18 +49,24 @@ const nameCharsMax = 60;
 const apartMax = 3;
 const apartCharsMax = 60;
 
-/** Labels that say no more than the rest of a message: its severity, its name, and what the entity is called by. */
-const isSaid = (name: string, { dimensions }: Pick<Entity, "dimensions">) =>
-  name === "alertname" || name === "severity" || name === "__name__" || Object.hasOwn(dimensions, name);
+const saidNames = new Set(["alertname", "severity", "__name__"]);
+
+/** Whether a label says no more than the rest of a message: its name, its severity, or what the entity is called by. */
+function isSaid(name: string, value: string, { dimensions }: Pick<Entity, "dimensions">, place: string): boolean {
+  if (saidNames.has(name)) return true;
+  if (!Object.hasOwn(dimensions, name)) return false;
+  return place.includes(value.replace(/:\d{1,5}$/, "")) || (name === "job" && value === "node");
+}
 
 /** The labels that a message has not said otherwise, but for those that are `known` to all that it lists. */
 export function labelsApart(
   labels: Readonly<Record<string, string>>,
-  entity: Pick<Entity, "dimensions">,
+  entity: Pick<Entity, "name" | "dimensions">,
   known: Readonly<Record<string, string>> = {},
 ): [name: string, value: string][] {
+  const place = calledOf(entity);
   return Object.entries(labels).filter(
-    ([name, value]) => !isSaid(name, entity) && !(Object.hasOwn(known, name) && known[name] === value),
+    ([name, value]) => !isSaid(name, value, entity, place) && !(Object.hasOwn(known, name) && known[name] === value),
   );
 }
 
