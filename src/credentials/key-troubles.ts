@@ -54,7 +54,7 @@ export async function credentialTroubles(
   );
 }
 
-/** What is opened; nothing where that fails: it fails again where it is sent, which says why. */
+/** Opens secrets; returns none where that fails: sending fails in the same way, and says why. */
 export function openable(open: () => Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   try {
     return open();

@@ -4,10 +4,10 @@ import type { Log } from "../log.ts";
 import type { Db } from "./connect.ts";
 import { formatsNumber, isOfBefore } from "./session-name.ts";
 
-/** Whether servers of before, which cannot read all that this version stores, may still use the database. */
+/** Knows whether servers of the version before, which cannot read all that this one stores, may still use the database. */
 export interface Formats {
   /**
-   * Whether none may any more: then new forms of what is stored anyway are written, and stored rows are brought into them. Read from
+   * Tells whether none may any more: then new forms of what is stored anyway are written, and stored rows are brought into them. Read from
    * memory; another process knows it ten seconds later, so each reads the old forms, too.
    */
   begun(): boolean;
@@ -37,7 +37,7 @@ export async function beginFormats(db: Db): Promise<boolean> {
   return raised.count > 0;
 }
 
-/** Whether the last that led here was a server of before, or none: then one may have run while none of this version did. */
+/** Tells whether the last leader was a server of the version before, or there was none: one may have run while none of this version did. */
 async function isTakenOver(db: Db): Promise<boolean> {
   const [last] = await db<{ holder: string }[]>`select holder from leases where name = 'jobs.report'`;
   return last === undefined || Number(/^\d+ /.exec(last.holder)?.[0] ?? 0) < formatsNumber;
@@ -47,7 +47,7 @@ async function isTakenOver(db: Db): Promise<boolean> {
 export async function startFormats(db: Db, log: Pick<Log, "info">, lookMs = 10_000): Promise<Formats> {
   let begun = false;
 
-  /** How long none has been seen, ms, as far as a process of this version has looked. */
+  /** Returns how long none has been seen, ms, as far as a process of this version has looked. */
   async function quietMs(isThere = false): Promise<number> {
     const [state] = await db<{ begun: boolean; quietMs: number }[]>`
       select oldest_server = ${firstVersion} as begun, (extract(epoch from now() - applied_at) * 1000)::float8 as "quietMs"

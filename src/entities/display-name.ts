@@ -2,7 +2,7 @@ import { nameFromDimensions } from "./identity.ts";
 
 const valuesMax = 3;
 
-/** Says what people call an entity: the name that a model told, or else the shortest that its dimensions make. Names no two entities apart. */
+/** Says what people call an entity: the name that a model told, or else the shortest that its dimensions make. Two entities may be called the same. */
 export function displayName(name: string, dimensions: Readonly<Record<string, string>>): string {
   return name === nameFromDimensions(dimensions) ? shortName(dimensions) || name : name;
 }
@@ -18,5 +18,5 @@ function shortName(dimensions: Readonly<Record<string, string>>): string {
     .join(" · ");
 }
 
-/** Of an address of IPv6 only where it stands in brackets. */
+/** Cuts the port off; of an address of IPv6 only where that stands in brackets. */
 const withoutPort = (instance: string) => instance.replace(/(?<=^[^:]+|\]):\d{1,5}$/, "");

@@ -80,10 +80,13 @@ test("the end of another rule's match answers the first message, and does not ed
   expect(posted()).toMatchObject([{ channel: "C1", thread_ts: "1.2" }]);
 });
 
-test("an end whose first message cannot be edited is sent all the same", async () => {
+test.each<[what: string, answerer: Answerer]>([
+  ["is refused", answering(200, JSON.stringify({ ok: false, error: "edit_window_closed" }))],
+  ["is cut off", (_request, _response, socket) => void socket.destroy()],
+])("an end whose edit %s is sent all the same", async (_what, refuse) => {
   place.receiver.answer((request, response, socket) => {
-    if (request.path.endsWith("chat.postMessage")) return successes.teamChat(request, response, socket);
-    response.writeHead(200).end(JSON.stringify({ ok: false, error: "edit_window_closed" }));
+    const answerer = request.path.endsWith("chat.postMessage") ? successes.teamChat : refuse;
+    return answerer(request, response, socket);
   });
   const notification = notificationOf({ occasion: "clear", clear: true });
   const outcome = await place.send(teamChat(), {

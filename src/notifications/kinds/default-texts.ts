@@ -31,7 +31,7 @@ export const firstLine = (notification: Notification, message: string) =>
 const labelsMax = 20;
 const labelCharsMax = 200;
 
-/** What is known beneath a title: since when, how often, and the labels that the title does not say; of a group what all members share. */
+/** Lists what stands beneath a title: since when, how often, and the labels that the title does not say; of a group what all members share. */
 export function factsOf(notification: Notification): { title: string; value: string }[] {
   const { summary, group, event, metric, entity } = notification;
   if (summary !== undefined) return [];
@@ -68,7 +68,7 @@ export function linksOf(notification: Notification, publicUrl: string): Link[] {
   const shown = eventUrl(notification, publicUrl);
   const own = shown === "" ? [] : [{ text: eventLinkText(notification), url: shown }];
   if (notification.summary !== undefined) return own;
-  const { annotations, generatorURL } = toldOf(notification);
+  const { annotations, generatorURL } = sourceOf(notification);
   const runbook = annotations.runbook_url ?? annotations.runbook ?? "";
   const links = [
     { text: "Runbook", url: runbook },
@@ -81,8 +81,8 @@ export function linksOf(notification: Notification, publicUrl: string): Link[] {
   ];
 }
 
-/** What senders say of an alert; of a group what all of its members share. */
-function toldOf({ group, event }: Notification): {
+/** Returns the annotations and the source of an alert; of a group what all of its members share. */
+function sourceOf({ group, event }: Notification): {
   annotations: Readonly<Record<string, string>>;
   generatorURL: string;
 } {
@@ -94,7 +94,7 @@ function toldOf({ group, event }: Notification): {
   return event === undefined ? { annotations: {}, generatorURL: "" } : annotationsOf(event, event);
 }
 
-/** The form of a silence of what a notification is about, with its labels as matchers. */
+/** Returns the address of the form of a silence of what a notification is about, with its labels as matchers. */
 function silenceUrl({ group, event, subjectId, entity }: Notification, publicUrl: string): string {
   const form = `${publicUrl}/console/#/silences/new`;
   const only = group === undefined ? event && subjectId : onlyOccurrence(group);

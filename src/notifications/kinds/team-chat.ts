@@ -1,6 +1,6 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { TeamChatDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import type { OutboundResponse } from "../delivering/outbound.ts";
+import { OutboundError, type OutboundResponse } from "../delivering/outbound.ts";
 import type { Reason } from "../delivering/retry.ts";
 import type { Notification } from "../notification.ts";
 import { chat } from "../rendering/markup.ts";
@@ -101,11 +101,16 @@ function messageOf(sending: Sending<TeamChatDestination>, publicUrl: string) {
   return { channel: state.channelId ?? destination.channel, attachments: [attachment], unfurl_links: false, ...thread };
 }
 
-/** Whether what a thread's first message reports is over: another rule's match may go on in the thread. */
+/** Tells whether what a thread's first message reports is over: another rule's match may go on in the thread. */
 const isOver = ({ notification, state }: Sending<TeamChatDestination>) =>
   notification.clear && state.channelId !== undefined && state.rule === notification.rule.name;
 
-/** The thread's first message as it reads once all is over. */
+/** Passes over a receiver that does not answer. */
+function passOver(error: unknown): void {
+  if (!(error instanceof OutboundError)) throw error;
+}
+
+/** Writes the thread's first message as it reads once all is over. */
 function editOf(sending: Sending<TeamChatDestination>, publicUrl: string) {
   const { attachments } = messageOf(sending, publicUrl);
   return { channel: sending.state.channelId, ts: sending.state.ts, attachments };
@@ -161,8 +166,8 @@ export const teamChat: DestinationKind<TeamChatDestination> = {
           body: JSON.stringify(message),
           signal: sending.signal,
         });
-      // What is sent is the reply. That the first message turns green is worth no second try.
-      if (isOver(sending)) await call("chat.update", editOf(sending, publicUrl));
+      // The reply is what counts: that the first message turns green is worth no second try.
+      if (isOver(sending)) await call("chat.update", editOf(sending, publicUrl)).catch(passOver);
       const answer = await post(messageOf(sending, publicUrl));
       const gone = sending.state.ts !== undefined && threadGone.has(String(parsedObject(answer.body)?.error));
       if (!gone) return judged(answer, sending, nowMs());
