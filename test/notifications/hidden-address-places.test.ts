@@ -36,6 +36,15 @@ receiver.answer((request, response) => {
   response.writeHead(status, { location: `${request.path}/elsewhere`, "retry-after": "3600" }).end(all);
 });
 
+const event = {
+  name: "Down",
+  type: "..",
+  timestamp: Date.now(),
+  dimensions: { source: "a" },
+  severity: "SEVERITY_ERROR",
+  status: "STATUS_OPEN",
+};
+
 /** What stands before an address's secret, by how a try there ends. */
 const ways: Readonly<Record<string, string>> = {
   taken: `${receiver.url}/hooks/200/`,
@@ -46,7 +55,6 @@ const ways: Readonly<Record<string, string>> = {
   failed: `${receiver.url}/hooks/500/`,
   "with tags": `${receiver.url}/hooks/400/{{event.name}}/`,
   "out of its path": `${receiver.url}/hooks/{{event.type}}/`,
-  "no such template": `${receiver.url}/hooks/{{#event.metadata}}{{/event.metadata}}{{nowhere}}/`,
   closed: `${closed.url}/hooks/`,
   "no such host": "http://hooks.invalid/hooks/",
   "not public": "http://10.1.2.3/hooks/",
@@ -87,9 +95,7 @@ async function send({ call, marks }: Place): Promise<void> {
     destinationNames: Object.keys(ways),
   };
   expect(await call("POST", "/v1/notification/rules", rule)).toMatchObject({ status: 200 });
-  const event = { name: "Down", type: "..", timestamp: Date.now(), dimensions: { source: "a" } };
-  const events = [{ ...event, severity: "SEVERITY_ERROR", status: "STATUS_OPEN" }];
-  expect((await call("POST", "/v1/data-receiver/events", { events })).body.failed).toBe(0);
+  expect((await call("POST", "/v1/data-receiver/events", { events: [event] })).body.failed).toBe(0);
 }
 
 const listed = async ({ call }: Place) =>
@@ -114,7 +120,7 @@ const places: Readonly<Record<string, (place: Place) => Promise<unknown[]>>> = {
   "what templates make": async () => receiver.received.map(({ body }) => body),
   "the answers about destinations": async ({ call }) => (await call("GET", destinationsPath)).body.destinations,
   "the preview of a rule": async ({ call }) =>
-    (await call("POST", "/v1/notification/rules/all:preview", {})).body.previews,
+    (await call("POST", "/v1/notification/rules/all:preview", { event })).body.previews,
   "the list of deliveries": async (place) => await listed(place),
   "each delivery": async (place) =>
     Promise.all(
@@ -162,7 +168,7 @@ describe.each([
     const file = join(dir, `export ${sealed}`);
     await exportTo(database.url, file, version);
     const text = zstdDecompressSync(readFileSync(file)).toString();
-    expect(text).toContain("no such template");
+    expect(text).toContain("out of its path");
     expect(place.marks.within(text).length > 0).toBe(!sealed);
   });
 
