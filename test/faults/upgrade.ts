@@ -24,6 +24,7 @@ import { type Random, random } from "./random.ts";
 import { looking, type Play } from "./scenes.ts";
 import { entryOf, type ServerProcess, serverProcess } from "./server-process.ts";
 import { newTenant, type Tenant } from "./stage.ts";
+import { traps } from "./traps.ts";
 import { startUpdater } from "./updaters.ts";
 import { nextSteps, nextVersion, ownVersion, type Version, versionBefore } from "./versions.ts";
 import { startWatcher } from "./watchers.ts";
@@ -386,6 +387,7 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
   const hooked = await newTenant(sql, "hooks");
   // Work that only some later version knows.
   await sql.begin((tx) => enqueue(tx, { tenantId: one.id, kind: nextKind }, [{ payload: "x" }], Date.now()));
+  const trappedTenant = await newTenant(sql, "traps");
   await close();
 
   const urls = servers.map(({ url }) => url);
@@ -406,6 +408,7 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
   await startUpdater(urls[0] as string, one.manager, "updater");
   const mayHide = !(await isOfBefore(db));
   const hidden = await hooks(stack, { db, tenantId: hooked.id, headers: hooked.manager, mayHide });
+  const trapped = mayHide ? undefined : await traps(urls[0] as string, trappedTenant.manager);
   const stages = hookStages(hidden, servers as [ServerProcess, ServerProcess], mayHide);
   const watchers = [await startWatcher({ name: "watcher", seed, urls, headers: one.manager, severities: [] })];
   stack.defer(() => watchers.forEach((watcher) => void watcher.stop()));
@@ -475,7 +478,8 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
 
   const counts = (line: string) => old.version !== "0.2.0" || !withoutSecrets.test(line);
   async function compareKept(server: ServerProcess, version: Version): Promise<string[]> {
-    const found = ((await carried?.compare(server.url)) ?? []).filter(counts);
+    const kept = ((await carried?.compare(server.url)) ?? []).filter(counts);
+    const found = [...kept, ...(version === next ? ((await trapped?.(server.url)) ?? []) : [])];
     return found.map((line) => `version ${version.version}: ${line}`);
   }
 
