@@ -139,6 +139,7 @@ export async function hooks(
       }
     },
 
+    names: () => [...expected.keys()],
     told: () => `${expected.size} webhooks below /hooks/ got ${sent} events`,
   };
 }

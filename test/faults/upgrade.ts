@@ -296,7 +296,7 @@ function hookStages(made: Hooks, [one, two]: Servers, mayHide: boolean) {
     beside: async (isNext: boolean, isFirst: boolean) => {
       if (isFirst) {
         await made.make(one.url, "beside");
-        for (const name of ["before", "beside"]) {
+        for (const name of made.names()) {
           await made.keep(one.url, name, true);
           await made.keep(two.url, name, mayHide);
         }
@@ -310,7 +310,7 @@ function hookStages(made: Hooks, [one, two]: Servers, mayHide: boolean) {
       await made.send(both, "upgraded for good");
       await made.begin();
       await made.make(one.url, "after");
-      for (const name of ["before", "beside", "after"]) await made.keep(two.url, name, true);
+      for (const name of made.names()) await made.keep(two.url, name, true);
       await made.send(both, "sealed");
     },
   };
