@@ -54,7 +54,7 @@ async function call(url: string, headers: Headers, method: string, path: string,
 
 const thing = (path: string, body: Json): Json => body[path.slice(0, -1)];
 
-/** Where what stands there is shown otherwise: an address that is a secret, and the etag with it. */
+/** Tells of an address that is a secret: it is shown otherwise. */
 const isHidden = (line: string) => /\.type\.webhook\.url was /.test(line);
 
 /** Makes all over a server of the version before; returns what holds of another one, a line for each that does not. */
@@ -73,7 +73,8 @@ export async function traps(before: string, headers: Headers): Promise<(url: str
       const own = `${path}/${encodeURIComponent(name)}`;
       const differs = async (when: string) => {
         const { body } = await call(url, headers, "GET", own);
-        const { etag, trouble, ...values } = stored;
+        // Rules name destinations that were made before them.
+        const { etag, trouble, ruleNames, ...values } = stored;
         wrong.push(...differences(values, thing(path, body), `${name}, ${when}`).filter((line) => !isHidden(line)));
         return thing(path, body);
       };
