@@ -142,11 +142,7 @@ describe("what can never work says why, at once and later", () => {
       { webhook: { url: "https://prod-1.westeurope.logic.azure.com:443/workflows/x" } },
       plainWebhook.teams,
     ],
-    [
-      "Teams' flows as a webhook",
-      { webhook: { url: "https://a.api.powerplatform.com/x" } },
-      plainWebhook.teams,
-    ],
+    ["Teams' flows as a webhook", { webhook: { url: "https://a.api.powerplatform.com/x" } }, plainWebhook.teams],
     ["Discord by its old name", { webhook: { url: "https://discordapp.com/api/webhooks/1/x" } }, plainWebhook.discord],
     ["Discord as a webhook", { webhook: { url: "https://discord.com/api/webhooks/1/x" } }, plainWebhook.discord],
     ["Google Chat as a webhook", { webhook: { url: "https://chat.googleapis.com/v1/spaces/x" } }, plainWebhook.google],
