@@ -79,10 +79,12 @@ export async function traps(before: string, headers: Headers): Promise<(url: str
         return thing(path, body);
       };
       const shown = await differs("as it is shown");
-      const back = await call(url, headers, "PUT", own, stored);
+      // An address that is sealed meanwhile, or again, gives its destination another etag.
+      const isSealed = shown.type?.webhook?.url === "********";
+      const back = await call(url, headers, "PUT", own, isSealed ? { ...stored, etag: "" } : stored);
       if (back.status !== 200) wrong.push(`${name} is sent back: ${back.status} ${JSON.stringify(back.body)}`);
       const after = await differs("as it is shown after it was sent back");
-      if (after.etag !== shown.etag) wrong.push(`${name} is another one after it was sent back`);
+      if (!isSealed && after.etag !== shown.etag) wrong.push(`${name} is another one after it was sent back`);
       const again = await call(url, headers, "POST", path, { name: `${name} again ${times}`, ...request });
       const refused = "message" in request;
       if (again.status !== (refused ? 400 : 200))
