@@ -163,6 +163,7 @@ const kinds: (() => object)[] = [
   }),
   () => ({ teamChat: { channel: "a", token: mark() } }),
   () => ({ webhook: { url: address, signingSecret: `whsec_${mark()}${mark()}`, headers: { "x-key": mark() } } }),
+  () => ({ webhook: { url: `${address}/hooks/${mark()}` } }),
 ];
 
 async function sendDestinations() {

@@ -31,14 +31,16 @@ export async function sealAddresses(
   after: string,
   keyring: Keyring,
 ): Promise<string | undefined> {
-  const { name, type } = destinations;
+  const { name, kind, type } = destinations;
+  // Of all kinds: no index finds the next webhooks among many others.
   const rows = await orm(db)
-    .select({ name, type })
+    .select({ name, kind, type })
     .from(destinations)
-    .where(and(eq(destinations.tenantId, tenantId), eq(destinations.kind, "webhook"), gt(name, after)))
+    .where(and(eq(destinations.tenantId, tenantId), gt(name, after)))
     .orderBy(asc(name))
     .limit(portion);
-  const plain = rows.filter((row) => Object.keys(parted(row.type).fresh).length > 0);
+  const webhooks = rows.filter((row) => row.kind === "webhook");
+  const plain = webhooks.filter((row) => Object.keys(parted(row.type).fresh).length > 0);
   for (const row of plain) await transaction(db, (tx) => sealAddress(tx, tenantId, row.name, keyring));
   return rows.length < portion ? undefined : rows.at(-1)?.name;
 }

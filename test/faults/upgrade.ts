@@ -12,6 +12,7 @@ import { httpReceiver } from "../support/receivers.ts";
 import { type Beside, startAll } from "./beside.ts";
 import { runCommand } from "./commands.ts";
 import { together, withAll } from "./everything.ts";
+import { type Hooks, hooks } from "./hooks.ts";
 import { type Kept, keep } from "./kept.ts";
 import { ledger } from "./ledger.ts";
 import { leftOver } from "./left-over.ts";
@@ -23,6 +24,7 @@ import { type Random, random } from "./random.ts";
 import { looking, type Play } from "./scenes.ts";
 import { entryOf, type ServerProcess, serverProcess } from "./server-process.ts";
 import { newTenant, type Tenant } from "./stage.ts";
+import { traps } from "./traps.ts";
 import { startUpdater } from "./updaters.ts";
 import { nextSteps, nextVersion, ownVersion, type Version, versionBefore } from "./versions.ts";
 import { startWatcher } from "./watchers.ts";
@@ -257,15 +259,61 @@ async function applied(db: Sql): Promise<{ count: number; next: number }> {
   return row ?? { count: 0, next: 0 };
 }
 
-/** A migration names an oldest server that is newer: a server that runs goes on, and does not start again. */
-async function beyondReach(db: Sql, [one, two]: readonly ServerProcess[], old: Version): Promise<void> {
-  await db`insert into migrations (name, digest, oldest_server) values ('9999_beyond', '', '99.0.0')`;
-  await two?.stop();
-  const refused = await two?.start({}, { tree: old.tree, env: settingsOf(old) }).catch((error: Error) => error.message);
-  if (!refused?.includes("its migration 9999_beyond needs Belfry 99.0.0 or a newer one"))
+/** @throws when a server of a version has started, or says anything else than that the schema is beyond it */
+async function refusesToStart(server: ServerProcess, version: Version, needs: string): Promise<void> {
+  await server.stop();
+  const how = { tree: version.tree, env: settingsOf(version) };
+  const refused = await server.start({}, how).catch((error: Error) => error.message);
+  if (!refused?.includes(needs))
     throw new Error(`a server beyond the reach of the schema has started, or said: ${refused}`);
-  const answer = await fetch(`${one?.url}/readyz`);
+}
+
+/** A migration names an oldest server that is newer: a server that runs goes on, and does not start again. */
+async function beyondReach(db: Sql, [one, two]: Servers, old: Version): Promise<void> {
+  await db`insert into migrations (name, digest, oldest_server) values ('9999_beyond', '', '99.0.0')`;
+  await refusesToStart(two, old, "its migration 9999_beyond needs Belfry 99.0.0 or a newer one");
+  const answer = await fetch(`${one.url}/readyz`);
   if (answer.status !== 200) throw new Error("a server that ran has stopped serving");
+  await db`delete from migrations where name = '9999_beyond'`;
+}
+
+type Servers = readonly [ServerProcess, ServerProcess];
+
+/** Tells whether the database is new to versions that keep the addresses of webhooks secret: one before may use it. */
+async function isOfBefore(db: Sql): Promise<boolean> {
+  return (await db`select from migrations where name = '0026_closed-by'`).length === 0;
+}
+
+/** What webhooks whose addresses are secrets get while versions take turns. */
+function hookStages(made: Hooks, [one, two]: Servers, mayHide: boolean) {
+  const both = [one.url, two.url];
+  return {
+    before: async (round: number) => {
+      if (round === 1) await made.make(one.url, "before");
+      await made.send(both, "before the upgrade");
+    },
+    /** One server was replaced. `isFirst`: the first of all. */
+    beside: async (isNext: boolean, isFirst: boolean) => {
+      if (isFirst) {
+        await made.make(one.url, "beside");
+        for (const name of made.names()) {
+          await made.keep(one.url, name, true);
+          await made.keep(two.url, name, mayHide);
+        }
+      }
+      await made.send(both, isNext ? "upgraded in part" : "taken back in part");
+    },
+    /** Both were. */
+    done: (isNext: boolean) => made.send(both, isNext ? "upgraded" : "taken back"),
+    /** No server of before will come any more. */
+    after: async () => {
+      await made.send(both, "upgraded for good");
+      await made.begin();
+      await made.make(one.url, "after");
+      for (const name of made.names()) await made.keep(two.url, name, true);
+      await made.send(both, "sealed");
+    },
+  };
 }
 
 /** A client that goes on with what it has of an earlier version, and that version's export, which this checkout imports. */
@@ -336,8 +384,10 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
   }
   const { sql, close } = connectOnce(postgres.url, "faults");
   const [one, two, three] = [await newTenant(sql, "one"), await newTenant(sql, "two"), await newTenant(sql, "three")];
+  const hooked = await newTenant(sql, "hooks");
   // Work that only some later version knows.
   await sql.begin((tx) => enqueue(tx, { tenantId: one.id, kind: nextKind }, [{ payload: "x" }], Date.now()));
+  const trappedTenant = await newTenant(sql, "traps");
   await close();
 
   const urls = servers.map(({ url }) => url);
@@ -356,6 +406,10 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
   const arrived = noting(receiver);
   await startRule(urls, two.manager, receiver.url);
   await startUpdater(urls[0] as string, one.manager, "updater");
+  const mayHide = !(await isOfBefore(db));
+  const hidden = await hooks(stack, { db, tenantId: hooked.id, headers: hooked.manager, mayHide });
+  const trapped = mayHide ? undefined : await traps(urls[0] as string, trappedTenant.manager);
+  const stages = hookStages(hidden, servers as [ServerProcess, ServerProcess], mayHide);
   const watchers = [await startWatcher({ name: "watcher", seed, urls, headers: one.manager, severities: [] })];
   stack.defer(() => watchers.forEach((watcher) => void watcher.stop()));
 
@@ -394,12 +448,12 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     ];
   }
 
-  async function replace(server: ServerProcess, version: Version) {
+  async function replace(server: ServerProcess, version: Version, more: Record<string, string> = {}) {
     const beganMs = performance.now();
     await server.stop();
     const stoppedMs = performance.now();
     const reader = version === next ? reading(postgres.url, one.id) : undefined;
-    await server.start({}, { tree: version.tree, env: settingsOf(version, defaults) });
+    await server.start({}, { tree: version.tree, env: { ...settingsOf(version, defaults), ...more } });
     await reader;
     const ms = [stoppedMs - beganMs, performance.now() - stoppedMs].map(Math.round);
     say(
@@ -409,7 +463,26 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     await sleep(1000);
   }
 
+  /** Both servers are the next version for good: it stores what the version before cannot read, which refuses to start. */
+  async function upgradeForGood(): Promise<void> {
+    for (const { complaints } of servers) complaints.length = 0;
+    for (const server of servers) await replace(server, next, { TEST_LIMITS: '{"housekeepingMs":1000}' });
+    await stages.after();
+    const complaints = servers.flatMap((server) => server.complaints);
+    const lost = await compareKept(servers[1] as ServerProcess, next);
+    const wrong = [...complaints, ...lost];
+    if (wrong.length > 0) throw new Error(`SEED=${seed}, upgraded for good:\n${wrong.slice(0, 20).join("\n")}`);
+    if (!mayHide) await refusesToStart(servers[0] as ServerProcess, old, "its migration 0026_closed-by needs Belfry");
+    say(`${hidden.told()}, from the first version to the last`);
+  }
+
   const counts = (line: string) => old.version !== "0.2.0" || !withoutSecrets.test(line);
+  async function compareKept(server: ServerProcess, version: Version): Promise<string[]> {
+    const kept = ((await carried?.compare(server.url)) ?? []).filter(counts);
+    const found = [...kept, ...(version === next ? ((await trapped?.(server.url)) ?? []) : [])];
+    return found.map((line) => `version ${version.version}: ${line}`);
+  }
+
   for (let round = 1; ; round++) {
     if (round > until.rounds || performance.now() > (until.endMs ?? Infinity)) {
       await beside.stop();
@@ -428,7 +501,8 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
       const differing = ((await carried?.compareImport()) ?? []).filter(counts);
       if (differing.length > 0) throw new Error(`SEED=${seed}, in the end:\n${differing.slice(0, 20).join("\n")}`);
       if (carried) say("ids, cursors and watches went on from version to version; the export was imported whole");
-      await beyondReach(db, servers, old);
+      await beyondReach(db, servers as [ServerProcess, ServerProcess], old);
+      await upgradeForGood();
       say(
         `${[asked, changed, sent].map(({ told }) => told()).join("; ")}; ${notifications.sent} notifications, ${notifications.again} times sent again; ${way.refused} connections refused; a statement waited at most ${waits.longestMs()} ms for a migration`,
       );
@@ -438,12 +512,14 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
     await sleep(defaults ? steadyMs : 500);
     if (defaults) say(`before the upgrade clients were told ${way.exhausted} times 429 in ${steadyMs} ms`);
     const lost: string[] = [];
+    await stages.before(round);
     for (const version of [next, old]) {
       for (const server of servers) {
         await replace(server, version);
-        const found = ((await carried?.compare(server.url)) ?? []).filter(counts);
-        lost.push(...found.map((line) => `version ${version.version}: ${line}`));
+        if (server === servers[0]) await stages.beside(version === next, round === 1 && version === next);
+        lost.push(...(await compareKept(server, version)));
       }
+      await stages.done(version === next);
       const { next: count } = await applied(db);
       if (count !== nextSteps) throw new Error(`${count} of ${nextSteps} migrations were applied`);
     }

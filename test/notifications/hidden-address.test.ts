@@ -165,7 +165,8 @@ describe.each([
     };
     expect(await call("POST", "/v1/notification/rules", rule)).toMatchObject({ status: 200 });
     const event = { name: "Down", timestamp: Date.now(), dimensions: { source: name }, severity: "SEVERITY_ERROR" };
-    await call("POST", "/v1/data-receiver/events", { events: [{ ...event, status: "STATUS_OPEN" }] });
+    const opened = { ...event, status: "STATUS_OPEN" };
+    await call("POST", "/v1/data-receiver/events", { events: [opened] });
     await expect
       .poll(
         async () => (await call("GET", `/v1/notification/deliveries?rule=${encodeURIComponent(name)}`)).body.deliveries,
@@ -174,7 +175,9 @@ describe.each([
     const { deliveries } = (await call("GET", `/v1/notification/deliveries?rule=${encodeURIComponent(name)}`)).body;
     expect(JSON.stringify(deliveries)).not.toContain("AbCdEfGhIjKl");
     expect(receiver.received[0]?.path).toBe("/hooks/AbCdEfGhIjKl/Down");
-    const preview = await call("POST", `/v1/notification/rules/${encodeURIComponent(name)}:preview`, {});
+    const path = `/v1/notification/rules/${encodeURIComponent(name)}:preview`;
+    const preview = await call("POST", path, { event: opened });
+    expect(preview).toMatchObject({ status: 200, body: { previews: [{ destination: name }] } });
     expect(JSON.stringify(preview.body)).not.toContain("AbCdEfGhIjKl");
   });
 

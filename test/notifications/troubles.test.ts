@@ -112,6 +112,7 @@ describe("what can never work says why, at once and later", () => {
   const body = "takes its own form of body alone: use format WEBHOOK_FORMAT_TEMPLATE with the body in";
   const plainWebhook = {
     slack: `webhook.url: Slack ${body.replace("use", "use the kind teamChat, or")} docs/webhook-bodies.md#slack`,
+    teams: "webhook.url: Teams takes its own form of body alone: use the kind officeChat",
     discord: `webhook.url: Discord ${body} docs/webhook-bodies.md#discord`,
     google: `webhook.url: Google Chat ${body} docs/webhook-bodies.md#google-chat`,
     telegram: `webhook.url: Telegram ${body} docs/webhook-bodies.md#telegram`,
@@ -134,13 +135,15 @@ describe("what can never work says why, at once and later", () => {
     [
       "Teams as a webhook",
       { webhook: { url: "https://acme.webhook.office.com/webhookb2/x", format: "WEBHOOK_FORMAT_ALERTMANAGER" } },
-      "webhook.url: Teams takes its own form of body alone: use the kind officeChat",
+      plainWebhook.teams,
     ],
     [
       "Teams' workflows as a webhook",
       { webhook: { url: "https://prod-1.westeurope.logic.azure.com:443/workflows/x" } },
-      "webhook.url: Teams takes its own form of body alone: use the kind officeChat",
+      plainWebhook.teams,
     ],
+    ["Teams' flows as a webhook", { webhook: { url: "https://a.api.powerplatform.com/x" } }, plainWebhook.teams],
+    ["Discord by its old name", { webhook: { url: "https://discordapp.com/api/webhooks/1/x" } }, plainWebhook.discord],
     ["Discord as a webhook", { webhook: { url: "https://discord.com/api/webhooks/1/x" } }, plainWebhook.discord],
     ["Google Chat as a webhook", { webhook: { url: "https://chat.googleapis.com/v1/spaces/x" } }, plainWebhook.google],
     ["Telegram as a webhook", { webhook: { url: "https://api.telegram.org/bot1/sendMessage" } }, plainWebhook.telegram],

@@ -1,5 +1,7 @@
 /** Of what does not name its rows by id or name. */
-const notByKey = String.raw`(?!.*\b(?:id|name)"? (?:= \$|= any\(|in \(\$))`;
+const notByKey = String.raw`(?!.*\b(?:id|name)"? (?:= \$|= any\(|in \(\$|>= asked\.))`;
+/** Of what is no page of destinations whose addresses may have to be sealed. */
+const notToSeal = '(?!select "name", "kind", "type" from)';
 
 /**
  * Statements that ask for a whole range of a tenant's rows, by how they begin, and why they may read it. Clauses of callers
@@ -117,7 +119,7 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   },
   {
     begin: new RegExp(
-      `^${notByKey}select .* from "?(?:api_clients|api_keys|user_accounts|user_groups|credentials|destinations|rules|triggers|maintenance_windows|property_updaters|dictionary_entries|audit_entries|silences|event_views)"?`,
+      `^${notByKey}${notToSeal}select .* from "?(?:api_clients|api_keys|user_accounts|user_groups|credentials|destinations|rules|triggers|maintenance_windows|property_updaters|dictionary_entries|audit_entries|silences|event_views)"?`,
     ),
     why: "lists that are shown or loaded whole, or by a filter",
   },

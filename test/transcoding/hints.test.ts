@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { testServer } from "../support/server.ts";
-import { testTenant } from "../support/tenant.ts";
+import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { v1 } from "../support/v1.ts";
 
 const server = await testServer();
-const { headers } = await testTenant(server.database.sql);
+const { id, headers } = await testTenant(server.database.sql);
 const call = v1(server.url, headers);
 
 const rule = { name: "r", enabled: false };
@@ -103,13 +103,6 @@ test.each<[string, string, string, unknown, string]>([
     'unknown field "matchers"; did you mean {"query":{"matchers":…}}?',
   ],
   [
-    "a destination by the product's name and its own",
-    "POST",
-    "/v1/notification/destinations",
-    { name: "d", type: { slack: {}, teamChat: {} } },
-    'type.teamChat: "teamChat" occurs twice',
-  ],
-  [
     "a search in the words of triggers",
     "POST",
     "/v1/events:search",
@@ -122,6 +115,20 @@ test.each<[string, string, string, unknown, string]>([
     "/v1/notification/triggers",
     { name: "t", type: { event: { query: { clause: { filter: { field: "name" } } } } } },
     'did you mean {"equals":{"field":…,"value":…}}?',
+  ],
+  [
+    "a severity that there is not",
+    "POST",
+    "/v1/events:search",
+    { query: { clause: { filter: { field: "severity", operation: "OP_EQUALS", value: "critcal" } } } },
+    'compares severity with "critcal", which is none of SEVERITY_DEFAULT (0), ',
+  ],
+  [
+    "a status that there is not",
+    "POST",
+    "/v1/events:search",
+    { query: { clause: { filter: { field: "status", operation: "OP_EQUALS", value: "OPENED" } } } },
+    'compares status with "OPENED", which is none of STATUS_',
   ],
   [
     "a word of Alertmanager's",
@@ -148,11 +155,30 @@ test.each([
   ["teams", "officeChat"],
   ["pagerduty", "incidentPaging"],
   ["servicenow", "itsm"],
-])("a destination of %s is read as %s", async (product, kind) => {
+])("a destination of %s is read as %s, and refused with both", async (product, kind) => {
   const answers = await Promise.all(
     [product, kind].map((name) => call("POST", "/v1/notification/destinations", { name: "d", type: { [name]: {} } })),
   );
   const [read, own] = answers.map(({ status, body }) => [status, body.message]);
   expect(read).toEqual(own);
   expect(own).toEqual([400, expect.stringMatching(new RegExp(`^type\\.${kind}\\.\\w+: `))]);
+  for (const names of [
+    [product, kind],
+    [kind, product],
+  ]) {
+    const type = Object.fromEntries(names.map((name) => [name, {}]));
+    const both = await call("POST", "/v1/notification/destinations", { name: "d", type });
+    expect(both).toMatchObject({ status: 400, body: { code: 3 } });
+    expect(both.body.message).toContain(`"${names[1]}" occurs twice`);
+  }
+});
+
+test.each([
+  ["USER", "read_only_user", "POST", { name: "r" }, "role read_only_user", "CreateRule; who may: manager"],
+  ["DATA_INGEST", null, "GET", undefined, "type DATA_INGEST", "ListRules; who may: read_only_user, user, manager"],
+] as const)("a key of %s %s is told who may", async (type, role, method, body, who, may) => {
+  const weaker = await keyHeaders(server.database.sql, id, type, role);
+  const answer = await v1(server.url, weaker)(method, "/v1/notification/rules", body);
+  const rule = `a client of ${who} may not call belfry.notifications.v1.RuleService/${may}`;
+  expect([answer.status, answer.body.message]).toEqual([403, rule]);
 });

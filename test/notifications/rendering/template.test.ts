@@ -230,6 +230,9 @@ describe("what is no template is refused with its place", () => {
     ['{{ define "a" }}', '{{ define "a" }}', 1],
     ['{{ template "a" . }}', '{{ template "a" . }}', 1],
     ["{{ count | len }}", "{{ count | len }}", 1],
+    ["{{count |len}}", "{{ count |len }}", 1],
+    ["{{count| len}}", "{{ count| len }}", 1],
+    ["{{.X}}", "{{ .X }}", 1],
     ["{{- .Status -}}", "{{ - .Status - }}", 1],
     ["{{#alerts}}{{ .Labels.a }}{{/alerts}}", "{{ .Labels.a }}", 12],
   ])("a tag of Go's templates: %s", (template, tag, column) => {
