@@ -1,5 +1,6 @@
 import type { EmailDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { TextField } from "../../../form/fields.tsx";
+import { NamesField } from "../../../form/names-field.tsx";
 import type { DestinationKind } from "./kind.ts";
 import { TemplateField } from "./template-field.tsx";
 
@@ -17,6 +18,14 @@ export const email: DestinationKind<EmailDestination> = {
         required
         help="One address, without a name."
         set={(to) => set({ to })}
+      />
+      <NamesField
+        form={form}
+        path={`${path}.alsoTo`}
+        label="Also to"
+        values={value.alsoTo}
+        help="Up to 19 further addresses, each of which gets a mail of its own."
+        set={(alsoTo) => set({ alsoTo })}
       />
       <TemplateField
         form={form}
