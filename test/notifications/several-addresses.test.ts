@@ -1,5 +1,7 @@
+import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { transaction } from "../../src/db/transaction.ts";
@@ -308,8 +310,8 @@ describe("alsoTo", () => {
     await former.sql`update migrations set applied_at = now() - interval '1 minute' where name = '0026_closed-by'`;
     const client = createClient(DestinationService, transport(target, "grpc", headers));
     const { destination } = await client.getDestination({ name });
-    const type = { case: "email", value: { to: ada, alsoTo: [bob] } } as const;
-    await client.replaceDestination({ destination: { name, type: { type }, etag: destination?.etag ?? "" } });
+    const type = create(DestinationTypeSchema, { type: { case: "email", value: { to: ada, alsoTo: [bob] } } });
+    await client.replaceDestination({ destination: { name, type, etag: destination?.etag ?? "" } });
     expect(await oldest()).toEqual([{ v: "0.4.0" }]);
   });
 });

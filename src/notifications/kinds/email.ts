@@ -4,6 +4,7 @@ import type { Mail, Relay } from "../delivering/mail-relay.ts";
 import type { Reason } from "../delivering/retry.ts";
 import { html, plainText } from "../rendering/markup.ts";
 import { cutText } from "../rendering/template.ts";
+import { oneLine } from "../rendering/titles.ts";
 import { notSent, sent } from "./attempt-outcome.ts";
 import { htmlMail, textMail } from "./default-mail.ts";
 import { defaultMessage } from "./default-texts.ts";
@@ -11,8 +12,6 @@ import type { AttemptOutcome, DestinationKind, Rendered, Sending } from "./kind.
 
 // A line of a mail has at most 998 bytes; people read the first fifty characters.
 const subjectCharsMax = 200;
-
-const oneLine = (text: string) => text.replace(/[\p{Cc}\s]+/gu, " ").trim();
 
 /** Whether a body is written as HTML: it begins with a tag. What values hold makes no difference. */
 const isHtml = ({ body }: EmailDestination) => /^\s*<[a-z!]/i.test(body);
