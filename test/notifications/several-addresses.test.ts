@@ -4,6 +4,7 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { readConfig } from "../../src/config/settings.ts";
+import { connectOnce } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { retryDelivery } from "../../src/notifications/deliveries.ts";
 import type { Attempt } from "../../src/notifications/delivering/attempts.ts";
@@ -289,7 +290,11 @@ describe("alsoTo", () => {
 
   test("is refused while a server of before is there, which goes on to read all that is stored", async () => {
     const former = await testDatabase();
-    await former.sql`update migrations set oldest_server = '0.1.0', applied_at = now() where name = '0026_closed-by'`;
+    await former.sql`
+      update migrations set oldest_server = '0.1.0', applied_at = now() - interval '5 minutes' where name = '0026_closed-by'`;
+    // As one of 0.3.0 is named.
+    const before = connectOnce(former.url, "belfry sending");
+    await before.sql`select 1`;
     const { url, target } = await testServer({ DATABASE_URL: former.url });
     const { headers, id } = await testTenant(former.sql);
     const call = v1(url, headers);
@@ -307,6 +312,10 @@ describe("alsoTo", () => {
     const rows = await former.sql<{ type: object }[]>`select type from destinations where tenant_id = ${id}`;
     expect(rows).toEqual([{ type: { email: { to: ada } } }]);
 
+    await before.close();
+    const left = () => former.sql`
+      select from pg_stat_activity where application_name = 'belfry sending' and datname = current_database()`;
+    await expect.poll(async () => (await left()).count).toBe(0);
     await former.sql`update migrations set applied_at = now() - interval '1 minute' where name = '0026_closed-by'`;
     const client = createClient(DestinationService, transport(target, "grpc", headers));
     const { destination } = await client.getDestination({ name });

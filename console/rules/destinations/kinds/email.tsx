@@ -22,9 +22,9 @@ export const email: DestinationKind<EmailDestination> = {
       <NamesField
         form={form}
         path={`${path}.alsoTo`}
-        label="Also to"
+        label="Further addresses"
         values={value.alsoTo}
-        help="Up to 19 further addresses, each of which gets a mail of its own."
+        help="Up to 19. Each gets a mail of its own."
         set={(alsoTo) => set({ alsoTo })}
       />
       <TemplateField
