@@ -6,7 +6,8 @@ import { TemplateField } from "./template-field.tsx";
 
 export const email: DestinationKind<EmailDestination> = {
   word: "E-mail",
-  about: "A mail to each address, over the mail relay that the operator has set. What follows about the same match answers it.",
+  about:
+    "A mail to each address, over the mail relay that the operator has set. What follows about the same match answers it.",
   where: ({ to }) => to,
   Fields: ({ form, path, value, set }) => (
     <>
