@@ -110,7 +110,10 @@ async function serve(config: Config, forPrometheus: PrometheusWish | null): Prom
   const key = await keyForPrometheus(server, config, forPrometheus);
   const processes = count > 1 ? `${count} processes serve (${because}).` : undefined;
   if (signals === 0) process.stdout.write(await greeting(server, config.host, processes));
-  if (signals === 0 && key !== undefined) process.stdout.write(prometheusLines(server, key));
+  if (signals === 0 && key !== undefined) {
+    const managerKey = forPrometheus?.tenant === undefined ? server.firstKey?.file : undefined;
+    process.stdout.write(prometheusLines(server, key, managerKey));
+  }
   server.buildConsole().catch(() => undefined); // the page itself says what is wrong
   await stopAsked.promise;
   await server.stop();

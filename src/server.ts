@@ -208,7 +208,7 @@ export async function startServer(
   // What goes out.
   const outgoing = {
     keyring: masterKeys,
-    begun: formats.begun,
+    formats,
     nowMs: clock.nowMs,
     store: storeChanges,
     known,

@@ -142,7 +142,7 @@ describe("docs/errors.md", () => {
         "src/notifications/kinds.ts: texts.message",
         "src/notifications/kinds/attempt-outcome.ts: error.message",
         "src/notifications/kinds/attempt-outcome.ts: told(answer)",
-        "src/notifications/kinds/email.ts: said",
+        "src/notifications/kinds/email.ts: answer",
         "src/notifications/kinds/event.ts: refusal",
         "src/notifications/kinds/event.ts: said",
         "src/notifications/kinds/incident-paging.ts: told(answer)",

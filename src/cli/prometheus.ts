@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { Server } from "../server.ts";
 import type { KeptKey } from "../tenants/prometheus-key.ts";
-import { callableUrl } from "./welcome.ts";
+import { callableUrl, curlWith } from "./welcome.ts";
 
 /** Asks `serve` to print a block for Prometheus, of this tenant; undefined: of the only one. */
 export interface PrometheusWish {
@@ -28,9 +28,14 @@ const [account, folder] = ["prometheus", "/etc/prometheus"];
 
 /**
  * Returns what an operator of Prometheus pastes: commands that give it the key and the CA, which lie where only the server's own account can
- * read, a block for prometheus.yml, and a file with one rule.
+ * read, a block for prometheus.yml, a file with two rules, and the two calls that page for them. `managerKey`: the file of a key for the
+ * calls; absent: the reader has one.
  */
-export function prometheusLines(server: Pick<Server, "url" | "names" | "caFile">, key: KeptKey): string {
+export function prometheusLines(
+  server: Pick<Server, "url" | "names" | "caFile">,
+  key: KeptKey,
+  managerKey?: string,
+): string {
   const url = new URL(callableUrl(server));
   const scheme = url.protocol.slice(0, -1);
   const [keyFile, caFile] = [`${folder}/belfry.key`, `${folder}/belfry-ca.pem`];
@@ -61,7 +66,7 @@ remote_write:
 ${connection("    ")}
 rule_files: [belfry-rules.yml]
 
-Save this rule as belfry-rules.yml beside it, and reload Prometheus.
+Save these rules as belfry-rules.yml beside it, and reload Prometheus.
 
 groups:
   - name: belfry
@@ -71,8 +76,28 @@ groups:
         for: 1m
         labels: { severity: critical }
         annotations: { summary: "{{ $labels.instance }} of {{ $labels.job }} does not answer" }
+      - alert: DiskFull
+        expr: node_filesystem_avail_bytes{fstype!~"tmpfs|ramfs"} / node_filesystem_size_bytes < 0.1
+        for: 5m
+        labels: { severity: critical }
+        annotations: { summary: "only {{ $value | humanizePercentage }} of {{ $labels.mountpoint }} is free" }
+
+Two calls page you when one of them fires on any host, and say when it is over. Put in the integration key of your PagerDuty service;
+docs/destinations.md has the other kinds.
+
+${pagingCalls(url.origin, curlWith(server.caFile, managerKey))}
 
 `;
+}
+
+function pagingCalls(origin: string, curl: string): string {
+  const destination = { name: "pager", type: { pagerduty: { integrationKey: "YOUR-INTEGRATION-KEY" } } };
+  const matchers = ['alertname=~"TargetDown|DiskFull"'];
+  const rule = { name: "page me", enabled: true, sendUpdates: true, matchers, destinationNames: ["pager"] };
+  const call = (path: string, body: object) => `${curl} ${origin}/v1/notification/${path} -d '${JSON.stringify(body)}'`;
+  return `${call("destinations", destination)}
+
+${call("rules", rule)}`;
 }
 
 /** Quotes a path for a shell where it is no plain word. */

@@ -38,6 +38,10 @@ export function callableUrl({ url, names }: Pick<Server, "url" | "names">): stri
   return address.origin;
 }
 
+/** Returns the begin of a call of the API for a shell; the file holds its key, without one the shell's `BELFRY_KEY` does. */
+export const curlWith = (caFile: string | undefined, keyFile: string | undefined) =>
+  `curl ${caFile === undefined ? "" : `--cacert ${shellQuoted(caFile)} `}-H "service-api-key: ${keyFile === undefined ? "$BELFRY_KEY" : `$(cat ${shellQuoted(keyFile)})`}" -H 'content-type: application/json'`;
+
 /** Where people look at it. A link that logs in is shown once; the browser's warning is explained where it will come. */
 function consoleLines(url: string, token: string | undefined, caFile: string | undefined): string[] {
   if (token === undefined) return [`Console: ${url}/console/  (${program} console prints a link that logs in)`];
@@ -76,7 +80,7 @@ export function welcome(
       : `The first manager key is in ${keyFile}`,
     ...console,
   );
-  const curl = `curl ${caFile === undefined ? "" : `--cacert ${shellQuoted(caFile)} `}-H "service-api-key: $(cat ${keyFile})" -H 'content-type: application/json'`;
+  const curl = curlWith(caFile, firstKey.file);
   const event = (severity: string) =>
     `{"events":[{"name":"disk full","timestamp":"${Date.now()}","dimensions":{"source":"web-1"},"severity":"${severity}","status":"STATUS_OPEN","summary":"97 % of /var is used"}]}`;
   return `${lines.join("\n")}

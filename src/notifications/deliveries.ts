@@ -51,7 +51,9 @@ import { occurrenceSubject } from "./matched-subject.ts";
 function fitting(rows: readonly DeliveryRow[]): number {
   let bytes = 0;
   const end = rows.findIndex(({ attempts }) => {
-    for (const { answer } of newest(attempts)) bytes += Buffer.byteLength(answer);
+    for (const { answer, recipients = [] } of newest(attempts))
+      for (const said of [answer, ...recipients.flatMap((each) => [each.address, each.answer])])
+        bytes += Buffer.byteLength(said);
     return bytes > pageBytesMax;
   });
   return end === -1 ? rows.length : Math.max(1, end);

@@ -70,10 +70,11 @@ export function toDelivery(row: DeliveryRow, labels: GroupLabels = new Map()): D
     occasion: row.occasion,
     status: DeliveryStatus[row.status],
     attempts: countOf(row.attempts),
-    tries: newest(row.attempts).map(({ timeMs, reason, answer }) => ({
+    tries: newest(row.attempts).map(({ timeMs, reason, answer, recipients = [] }) => ({
       time: timestampFromMs(timeMs),
       reason,
       answer,
+      recipients: [...recipients],
     })),
     error: row.error,
     silenceId: row.silenceId ?? "",

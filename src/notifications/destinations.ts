@@ -26,6 +26,7 @@ import { releaseCredentials, useCredential } from "../credentials/used-by.ts";
 import { checkQuota, heldBytes, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
+import type { Formats } from "../db/formats.ts";
 import { orm } from "../db/orm.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, inUse, invalidFields, notFound } from "../errors.ts";
@@ -39,7 +40,7 @@ import { bindCredential } from "./bound-credentials.ts";
 import { deliveryThreads, destinationStates, summaryMembers } from "./delivering/tables.ts";
 import { addressPath } from "./hidden-address.ts";
 import { keyTroubles } from "./key-troubles.ts";
-import { checkDestination, goTemplates, placeOf } from "./kinds.ts";
+import { checkDestination, goTemplates, newFeatureOf, placeOf } from "./kinds.ts";
 import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
 import { toDestination } from "./messages.ts";
 import { forgetCounts, recentNotifications } from "./recent-counts.ts";
@@ -111,6 +112,12 @@ export async function checkedParts(type: DestinationType, tenantId: string): Pro
   return parted;
 }
 
+/** Makes sure that all servers can read a type. @throws code 9 while one of the version before may be there */
+async function beginFormat(type: DestinationType, { begin }: Pick<Formats, "begin">): Promise<void> {
+  const feature = newFeatureOf(type);
+  if (feature !== undefined) await begin(feature);
+}
+
 function refuse(broken: readonly Broken[]): void {
   if (broken.length > 0)
     throw invalidFields(
@@ -179,7 +186,7 @@ const kept: Kept = {
 export function destinationService(
   db: Db,
   bounds: QuotaBounds,
-  sealing: AddressSealing,
+  sealing: AddressSealing & Pick<Formats, "begin">,
   products: ProductAddresses & Reach,
 ): Partial<ServiceImpl<typeof DestinationService>> {
   const { keyring } = sealing;
@@ -193,6 +200,7 @@ export function destinationService(
       refuse(goTemplates(type));
       keptOf({}, parted.kept, typePath);
       checkSecretAddresses(parted, undefined, typePath);
+      await beginFormat(type, sealing);
       return await transaction(db, async (tx) => {
         const { stored, secrets } = await sealed(tx, tenantId, name, parted, sealing);
         const made = await orm(tx)
@@ -231,6 +239,7 @@ export function destinationService(
       const name = normalizedName(destination.name);
       const own = named(tenantId, name);
       const given = { type, parted: await checkedParts(type, tenantId) };
+      await beginFormat(type, sealing);
       return await transaction(db, async (tx) => {
         const [stored] = await orm(tx)
           .select({ ...columnsOf(tenantId), secrets: destinations.secrets })

@@ -2,6 +2,7 @@ import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { paced, type Pace as Turns } from "../event-loop.ts";
 import { type Broken, fieldPath } from "../rpc/constraint-rules.ts";
+import type { Recipient } from "./delivering/attempts.ts";
 import { redacted, secretsOf } from "./delivering/redact.ts";
 import type { KindName } from "./delivering/retry.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
@@ -80,6 +81,12 @@ export function goTemplates(type: DestinationType, stored?: DestinationType): Br
     const rule = text === before[path]?.text ? undefined : goTag(text);
     return rule === undefined ? [] : [{ path: fieldPath(name, path), rule }];
   });
+}
+
+/** What of a destination servers of the version before cannot read, for `Formats.begin`; undefined: nothing. */
+export function newFeatureOf(type: DestinationType): string | undefined {
+  const { kind, message } = kindOf(type);
+  return kind.newFeature?.(message);
 }
 
 /** A destination's type as templates describe it. */
@@ -173,6 +180,8 @@ export interface Try extends Pick<SignIn, "destinationKey" | "refreshToken"> {
   readonly notification: Notification;
   /** What the tries and notifications before it left for this destination and subject; empty at first. */
   readonly state: ThreadState;
+  /** What came of its addresses at the tries before it. Absent: there were none. */
+  readonly recipients?: readonly Recipient[];
   /** Ends the try at once. */
   readonly signal: AbortSignal;
 }
@@ -186,7 +195,7 @@ const withoutSecrets = (state: ThreadState, secrets: ReadonlySet<string>): Threa
  * can recognise it by the notification's id or subject. The caller keeps the state, also of a try that failed.
  */
 export async function send(
-  { type, allowedHosts = [], credentialSecrets = [], destinationKey, refreshToken, ...given }: Try,
+  { type, allowedHosts = [], credentialSecrets = [], recipients = [], destinationKey, refreshToken, ...given }: Try,
   world: SendEnvironment,
 ): Promise<AttemptOutcome> {
   const { name, kind, message, desc } = kindOf(type);
@@ -200,7 +209,9 @@ export async function send(
   if (texts instanceof TemplateError) return notSent(name, "bad_request", texts.message, given.state);
   if (withoutAddress(type) !== type) secrets.add(texts.url ?? "");
   const receiver = destinationKey.slice(destinationKey.indexOf("/") + 1);
-  const outcome = await kind.send({ ...given, destination: message, texts, receiver }, { ...world, signIn });
+  const sending = { ...given, recipients, destination: message, texts, receiver };
+  const outcome = await kind.send(sending, { ...world, signIn });
   const state = secrets.size === 0 ? outcome.state : withoutSecrets(outcome.state, secrets);
-  return { ...outcome, answer: redacted(outcome.answer, secrets), state };
+  const tried = outcome.recipients?.map((each) => ({ ...each, answer: redacted(each.answer, secrets) }));
+  return { ...outcome, answer: redacted(outcome.answer, secrets), state, ...(tried && { recipients: tried }) };
 }

@@ -8,6 +8,7 @@ import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.
 import type { Keyring } from "../credentials/keyring.ts";
 import type { QuotaBounds } from "../db/admission-quota.ts";
 import type { Db } from "../db/connect.ts";
+import type { Formats } from "../db/formats.ts";
 import { deliveryService } from "./deliveries.ts";
 import type { SendEnvironment } from "./delivering/send-environment.ts";
 import { destinationService } from "./destinations.ts";
@@ -25,8 +26,7 @@ interface Options {
   /** How much a tenant may set up. */
   bounds: QuotaBounds;
   keyring: Keyring;
-  /** Whether no server of before is left. */
-  begun(): boolean;
+  formats: Pick<Formats, "begun" | "begin">;
   world: SendEnvironment;
   openWindows: OpenWindows;
   nowMs(): number;
@@ -38,10 +38,10 @@ interface Options {
 
 export function notificationServices(
   db: Db,
-  { bounds, keyring, begun, world, openWindows, ...sending }: Options,
+  { bounds, keyring, formats, world, openWindows, ...sending }: Options,
 ): [DescService, Partial<ServiceImpl<DescService>>][] {
   const destinations: Partial<ServiceImpl<typeof DestinationService>> = {
-    ...destinationService(db, bounds, { keyring, begun }, world),
+    ...destinationService(db, bounds, { keyring, ...formats }, world),
     ...destinationTests(db, keyring, world),
   };
   const rules: Partial<ServiceImpl<typeof RuleService>> = {

@@ -5,6 +5,7 @@ import type { Config } from "../config/settings.ts";
 import type { HostsInUse } from "../credentials/bound-hosts.ts";
 import type { Keyring } from "../credentials/keyring.ts";
 import type { Pool } from "../db/connect.ts";
+import type { Formats } from "../db/formats.ts";
 import type { NotifyListener } from "../db/listen.ts";
 import type { EntityCache } from "../entities/entity-cache.ts";
 import type { StoreChanges } from "../events/changes.ts";
@@ -24,8 +25,7 @@ import { silenceWriter } from "./silences/write.ts";
 
 interface Options {
   keyring: Keyring;
-  /** Whether no server of before is left. */
-  begun(): boolean;
+  formats: Pick<Formats, "begun" | "begin">;
   nowMs(): number;
   /** What stores the events that destinations of the kind `event` make. */
   store: StoreChanges;
@@ -55,7 +55,7 @@ export async function startNotifications(
   pool: Pool,
   replicas: Pick<NotifyListener, "listen">,
   config: Config,
-  { keyring, begun, nowMs, store, known, rules, openWindows, wakeJobs, log }: Options,
+  { keyring, formats, nowMs, store, known, rules, openWindows, wakeJobs, log }: Options,
 ): Promise<Notifications> {
   const world = openSendEnvironment(config, {
     ownUrl: `${config.plaintext ? "http" : "https"}://${config.host}:${config.port}`,
@@ -78,7 +78,7 @@ export async function startNotifications(
   const waitMsMax = config.deliveryWaitSecMax * 1000;
   const sending = await startSending(pool, replicas, config, {
     keyring,
-    begun,
+    begun: formats.begun,
     world,
     nowMs,
     log,
@@ -87,7 +87,7 @@ export async function startNotifications(
   });
   const writing = { bounds: config, nowMs, wake: sending.wake, wakeJobs };
   return {
-    services: notificationServices(pool.sql, { ...writing, keyring, begun, world, openWindows }),
+    services: notificationServices(pool.sql, { ...writing, keyring, formats, world, openWindows }),
     silences: silenceDoor(pool.sql, silenceWriter(pool.sql, writing)),
     async standing(tenantId) {
       const inForce = await rules.inForce(tenantId);

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
 import { request } from "node:https";
@@ -32,13 +32,33 @@ describe("serve --prometheus", () => {
     const call = (path: string, body: string) => post(new URL(path, url), key, ca, body);
     expect(await call("/api/v2/alerts", '[{"labels":{"alertname":"TargetDown","job":"shop"}}]')).toBe(200);
     expect(await call("/v1/events:search", '{"query":{}}')).toBe(403);
-    expect(rules.groups[0].rules[0]).toMatchObject({ alert: "TargetDown", expr: "up == 0" });
+    expect(rules.groups[0].rules).toMatchObject([{ alert: "TargetDown", expr: "up == 0" }, { alert: "DiskFull" }]);
     await first.stop();
 
     const second = await started(["--prometheus"]);
     expect(installed(second.said, "belfry.key").from).toBe(keyFile);
     expect(readFileSync(keyFile, "utf8").trim()).toBe(key);
     await second.stop();
+  });
+
+  test("prints two calls that page for what it prints, and the rule has no trouble", async () => {
+    const server = await started(["--prometheus"]);
+    const [destination = "", rule = "", ...others] = server.said
+      .slice(server.said.indexOf("Two calls"))
+      .split("\n")
+      .filter((line) => line.startsWith("curl"))
+      .map((line) => shell(line.replace("YOUR-INTEGRATION-KEY", "R0utingKeyOf32Characters00000000")));
+    expect(others).toEqual([]);
+    expect(JSON.parse(destination).destination).toMatchObject({ name: "pager", trouble: "" });
+    expect(JSON.parse(rule).rule).toMatchObject({
+      enabled: true,
+      sendUpdates: true,
+      triggerNames: [],
+      matchers: ['alertname=~"TargetDown|DiskFull"'],
+      destinationNames: ["pager"],
+      trouble: "",
+    });
+    await server.stop();
   });
 
   test("needs the name of a tenant where there are several, and keeps a key for each", async () => {
@@ -72,7 +92,7 @@ async function started(args: string[]) {
   const server = run("serve", ...args);
   let said = "";
   server.stdout?.on("data", (text) => (said += text));
-  while (!said.includes("does not answer")) {
+  while (!/"destinationNames":\["pager"\].*\n\n/.test(said)) {
     const [event] = await Promise.race([once(server.stdout as NodeJS.ReadableStream, "data"), once(server, "exit")]);
     if (typeof event === "number") throw new Error(`the server ended: ${said}`);
   }
@@ -82,6 +102,10 @@ async function started(args: string[]) {
   };
   return { said, stop };
 }
+
+/** Runs a line that the server has printed, as people paste it. */
+const shell = (line: string) =>
+  execFileSync("sh", ["-c", line.replace(/^curl/, "curl -sS")], { cwd: root, encoding: "utf8" });
 
 /** Runs a command to its end; returns what it printed. */
 async function command(...args: string[]): Promise<string> {
@@ -106,8 +130,8 @@ function installed(said: string, name: string) {
 /** Parses the two documents that follow each other's sentence. */
 function printed(said: string) {
   const [config = "", rules = ""] = [
-    said.slice(said.indexOf("alerting:"), said.indexOf("Save this rule")),
-    said.slice(said.indexOf("groups:")),
+    said.slice(said.indexOf("alerting:"), said.indexOf("Save these rules")),
+    said.slice(said.indexOf("groups:"), said.indexOf("Two calls")),
   ].map((text) => text.trim());
   const [parsedConfig, parsedRules] = [config, rules].map((text) => {
     const [document] = parseAllDocuments(text);

@@ -52,7 +52,7 @@ const itsm = {
 
 /** One of each kind: what is sent, with its secrets, and what is shown. */
 const kinds: [string, object, object][] = [
-  ["email", { to: "ada@example.com", subject: "{{event.name}}", body: "b" }, {}],
+  ["email", { to: "ada@example.com", subject: "{{event.name}}", body: "b", alsoTo: ["bob@example.com"] }, {}],
   [
     "event",
     { nameTemplate: "n", typeTemplate: "t", summaryTemplate: "s", severity: "SEVERITY_ERROR", bodyTemplate: "" },

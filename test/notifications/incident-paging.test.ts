@@ -73,6 +73,7 @@ test("a trigger reports what, where, how bad and since when", async () => {
         event: "disk-full",
         summary: "Disk /var is 97 % full",
         body: "Only 1.2 GB are free.",
+        since: "2026-11-22T09:30:00.000Z",
         count: "3",
         fields: { mount: "/var", free: 1.2 },
         dimensions: { host: "web-1", site: "Köln" },

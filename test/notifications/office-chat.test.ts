@@ -50,7 +50,7 @@ function lastCard() {
 test("a card has a title, the text, facts of the event and a way to it", async () => {
   expect((await place.send(officeChat())).result).toBe("sent");
   const { title, text, facts, actions } = lastCard();
-  expect(title).toMatchObject({ text: "disk-full on web-1: Disk /var is 97 % full", color: "attention" });
+  expect(title).toMatchObject({ text: "ERROR: disk-full on web-1: Disk /var is 97 % full", color: "attention" });
   expect(text).toMatch(
     /^disk-full \[Disk \/var is 97 % full\]\(https:\/\/belfry\.example\.com\/console\/#\/occurrences\//,
   );
@@ -93,11 +93,12 @@ test.each([
   expect(title.text?.startsWith("Resolved: ")).toBe(clear);
 });
 
-test("a metric has its value in the title, and no page of its own", async () => {
+test("a metric has its value in the title, its bound beneath, and the page of its entity", async () => {
   await place.send(officeChat(), { notification: metricNotification() });
-  const { title, actions } = lastCard();
+  const { title, facts, actions } = lastCard();
   expect(title.text).toBe("cpu.busy is 97.5 on web-1");
-  expect(actions).toEqual([expect.objectContaining({ title: "Silence" })]);
+  expect(facts[0]).toEqual({ title: "Threshold", value: "above 90" });
+  expect(actions).toMatchObject([{ title: "Show entity" }, { title: "Silence" }]);
 });
 
 describe("a message takes 27,000 bytes at most", () => {
@@ -136,7 +137,7 @@ test("what is too large all the same is sent once more at half the size", async 
 test("what it would send is read as text", async () => {
   const type = create(DestinationTypeSchema, { type: officeChat({ text: "{{{event.name}}}" }) });
   expect(await compose(type, notificationOf(), place.world)).toEqual({
-    subject: "disk-full on web-1: Disk /var is 97 % full",
+    subject: "ERROR: disk-full on web-1: Disk /var is 97 % full",
     body: expect.stringMatching(
       /^disk-full\nSeverity: ERROR\nSince: 2026-11-22 09:30:00 UTC\nSeen: 3 times\ntype: storage\n/,
     ),

@@ -1,6 +1,15 @@
 /** Most attempts of a delivery that are kept, the newest. More than its tries: only retries by hand and lost attempts exceed it. */
 const attemptsKept = 20;
 
+/** What came of one of several addresses. */
+export interface Recipient {
+  readonly address: string;
+  /** `sent`, or why it failed. */
+  readonly reason: string;
+  /** What the receiver said. */
+  readonly answer: string;
+}
+
 /** One try of a delivery, as it is kept. */
 export interface Attempt {
   timeMs: number;
@@ -10,6 +19,28 @@ export interface Attempt {
   answer: string;
   /** Of the first one that is kept: how many were before it. Absent: none. */
   earlier?: number;
+  /** The addresses that it tried, where there are several; of the first one that is kept also those that were sent before it. */
+  recipients?: readonly Recipient[];
+}
+
+const isSent = ({ reason }: Recipient) => reason === sentReason;
+
+/** Reason of what the receiver has taken. */
+export const sentReason = "sent";
+
+/** Tells whether some of the addresses of an attempt were sent. */
+export const hasReached = ({ recipients = [] }: { readonly recipients?: readonly Recipient[] }) =>
+  recipients.some(isSent);
+
+/**
+ * Returns what came of a delivery's addresses so far, the last attempt at each: what was sent at any time, and what failed since it was
+ * asked for again, because a person asks for what has failed.
+ */
+export function recipientsSoFar(attempts: readonly Attempt[], retriedMs: number | null): Recipient[] {
+  const tried = attempts.flatMap(({ timeMs, recipients = [] }) =>
+    timeMs >= (retriedMs ?? 0) ? recipients : recipients.filter(isSent),
+  );
+  return [...new Map(tried.map((each) => [each.address, each])).values()];
 }
 
 /** Reason of an attempt whose result was never recorded. */
@@ -32,5 +63,8 @@ export const countOf = (attempts: readonly Attempt[]) => attempts.length + (atte
 export function newest(attempts: readonly Attempt[]): Attempt[] {
   const [first, ...rest] = attempts.slice(-attemptsKept);
   if (first === undefined || attempts.length <= attemptsKept) return [...attempts];
-  return [{ ...first, earlier: countOf(attempts) - attemptsKept }, ...rest];
+  const sent = attempts.slice(0, -attemptsKept).flatMap(({ recipients = [] }) => recipients.filter(isSent));
+  const recipients = [...sent, ...(first.recipients ?? [])];
+  const kept = { ...first, earlier: countOf(attempts) - attemptsKept };
+  return [recipients.length === 0 ? kept : { ...kept, recipients }, ...rest];
 }

@@ -1,7 +1,7 @@
 import type { RuleRef } from "../deciding/recheck.ts";
 import type { AttemptOutcome, ThreadState } from "../kinds/kind.ts";
 import { cutText } from "../rendering/template.ts";
-import { type Attempt, lostAttempt } from "./attempts.ts";
+import { type Attempt, hasReached, lostAttempt, sentReason } from "./attempts.ts";
 import type { DueDelivery } from "./delivery-queue.ts";
 import type { Sign } from "./destination-state.ts";
 import type { Ended, Ready } from "./prepare.ts";
@@ -42,10 +42,13 @@ export interface Result {
 }
 
 const charsMax = 500;
+const recipientCharsMax = 200;
 /** As PostgreSQL stores it. */
 const stored = (text: string) => text.replaceAll("\0", "").toWellFormed();
 /** The receiver may have taken it, although there was no answer. */
 const unclear = new Set<string>(["timeout"]);
+/** Whether a receiver may have taken this try, or one before it whose end is not known. */
+const isUnclear = (reason: string, { lost }: DueDelivery) => unclear.has(reason) || lost;
 
 /** They say nothing of the receiver. */
 const ownFault = new Set<string>(["internal", "secrets", "not_configured", "chained"]);
@@ -78,9 +81,10 @@ export const backResults = ({ row, others, summary }: Ready): Result[] => [
 
 /** Returns the delivery of an attempt that was cut off to the queue; records it as `lost` where the receiver may have taken it. */
 export const cutOffResults = (ready: Ready, outcome: AttemptOutcome, nowMs: number): Result[] =>
-  triedResults(ready, outcome, nowMs, 0).map(({ row, thread }) => {
-    const attempts = thread?.sent ? [...row.attempts, lostAttempt(nowMs)] : row.attempts;
-    return { ...backResult({ ...row, attempts }), ...(thread && { thread }) };
+  triedResults(ready, outcome, nowMs, 0).map(({ row, thread, attempt }) => {
+    const reached = attempt !== undefined && hasReached(attempt) ? [attempt] : [];
+    const lost = outcome.result === "failed" && isUnclear(outcome.reason, row) ? [lostAttempt(nowMs)] : [];
+    return { ...backResult({ ...row, attempts: [...row.attempts, ...reached, ...lost] }), ...(thread && { thread }) };
   });
 
 /** What a try came to: those that it summed up share its fate. `random` is from 0 to 1. */
@@ -101,11 +105,16 @@ function triedResult(
   random: number,
 ): Result {
   const answer = stored(cutText(outcome.answer, charsMax));
+  const recipients = outcome.recipients?.map((each) => ({
+    ...each,
+    answer: stored(cutText(each.answer, recipientCharsMax)),
+  }));
+  const said = { answer, ...(recipients && { recipients }) };
   const state = Object.fromEntries(Object.entries(outcome.state).map(([name, text]) => [name, stored(text)]));
   const ofSummary = summary && { summary: summary.id };
   const thread = (sent: boolean) => ({ thread: { state: { ...state, match }, sent, ...ofSummary } });
   if (outcome.result === "sent") {
-    const attempt = { timeMs: nowMs, reason: "sent", answer };
+    const attempt = { timeMs: nowMs, reason: sentReason, ...said };
     const end = ends && { thread: { state: {}, sent: false } };
     return { row, status: "SENT", error: "", attempt, over, ...thread(true), ...end, sign: "alive" };
   }
@@ -115,14 +124,14 @@ function triedResult(
   const tries = { all: row.tries + 1, slow: row.slowTries + (slow ? 1 : 0) };
   const waitMs = nextTryMs(course, tries, retryAfterMs, random);
   const error = cutText(answer === "" ? reason : `${reason}: ${answer}`, charsMax);
-  // A try before this one whose end is not known may have reached the receiver, too.
-  const maybe = unclear.has(reason) || row.lost;
-  const temporary = course === "retry" || course === "minute";
+  const reached = hasReached(outcome);
+  const maybe = isUnclear(reason, row) || reached;
+  const temporary = !reached && (course === "retry" || course === "minute");
   return {
     row,
     status: waitMs === undefined ? "FAILED" : "PENDING",
     error,
-    attempt: { timeMs: nowMs, reason, answer },
+    attempt: { timeMs: nowMs, reason, ...said },
     slow,
     ...(waitMs !== undefined && { dueMs: nowMs + waitMs }),
     ...(waitMs === undefined && { over }),

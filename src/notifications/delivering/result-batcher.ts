@@ -5,6 +5,7 @@ import { isContent, lacksPartition } from "../../db/refused-content.ts";
 import { withHolder } from "../../db/request-scope.ts";
 import { failpoint } from "../../failpoint.ts";
 import type { Log } from "../../log.ts";
+import type { Attempt } from "./attempts.ts";
 import type { Result } from "./classify-response.ts";
 import { historyBackMs } from "./history.ts";
 import { forgetDelivery, record } from "./result-statements.ts";
@@ -47,7 +48,13 @@ const bare = ({ row, status, error, dueMs, slow, attempt }: Result): Result => (
   error: attempt === undefined ? error : status === "SENT" ? "" : attempt.reason,
   ...(dueMs !== undefined && { dueMs }),
   ...(slow !== undefined && { slow }),
-  ...(attempt && { attempt: { ...attempt, answer: "" } }),
+  ...(attempt && { attempt: bareAttempt(attempt) }),
+});
+
+const bareAttempt = ({ recipients, ...attempt }: Attempt): Attempt => ({
+  ...attempt,
+  answer: "",
+  ...(recipients && { recipients: recipients.map((each) => ({ ...each, answer: "" })) }),
 });
 
 /**

@@ -3,6 +3,7 @@ import type { Db } from "../../db/connect.ts";
 import type { Log } from "../../log.ts";
 import type { AttemptOutcome } from "../kinds/kind.ts";
 import { send } from "../kinds.ts";
+import { recipientsSoFar } from "./attempts.ts";
 import type { Ready } from "./prepare.ts";
 import { storedRefreshToken } from "./refresh-token.ts";
 import { courseOf, type Reason } from "./retry.ts";
@@ -40,6 +41,7 @@ export async function attempt(
         destinationKey: `${tenant.id}/${row.destinationName}`,
         notification,
         state,
+        recipients: recipientsSoFar(row.attempts, row.retriedMs),
         refreshToken: storedRefreshToken(db, tenant.id, row.destinationName, destination.type, keyring),
         signal,
       },

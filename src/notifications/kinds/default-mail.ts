@@ -2,8 +2,8 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { Notification } from "../notification.ts";
 import { escapeHtml, visible } from "../rendering/markup.ts";
 import { title } from "../rendering/titles.ts";
-import { hasMembers, severityName } from "../rendering/variables.ts";
-import { factsOf, linksOf, occasionText, readableTime } from "./default-texts.ts";
+import { severityName } from "../rendering/variables.ts";
+import { allFactsOf, bodyOf, linksOf, occasionText } from "./default-texts.ts";
 
 const grey = "#5f6b7a";
 const green = "#1a7f4b";
@@ -13,26 +13,9 @@ const colours: Readonly<Record<number, string>> = {
   [Severity.WARNING]: "#9a6b00",
 };
 
-/** What is known, a line each. */
-function factsOfMail(notification: Notification): [name: string, value: string][] {
-  const { event, rule, trigger, timeMs } = notification;
-  const known: [string, string][] = [
-    ["Severity", event === undefined ? "" : severityName(event.severity)],
-    ...factsOf(notification).map(({ title, value }): [string, string] => [title, value]),
-    ["Last seen", readableTime(event?.timeMs ?? timeMs)],
-    // A rule's own matchers are no trigger, and have no name.
-    ["Rule", trigger.name === "" ? rule.name : `${rule.name} (trigger ${trigger.name})`],
-  ];
-  return known.filter(([, value]) => value.trim() !== "");
-}
-
-/** The text of an event; the members of a group are in the message of a rule that says nothing else. */
-const bodyOf = (notification: Notification) =>
-  hasMembers(notification) && notification.rule.message === "" ? "" : (notification.event?.body ?? "");
-
 /** The mail of a destination without a body, as text. */
 export function textMail(notification: Notification, message: string, publicUrl: string): string {
-  const lines = factsOfMail(notification).map(([name, value]) => `${name}: ${value}`);
+  const lines = allFactsOf(notification).map(({ title, value }) => `${title}: ${value}`);
   const parts = [
     notification.clear ? "" : occasionText(notification),
     message,
@@ -59,22 +42,27 @@ export function htmlMail(notification: Notification, message: string, publicUrl:
   );
   const occasion = occasionText(notification);
   const text = (body: string) => escapeHtml(body).replaceAll("\n", "<br>");
-  // The title stands above: what a rule without a message says of a group are the lines beneath it.
-  const beneath = notification.rule.message === "" ? message.split("\n").slice(1).join("\n") : message;
-  const rows = factsOfMail(notification).map(
-    ([name, value]) =>
-      `<tr><td style="padding:3px 16px 3px 0;color:${grey};vertical-align:top">${escapeHtml(name)}</td>` +
+  const rows = allFactsOf(notification).map(
+    ({ title: name, value }) =>
+      `<tr><td style="padding:3px 16px 3px 0;min-width:84px;color:${grey};vertical-align:top">${escapeHtml(name)}</td>` +
       `<td style="padding:3px 0">${text(value)}</td></tr>`,
   );
-  const paragraph = (body: string) => (body.trim() === "" ? "" : `<p style="margin:0 0 16px">${text(body)}</p>`);
+  const paragraph = (body: string, below = 16) =>
+    body.trim() === "" ? "" : `<p style="margin:0 0 ${below}px">${text(body)}</p>`;
+  // The title stands above: what a rule without a message says of a group are the lines beneath it.
+  const [, ...members] = message.split("\n");
+  const said =
+    notification.rule.message === ""
+      ? members.map((line, i) => paragraph(line, i < members.length - 1 ? 6 : 16)).join("")
+      : paragraph(message);
   return [
     '<!DOCTYPE html><html><head><meta charset="utf-8"></head>',
     '<body style="margin:0;padding:24px;background:#f4f5f7;font:15px/1.5 -apple-system,Segoe UI,Roboto,Arial,sans-serif;color:#1d2530">',
-    '<div style="max-width:600px;margin:0 auto;background:#fff;border-radius:6px;overflow:hidden">',
+    '<div style="max-width:600px;margin:0 auto;background:#fff;border-radius:6px;overflow:hidden;overflow-wrap:anywhere">',
     `<div style="background:${colour};color:#fff;padding:16px 24px">`,
     `<div style="font-size:12px;letter-spacing:1px">${escapeHtml(word)}${occasion && !notification.clear ? ` · ${escapeHtml(occasion)}` : ""}</div>`,
     `<div style="font-size:20px;font-weight:600">${escapeHtml(title(notification))}</div></div>`,
-    `<div style="padding:20px 24px">${paragraph(beneath)}${paragraph(bodyOf(notification))}`,
+    `<div style="padding:20px 24px">${said}${paragraph(bodyOf(notification))}`,
     `<table style="border-collapse:collapse;font-size:14px">${rows.join("")}</table>`,
     links.length === 0 ? "" : `<p style="margin:20px 0 0">${links.join(" &middot; ")}</p>`,
     "</div></div></body></html>",

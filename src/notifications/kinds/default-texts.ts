@@ -31,9 +31,33 @@ export const firstLine = (notification: Notification, message: string) =>
 const labelsMax = 20;
 const labelCharsMax = 200;
 
-/** Lists what stands beneath a title: since when, how often, and the labels that the title does not say; of a group what all members share. */
-export function factsOf(notification: Notification): { title: string; value: string }[] {
-  const { summary, group, event, metric, entity } = notification;
+/** A line beneath a title. */
+export interface Fact {
+  readonly title: string;
+  readonly value: string;
+}
+
+/** Lists all that is known, where there is room. */
+export function allFactsOf(notification: Notification): Fact[] {
+  const { event, metric, rule, trigger, clear } = notification;
+  const seenMs = clear ? undefined : event?.timeMs;
+  const measuredMs = metric?.value === undefined ? undefined : metric.timeMs;
+  return [
+    ...(event === undefined ? [] : [{ title: "Severity", value: severityName(event.severity) }]),
+    ...factsOf(notification).filter(({ value }) => value.trim() !== ""),
+    ...(seenMs === undefined ? [] : [{ title: "Last seen", value: readableTime(seenMs) }]),
+    ...(measuredMs === undefined ? [] : [{ title: "Measured", value: readableTime(measuredMs) }]),
+    // A rule's own matchers are no trigger, and have no name.
+    { title: "Rule", value: trigger.name === "" ? rule.name : `${rule.name} (trigger ${trigger.name})` },
+  ];
+}
+
+/**
+ * Lists what stands beneath a title: since when and until when, how often, the bound that was crossed, and the labels that the title does
+ * not say; of a group what all members share.
+ */
+export function factsOf(notification: Notification): Fact[] {
+  const { summary, group, event, metric, entity, clear, timeMs } = notification;
   if (summary !== undefined) return [];
   const isGroup = hasMembers(notification);
   const known = isGroup ? group?.labels : metric?.labels;
@@ -42,12 +66,45 @@ export function factsOf(notification: Notification): { title: string; value: str
   const timesSeen = isGroup ? 0 : Number(event?.count ?? 0);
   const facts = [
     ...(startMs === undefined ? [] : [["Since", readableTime(startMs)] as const]),
+    ...(clear ? [["Ended", endText(timeMs, startMs)] as const] : []),
+    ...boundOf(notification),
     ...(timesSeen > 1 ? [["Seen", `${timesSeen} times`] as const] : []),
     ...labels.slice(0, labelsMax),
     ...(labels.length > labelsMax ? [["…", `${labels.length - labelsMax} more`] as const] : []),
   ];
   return facts.map(([name, value]) => ({ title: cutText(name, labelCharsMax), value: cutText(value, labelCharsMax) }));
 }
+
+/** What was crossed, or did not come. */
+function boundOf({ trigger: { threshold, thresholdType }, metric }: Notification): [name: string, value: string][] {
+  const facts: [name: string, value: string][] = [];
+  if (threshold !== undefined && thresholdType === "duration")
+    facts.push(["Expected", `every ${durationText(threshold * 1000)}`]);
+  else if (threshold !== undefined)
+    facts.push(["Threshold", `${thresholdType === "min" ? "below" : "above"} ${threshold}`]);
+  if (metric?.value === undefined && metric?.timeMs !== undefined)
+    facts.push(["Last data", readableTime(metric.timeMs)]);
+  return facts;
+}
+
+const endText = (endMs: number, startMs: number | undefined) =>
+  `${readableTime(endMs)}${startMs !== undefined && startMs < endMs ? `, after ${durationText(endMs - startMs)}` : ""}`;
+
+/** `42 s`, `30 min`, `2 h 5 min`, `3 d 4 h`. */
+function durationText(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  const [whole, part] =
+    hours < 24 ? [`${hours} h`, `${minutes % 60} min`] : [`${Math.floor(hours / 24)} d`, `${hours % 24} h`];
+  return part.startsWith("0 ") ? whole : `${whole} ${part}`;
+}
+
+/** The text of an event; the members of a group are in the message of a rule that says nothing else. */
+export const bodyOf = (notification: Notification) =>
+  hasMembers(notification) && notification.rule.message === "" ? "" : (notification.event?.body ?? "");
 
 /** `2026-11-22 10:00:00 UTC`. */
 export const readableTime = (ms: number) =>
@@ -66,7 +123,7 @@ const urlCharsMax = 1000;
 /** Links to the console's page of what a notification is about, to what its sender names, and to a silence of it; of a summary the first alone. */
 export function linksOf(notification: Notification, publicUrl: string): Link[] {
   const shown = eventUrl(notification, publicUrl);
-  const own = shown === "" ? [] : [{ text: eventLinkText(notification), url: shown }];
+  const own = shown === "" ? entityLink(notification, publicUrl) : [{ text: eventLinkText(notification), url: shown }];
   if (notification.summary !== undefined) return own;
   const { annotations, generatorURL } = sourceOf(notification);
   const runbook = annotations.runbook_url ?? annotations.runbook ?? "";
@@ -80,6 +137,12 @@ export function linksOf(notification: Notification, publicUrl: string): Link[] {
     ...links.filter(({ url }) => /^https?:\/\//i.test(url) && URL.canParse(url) && url.length <= urlCharsMax),
   ];
 }
+
+/** A series has no page of its own; its entity has. */
+const entityLink = ({ entity }: Notification, publicUrl: string): Link[] =>
+  entity.id === ""
+    ? []
+    : [{ text: "Show entity", url: `${publicUrl}/console/#/entities/${encodeURIComponent(entity.id)}` }];
 
 /** Returns the annotations and the source of an alert; of a group what all of its members share. */
 function sourceOf({ group, event }: Notification): {
@@ -101,7 +164,7 @@ function silenceUrl({ group, event, subjectId, entity }: Notification, publicUrl
   if (only !== undefined) return `${form}?occurrence=${encodeURIComponent(only)}`;
   if (group === undefined) return entity.id === "" ? "" : `${form}?entity=${encodeURIComponent(entity.id)}`;
   const matchers = Object.entries(group.labels).map(([name, value]) => matcherText({ name, operator: "=", value }));
-  return matchers.length === 0 ? "" : `${form}?matchers=${encodeURIComponent(matchers.join("\n"))}`;
+  return matchers.length === 0 ? "" : `${form}?matchers=${encodeURIComponent(matchers.join("\n").toWellFormed())}`;
 }
 
 /** What a notification adds to those before it; empty for the first. */

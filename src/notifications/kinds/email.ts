@@ -1,16 +1,17 @@
 import type { EmailDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import { type Recipient, sentReason } from "../delivering/attempts.ts";
+import type { Mail, Relay } from "../delivering/mail-relay.ts";
 import type { Reason } from "../delivering/retry.ts";
 import { html, plainText } from "../rendering/markup.ts";
 import { cutText } from "../rendering/template.ts";
+import { oneLine } from "../rendering/titles.ts";
 import { notSent, sent } from "./attempt-outcome.ts";
 import { htmlMail, textMail } from "./default-mail.ts";
 import { defaultMessage } from "./default-texts.ts";
-import type { DestinationKind, Rendered } from "./kind.ts";
+import type { AttemptOutcome, DestinationKind, Rendered, Sending } from "./kind.ts";
 
 // A line of a mail has at most 998 bytes; people read the first fifty characters.
 const subjectCharsMax = 200;
-
-const oneLine = (text: string) => text.replace(/[\p{Cc}\s]+/gu, " ").trim();
 
 /** Whether a body is written as HTML: it begins with a tag. What values hold makes no difference. */
 const isHtml = ({ body }: EmailDestination) => /^\s*<[a-z!]/i.test(body);
@@ -38,7 +39,64 @@ function reasonOf({ code, responseCode = 0 }: { code?: string; responseCode?: nu
   return code === "EAUTH" || code === "ENOAUTH" ? "unauthorized" : "bad_request";
 }
 
-/** One mail by the operator's relay. Its Message-ID is the notification's id; what follows is a reply to the first. */
+/** What is for good, unless a person asks for it again. */
+const refusals = new Set<string>(["rejected", "bad_request"] satisfies Reason[]);
+/** Whether an address is not tried again. */
+const isDone = ({ reason }: Recipient) => reason === sentReason || refusals.has(reason);
+/** They are about the relay, and no other address would fare better now. */
+const ofRelay = new Set<string>(["network", "timeout", "unresolved", "unauthorized"] satisfies Reason[]);
+
+interface Tried extends Recipient {
+  readonly reason: Reason | typeof sentReason;
+}
+
+/** Sends a mail to one address. @throws what is no error of the relay */
+async function sendOne(relay: Relay, mail: Mail, signal: AbortSignal): Promise<Tried> {
+  const address = mail.to;
+  try {
+    return { address, reason: sentReason, answer: await relay.send(mail, signal) };
+  } catch (error) {
+    const { code, responseCode, response } = error as { code?: string; responseCode?: number; response?: string };
+    if (code === undefined && responseCode === undefined) throw error;
+    const reason = reasonOf({ ...(code && { code }), ...(responseCode && { responseCode }) });
+    return { address, reason, answer: response ?? `no answer of the mail relay (${code})` };
+  }
+}
+
+/** Says what came of several addresses: first what is to be known of those that have no mail. */
+function answerOf(addresses: readonly string[], ended: ReadonlyMap<string, Recipient>): string {
+  const failed = [...ended.values()].filter(({ reason }) => reason !== sentReason);
+  const untried = addresses.length - ended.size;
+  return [
+    ...failed.map(({ address, answer }) => `${address}: ${answer}`),
+    ...(untried > 0 ? [`not tried: ${untried}`] : []),
+    `accepted: ${ended.size - failed.length} of ${addresses.length} addresses`,
+  ].join("; ");
+}
+
+/** What follows for the notification as a whole: it is tried again while one of its addresses may still take it. */
+function outcomeOf(sending: Sending<EmailDestination>, tried: readonly Tried[], first: string): AttemptOutcome {
+  const addresses = addressesOf(sending.destination);
+  const all = [...sending.recipients.filter(isDone), ...tried].filter(({ address }) => addresses.includes(address));
+  const ended = new Map(all.map((each) => [each.address, each]));
+  const [only] = addresses.length === 1 ? tried : [];
+  const answer = only?.answer ?? answerOf(addresses, ended);
+  const recipients = addresses.length === 1 || tried.length === 0 ? {} : { recipients: tried };
+  const failed = [...ended.values()].filter(({ reason }) => reason !== sentReason);
+  const last = failed.findLast(({ reason }) => !refusals.has(reason)) ?? failed[0];
+  if (last === undefined) return { ...sent(answer, { messageId: first }), ...recipients };
+  const state = failed.length < ended.size ? { messageId: first } : sending.state;
+  return { ...notSent("email", last.reason as Reason, answer, state), ...recipients };
+}
+
+const addressesOf = ({ to, alsoTo }: EmailDestination) => [to, ...alsoTo];
+
+const isAddress = (text: string) => /^[^\s@<>(),;:"\\]+@[^\s@<>(),;:"\\]+$/.test(text);
+
+/**
+ * A mail for each address by the operator's relay, one after the other. Their Message-ID is the notification's id; what follows is a reply
+ * to the first.
+ */
 export const email: DestinationKind<EmailDestination> = {
   place: ({ to }) => to,
 
@@ -50,8 +108,16 @@ export const email: DestinationKind<EmailDestination> = {
     };
   },
 
-  check: ({ to }) =>
-    /^[^\s@<>(),;:"\\]+@[^\s@<>(),;:"\\]+$/.test(to) ? [] : [{ path: "to", rule: "must be one e-mail address" }],
+  check(destination) {
+    const addresses = addressesOf(destination).map((address) => address.toLowerCase());
+    return addresses.flatMap((address, i) => {
+      const path = i === 0 ? "to" : `alsoTo[${i - 1}]`;
+      if (!isAddress(address)) return [{ path, rule: "must be one e-mail address" }];
+      return addresses.indexOf(address) < i ? [{ path, rule: "must be another address than those before it" }] : [];
+    });
+  },
+
+  newFeature: ({ alsoTo }) => (alsoTo.length > 0 ? "alsoTo of an email destination" : undefined),
 
   compose(rendered, { publicUrl }) {
     const { text, html: page = "" } = contentOf(rendered, publicUrl);
@@ -59,29 +125,26 @@ export const email: DestinationKind<EmailDestination> = {
   },
 
   async send(sending, { relay, publicUrl }) {
-    const { destination, notification, state, signal } = sending;
+    const { destination, notification, state, recipients, signal } = sending;
     if (relay === undefined) {
       return notSent("email", "not_configured", "no mail relay is set (BELFRY_SMTP_URL)", state);
     }
     const messageId = `${notification.id}@${relay.domain}`;
     const first = state.messageId ?? messageId;
-    try {
-      const answer = await relay.send(
-        {
-          to: destination.to,
-          subject: subjectOf(sending),
-          ...contentOf(sending, publicUrl),
-          messageId,
-          ...(first !== messageId && { inReplyTo: first }),
-        },
-        signal,
-      );
-      return sent(answer, { messageId: first });
-    } catch (error) {
-      const { code, responseCode, response } = error as { code?: string; responseCode?: number; response?: string };
-      if (code === undefined && responseCode === undefined) throw error;
-      const said = response ?? `no answer of the mail relay (${code})`;
-      return notSent("email", reasonOf({ ...(code && { code }), ...(responseCode && { responseCode }) }), said, state);
+    const mail = {
+      subject: subjectOf(sending),
+      ...contentOf(sending, publicUrl),
+      messageId,
+      ...(first !== messageId && { inReplyTo: first }),
+    };
+    const done = new Set(recipients.filter(isDone).map(({ address }) => address));
+    const tried: Tried[] = [];
+    for (const to of addressesOf(destination)) {
+      if (done.has(to)) continue;
+      const one = await sendOne(relay, { ...mail, to }, signal);
+      tried.push(one);
+      if (ofRelay.has(one.reason)) break;
     }
+    return outcomeOf(sending, tried, first);
   },
 };

@@ -9,6 +9,7 @@ import { beyondChain } from "../delivering/send-environment.ts";
 import { chainRulesMax, standInEntity } from "../notification.ts";
 import { plainText } from "../rendering/markup.ts";
 import { cutText } from "../rendering/template.ts";
+import { oneLine } from "../rendering/titles.ts";
 import { notSent, sent } from "./attempt-outcome.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, ThreadState } from "./kind.ts";
 
@@ -16,7 +17,6 @@ const labelCharsMax = 255;
 const summaryCharsMax = 128;
 const bodyBytesMax = 65_536;
 
-const oneLine = (text: string) => text.replace(/[\p{Cc}\s]+/gu, " ").trim();
 /** As many characters as the rule counts: code points. */
 const cut = (text: string, max: number) => [...text.slice(0, 2 * max)].slice(0, max).join("");
 

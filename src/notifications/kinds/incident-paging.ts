@@ -40,8 +40,10 @@ function payloadOf(notification: Notification, message: string) {
       ...(trigger.name !== "" && { trigger: trigger.name }),
       ...(event && !isGroup && { event: event.name, summary: event.summary, body: event.body }),
       ...(group && isGroup && { alerts: titleLines(group, linesMax) }),
+      ...(event?.startMs !== undefined && { since: isoTime(event.startMs) }),
       ...(event && { count: String(event.count), fields: event.metadata }),
       ...(metric && { metric: metric.name, value: metric.value ?? null }),
+      ...(trigger.threshold !== undefined && { threshold: trigger.threshold, threshold_type: trigger.thresholdType }),
       ...(!isGroup && { dimensions: entity.dimensions }),
     },
   };

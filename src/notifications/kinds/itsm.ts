@@ -5,19 +5,23 @@ import type { Broken } from "../../rpc/constraint-rules.ts";
 import { OutboundError, type OutboundResponse } from "../delivering/outbound.ts";
 import type { Notification } from "../notification.ts";
 import { plainText, visible } from "../rendering/markup.ts";
-import { cutCharacters } from "../rendering/template.ts";
-import { calledOf } from "../rendering/titles.ts";
-import { hasMembers, isoTime, severityName } from "../rendering/variables.ts";
+import { cutCharacters, cutText } from "../rendering/template.ts";
+import { calledOf, oneLine } from "../rendering/titles.ts";
+import { hasMembers } from "../rendering/variables.ts";
 import { NoToken } from "./access-tokens.ts";
 import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
-import { defaultMessage, firstLine, linksOf, occasionText } from "./default-texts.ts";
+import { allFactsOf, bodyOf, defaultMessage, firstLine, linksOf, occasionText } from "./default-texts.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, Sending, ThreadState, TryEnvironment } from "./kind.ts";
 
 const shortCharsMax = 160;
 const longCharsMax = 4000;
-/** Leaves room for the entity, the rule and the link. */
-const messageCharsMax = 3000;
+/** Leaves room for what is known, and for the links. */
+const messageCharsMax = 2000;
+const factsCharsMax = 1200;
+const linksCharsMax = 1500;
+const valueCharsMax = 200;
+const breaks = "\n\n";
 const correlationCharsMax = 100;
 const resolved = 6;
 
@@ -31,35 +35,51 @@ function correlationOf({ subjectId, match }: Notification): string {
   return plain ? text : createHash("sha256").update(text).digest("hex");
 }
 
-const cut = (text: string, max: number) => cutCharacters(text.trim(), max);
+const cut = (text: string, max: number) => (max < 1 ? "" : cutCharacters(text.trim(), max));
+
+/** As many lines as fit. */
+function fitting(lines: readonly string[], charsMax: number): string {
+  let text = "";
+  for (const line of lines.map(visible)) {
+    const next = text === "" ? line : `${text}\n${line}`;
+    if ([...next].length > charsMax) break;
+    text = next;
+  }
+  return text;
+}
+
+function factLines(notification: Notification): string[] {
+  const { event, entity } = notification;
+  const isGroup = hasMembers(notification);
+  const facts = [
+    ...(isGroup ? [] : [{ title: "Entity", value: calledOf(entity) }]),
+    ...(isGroup || event === undefined ? [] : [{ title: "Event", value: event.name }]),
+    ...allFactsOf(notification),
+  ];
+  return facts.map(({ title, value }) => oneLine(`${title}: ${cutText(value, valueCharsMax)}`));
+}
 
 function descriptionOf({ notification, texts }: Rendered<ItsmDestination>, publicUrl: string): string {
-  const { event, entity, rule, timeMs } = notification;
-  const isGroup = hasMembers(notification);
-  const lines = [
-    ...(isGroup ? [] : [`Entity: ${calledOf(entity)}`]),
-    ...(event === undefined || isGroup ? [] : [`Event: ${event.name}`]),
-    ...(event === undefined ? [] : [`Severity: ${severityName(event.severity)}`]),
-    `Time: ${isoTime(event?.timeMs ?? timeMs)}`,
-    `Rule: ${rule.name}`,
-    ...linksOf(notification, publicUrl).map(({ text, url }) => `${text}: ${url}`),
-  ];
-  const known = visible(lines.join("\n"));
-  // The link is at the end: what is too long is the message.
-  const message = cut(visible(texts.message ?? ""), Math.max(shortCharsMax, longCharsMax - [...known].length - 2));
-  return cut(`${message}\n\n${known}`, longCharsMax);
+  const links = fitting(
+    linksOf(notification, publicUrl).map(({ text, url }) => `${text}: ${url}`),
+    linksCharsMax,
+  );
+  const facts = fitting(factLines(notification), factsCharsMax);
+  // What is at the end is known to fit: what is too long is the message, or the event's own text.
+  const body = notification.rule.message === "" ? visible(bodyOf(notification)) : "";
+  const left = longCharsMax - [...facts, ...links].length - breaks.length * (body === "" ? 2 : 3);
+  const message = cut(visible(texts.message ?? ""), left);
+  const parts = [message, cut(body, left - [...message].length), facts, links];
+  return parts.filter((part) => part.trim() !== "").join(breaks);
 }
 
 /** What every notification sets. */
 function commonFields({ notification, texts }: Rendered<ItsmDestination>) {
   const weight = weights[notification.event?.severity ?? Severity.ERROR] ?? "3";
+  const said = [texts.shortDescription, firstLine(notification, texts.message ?? "")].find((text) => text?.trim());
   return {
     // Instances refuse a record without one.
-    short_description: cut(
-      [texts.shortDescription, firstLine(notification, texts.message ?? "")].find((text) => text?.trim()) ??
-        notification.rule.name,
-      shortCharsMax,
-    ),
+    short_description: cut(oneLine(said ?? notification.rule.name), shortCharsMax),
     ...(!notification.clear && { impact: weight, urgency: weight }),
   };
 }

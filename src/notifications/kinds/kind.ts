@@ -1,5 +1,6 @@
 import type { Pace } from "../../event-loop.ts";
 import type { Broken } from "../../rpc/constraint-rules.ts";
+import type { Recipient } from "../delivering/attempts.ts";
 import type { Course, Reason } from "../delivering/retry.ts";
 import type { SendEnvironment } from "../delivering/send-environment.ts";
 import type { Notification } from "../notification.ts";
@@ -24,6 +25,8 @@ export interface Rendered<D> {
 export interface Sending<D> extends Rendered<D> {
   /** Empty before the first. */
   readonly state: ThreadState;
+  /** What came of the addresses at earlier tries of the same notification. */
+  readonly recipients: readonly Recipient[];
   /** Aborts: the try ends at once, with a timeout. */
   readonly signal: AbortSignal;
 }
@@ -33,8 +36,11 @@ export interface TryEnvironment extends SendEnvironment {
   readonly signIn: SignIn;
 }
 
-/** What a try came to. Neither `answer` nor `state` holds a secret. */
-export type AttemptOutcome =
+/** What a try came to. Neither answers nor `state` hold a secret. */
+export type AttemptOutcome = {
+  /** What came of each address that it tried, where there are several. */
+  readonly recipients?: readonly Recipient[];
+} & (
   | { readonly result: "sent"; readonly answer: string; readonly state: ThreadState }
   | {
       readonly result: "failed";
@@ -47,7 +53,8 @@ export type AttemptOutcome =
       readonly state: ThreadState;
       /** The root of which no further event is made: that is said once a rule. */
       readonly beyond?: string;
-    };
+    }
+);
 
 /** What a destination would get: for people to read, without secrets. */
 export interface Composed {
@@ -86,6 +93,8 @@ export interface DestinationKind<D> {
   templates(destination: D, ruleMessage: string): Readonly<Record<string, TemplateField>>;
   /** Which rules it breaks that its proto message does not say; paths are within it. */
   check(destination: D): Broken[];
+  /** What of it servers of the version before cannot read, as the begin of a sentence; undefined: nothing. Absent: they read all. */
+  newFeature?(destination: D): string | undefined;
   /** Which of its templates, all of which are whole, make of samples what it cannot send. Absent: it sends whatever they make. */
   tryOut?(destination: D, pace: Pace): Promise<Broken[]>;
   /** What it would send, as people read it. */

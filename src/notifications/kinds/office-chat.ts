@@ -51,7 +51,11 @@ function cardMessage({ notification, texts }: Card, bytesMax: number): string {
 /** With the paragraph that it is. */
 const lineBytes = (text: string) => cardBytes(text) + cardBytes("\n\n");
 
-const titleOf = ({ notification }: Card) => `${hasEnded(notification) ? "Resolved: " : ""}${title(notification)}`;
+function titleOf({ notification }: Card): string {
+  const { event } = notification;
+  const state = hasEnded(notification) ? "Resolved: " : event === undefined ? "" : `${severityName(event.severity)}: `;
+  return `${state}${title(notification)}`;
+}
 
 function cardText(card: Card, publicUrl: string, charsMax: number): string {
   const { notification } = card;

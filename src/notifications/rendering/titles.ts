@@ -5,7 +5,7 @@ import type { Notification } from "../notification.ts";
 import { visible } from "./markup.ts";
 import { cutText } from "./template.ts";
 import {
-  groupText,
+  groupParts,
   hasMembers,
   linesOf,
   type Measure,
@@ -22,7 +22,12 @@ type Entity = Notification["entity"];
 export const calledOf = ({ name, dimensions }: Pick<Entity, "name" | "dimensions">) => displayName(name, dimensions);
 
 /** One line that says what happens, where, and what it says of itself: `DiskFull on web-1: /var is 93 % full`. */
-export function title(notification: Notification, measure?: Measure): string {
+export const title = (notification: Notification, measure?: Measure): string => oneLine(titleOf(notification, measure));
+
+/** A text without breaks and other control characters. */
+export const oneLine = (text: string) => text.replace(/[\p{Cc}\s]+/gu, " ").trim();
+
+function titleOf(notification: Notification, measure?: Measure): string {
   const { summary, group, event, metric, entity, trigger } = notification;
   if (summary !== undefined) return summaryText(summary, measure);
   if (group !== undefined && hasMembers(notification)) return groupTitle(group);
@@ -36,14 +41,17 @@ export function title(notification: Notification, measure?: Measure): string {
   return visible(`no data${missed(metric?.name, trigger.type)} from ${place}`);
 }
 
-/** A group by the name that its members share: `DiskFull: 2 firing, 1 resolved: cluster=eu-1`. */
+/** A group by the name that its members share: `DiskFull: 2 firing, 1 resolved (cluster=eu-1)`, and `DiskFull: 3 alerts (cluster=eu-1)` at its end. */
 function groupTitle(group: NonNullable<Notification["group"]>): string {
   const { alertname = "", ...labels } = group.labels;
   const name = visible(cutText(alertname, nameCharsMax));
-  return `${name === "" ? "" : `${name}: `}${groupText({ ...group, labels })}`;
+  const { counts, shared, still } = groupParts({ ...group, labels });
+  const { firing, resolved } = group;
+  const all = firing > 0 ? counts : `${resolved} ${resolved === 1 ? "alert" : "alerts"}`;
+  return `${name === "" ? "" : `${name}: `}${all}${shared === "" ? "" : ` (${shared})`}${still}`;
 }
 
-// With what `groupText` writes still less than half of what a chat takes, escaped.
+// With what `groupParts` makes still less than half of what a chat takes, escaped.
 const nameCharsMax = 60;
 
 const apartMax = 3;

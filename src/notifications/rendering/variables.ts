@@ -60,7 +60,13 @@ const sharedCharsMax = 400;
 const sharedBesideSilencedMax = 60;
 
 /** How many members of a group fire, and have ended, and what they share. */
-export function groupText({ firing, resolved, silenced = 0, labels, beyond }: Group): string {
+export function groupText(group: Group): string {
+  const { counts, shared, still } = groupParts(group);
+  return `${counts}${shared === "" ? "" : `: ${shared}`}${still}`;
+}
+
+/** What is said of a group: its counts, what its members share, and which silenced ones still fire where no other does. */
+export function groupParts({ firing, resolved, silenced = 0, labels, beyond }: Group) {
   const counts = [...(firing > 0 ? [`${firing} firing`] : []), ...(resolved > 0 ? [`${resolved} resolved`] : [])].join(
     ", ",
   );
@@ -68,7 +74,7 @@ export function groupText({ firing, resolved, silenced = 0, labels, beyond }: Gr
   const pairs = beyond ? ["further groups"] : Object.entries(labels).map(([name, value]) => `${name}=${value}`);
   const shared = cutText(visible(pairs.join(", ")), isSilenced ? sharedBesideSilencedMax : sharedCharsMax);
   const still = silenced === 1 ? "; 1 silenced alert still fires" : `; ${silenced} silenced alerts still fire`;
-  return `${counts}${shared === "" ? "" : `: ${shared}`}${isSilenced ? still : ""}`;
+  return { counts, shared, still: isSilenced ? still : "" };
 }
 
 /** Less than any chat takes, however it counts. */

@@ -1,11 +1,13 @@
 import type { EmailDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { TextField } from "../../../form/fields.tsx";
+import { NamesField } from "../../../form/names-field.tsx";
 import type { DestinationKind } from "./kind.ts";
 import { TemplateField } from "./template-field.tsx";
 
 export const email: DestinationKind<EmailDestination> = {
   word: "E-mail",
-  about: "One mail, over the mail relay that the operator has set. What follows about the same match answers it.",
+  about:
+    "A mail to each address, over the mail relay that the operator has set. What follows about the same match answers it.",
   where: ({ to }) => to,
   Fields: ({ form, path, value, set }) => (
     <>
@@ -17,6 +19,14 @@ export const email: DestinationKind<EmailDestination> = {
         required
         help="One address, without a name."
         set={(to) => set({ to })}
+      />
+      <NamesField
+        form={form}
+        path={`${path}.alsoTo`}
+        label="Further addresses"
+        values={value.alsoTo}
+        help="Up to 19. Each gets a mail of its own."
+        set={(alsoTo) => set({ alsoTo })}
       />
       <TemplateField
         form={form}
