@@ -163,11 +163,8 @@ export function eventList(isHeld: () => boolean) {
     const of = query;
     try {
       const pageInput = { limit: cursor === "" ? firstPage : laterPages, cursor };
-      const {
-        results,
-        pageInfo,
-        hint: doubt,
-      } = await events.searchEvents({ query: { ...of, sortBy: sortBy(sort), pageInput } }, { signal: until });
+      const asked = { ...of, sortBy: sortBy(sort), pageInput };
+      const { results, pageInfo, hint: doubt } = await events.searchEvents({ query: asked }, { signal: until });
       // Rows that were read again meanwhile have another cursor.
       if (until.aborted || of !== query) return true;
       const known = new Set(cursor === "" ? [] : [...rows.value, ...waiting.value].map(rowKey));
