@@ -11,7 +11,7 @@ import { address, setParameters } from "../data/address.ts";
 import { useAnswer } from "../data/answer.ts";
 import { clientOf, failureOfOneRead, isAway } from "../data/calls.ts";
 import { useSettled } from "../data/settled.ts";
-import { plainName } from "../events/entity-names.ts";
+import { calledOf } from "../events/entity-names.ts";
 import ui from "../ui/ui.module.css";
 import type { Names } from "./subject-names.ts";
 
@@ -73,15 +73,15 @@ async function findSubjects(words: string, signal: AbortSignal): Promise<Offered
     entities.searchEntities({ searchInput: { query: { clause }, pageInput } }, { signal }),
   ]);
   return [
-    ...(ofEntities.entities?.entities ?? []).map(({ id, name }) => ({
-      text: plainName(name),
+    ...(ofEntities.entities?.entities ?? []).map(({ id, displayName }) => ({
+      text: displayName,
       parameter: "entityId",
       value: id,
     })),
-    ...ofEvents.results.map(({ id, name, entityName }) => ({
-      text: `${name} on ${plainName(entityName ?? "")}`,
+    ...ofEvents.results.map((event) => ({
+      text: `${event.name} on ${calledOf(event)}`,
       parameter: "eventId",
-      value: id,
+      value: event.id,
     })),
   ];
 }

@@ -6,7 +6,7 @@ import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { Delivery } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { clientOf } from "../data/calls.ts";
-import { plainName } from "../events/entity-names.ts";
+import { calledOf } from "../events/entity-names.ts";
 
 const events = clientOf(EventQueryService);
 const entities = clientOf(EntityService);
@@ -26,13 +26,13 @@ async function eventNames(ids: string[]): Promise<[string, string][]> {
   const clause = create(ClauseSchema, { withIds: { ids } });
   const fields = [{ field: "name" }, { field: "entityName" }];
   const { results } = await events.searchEvents({ query: { clause, fields, pageInput: { limit: askedMax } } });
-  return results.map(({ id, name, entityName }) => [id, `${name} on ${plainName(entityName ?? "")}`]);
+  return results.map((event) => [event.id, `${event.name} on ${calledOf(event)}`]);
 }
 
 async function entityNames(ids: string[]): Promise<[string, string][]> {
   const searchInput = { query: { clause: create(ClauseSchema, { withIds: { ids } }) }, pageInput: { limit: askedMax } };
   const found = (await entities.searchEntities({ searchInput })).entities?.entities ?? [];
-  return found.map(({ id, name }) => [id, plainName(name)]);
+  return found.map(({ id, displayName }) => [id, displayName]);
 }
 
 /** The names of what deliveries are about, and of these ids, as they come to be known. */

@@ -43,7 +43,7 @@ export function OneEntity({ id }: { id: string }) {
   return (
     <div class={ui.screen}>
       <ScreenHead
-        title={value?.name ?? "Entity"}
+        title={value?.displayName ?? "Entity"}
         above={["Entities", linkTo(["entities"])]}
         tools={
           value && (

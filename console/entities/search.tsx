@@ -18,6 +18,7 @@ import { type Column, textColumn } from "../ui/column.ts";
 import { valueText } from "../ui/facts.tsx";
 import { ListScreen } from "../ui/list-screen.tsx";
 import { nameColumn } from "../ui/name-column.tsx";
+import { Doubt } from "../ui/problem.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import entitiesLook from "./entities.module.css";
@@ -54,7 +55,7 @@ const searchInput = () => ({
 });
 
 const columns: readonly Column<Entity>[] = [
-  nameColumn("Name", "minmax(160px, 1.5fr)", ({ name }) => name),
+  nameColumn("Name", "minmax(160px, 1.5fr)", ({ displayName }) => displayName),
   textColumn("dimensions", "Dimensions", "minmax(160px, 2fr)", ({ dimensions }) => dimensionsText(dimensions)),
   textColumn("type", "Type", "minmax(90px, 1fr)", ({ schemaIds }) => schemaIds.at(-1) ?? ""),
   {
@@ -86,16 +87,20 @@ type Asked = ReturnType<typeof searchInput>;
 /** A page of entities. The first one has the groups, too. */
 async function readPage({ query, groupBy }: Asked, cursor: string, options: { signal?: AbortSignal }) {
   const asked = cursor === "" ? { query, groupBy } : { query, pageInput: { limit: 500, cursor } };
-  const { entities: found, pageInfo } = await entities.searchEntities({ searchInput: asked }, options);
+  const { entities: found, pageInfo, hint } = await entities.searchEntities({ searchInput: asked }, options);
   const next = pageInfo?.hasNext ? pageInfo.endCursor : "";
-  return { found, page: { rows: found?.entities ?? [], next, total: Number(pageInfo?.totalCount ?? 0n) } };
+  return { found, hint, page: { rows: found?.entities ?? [], next, total: Number(pageInfo?.totalCount ?? 0n) } };
 }
 
 export function EntitySearch() {
   const groups = useSignal<readonly Group[]>([]);
+  const hint = useSignal("");
   const list = useList(searchInput, async (asked, cursor, options) => {
-    const { page, found } = await readPage(asked, cursor, options);
-    if (cursor === "") groups.value = found?.groups ?? [];
+    const { page, found, hint: doubt } = await readPage(asked, cursor, options);
+    if (cursor === "") {
+      groups.value = found?.groups ?? [];
+      hint.value = doubt;
+    }
     return page;
   });
   const { failure } = list;
@@ -143,6 +148,7 @@ export function EntitySearch() {
               apply={(clause) => setParameters({ where: clause && clauseText(clause) })}
             />
           )}
+          <Doubt hint={failure === undefined ? hint.value : ""} />
           <Groups groups={groups.value} />
         </>
       }

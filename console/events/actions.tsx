@@ -14,6 +14,7 @@ import { narrow } from "../ui/narrow.ts";
 import { countText } from "../ui/quantity.ts";
 import ui from "../ui/ui.module.css";
 import { Annotate } from "./annotate.tsx";
+import { calledOf } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
 import type { EventRow } from "./list.ts";
 
@@ -319,7 +320,7 @@ function Result({ outcome, again }: { outcome: Outcome; again(rows: readonly Eve
           <ul>
             {failed.slice(0, 50).map(({ row, error }) => (
               <li key={row.occurrence.id}>
-                {row.event.name} on {row.event.entityName}: {error}
+                {row.event.name} on {calledOf(row.event)}: {error}
               </li>
             ))}
           </ul>

@@ -2,7 +2,7 @@ import { listOf, listText } from "../data/address.ts";
 import { type Column, textColumn } from "../ui/column.ts";
 import { Time, timeText } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
-import { entityText, type SharedParts } from "./entity-names.ts";
+import { calledOf, entityText, type SharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
 import type { EventRow } from "./list.ts";
 import { narrowBy } from "./terms.ts";
@@ -49,7 +49,7 @@ function own({ parts, labels, withStatus }: Shown): readonly Column<EventRow>[] 
       key: "entityName",
       label: "Entity",
       width: "minmax(110px, 0.9fr)",
-      cell: ({ event }) => entityText(event.entityName ?? "", parts),
+      cell: ({ event }) => entityText(calledOf(event), parts),
       title: ({ event }) => event.entityName ?? "",
     },
     textColumn("summary", "Summary", "minmax(120px, 1.4fr)", ({ occurrence }) => occurrence.summary ?? ""),

@@ -58,7 +58,7 @@ export function groupValue(grouping: string, { labels, entity = "" }: EventGroup
 export function groupNames(grouping: string, groups: readonly EventGroup[]): string[] {
   if (grouping !== byEntity) return groups.map((group) => groupValue(grouping, group) ?? `without ${grouping}`);
   const whole = groups.map(({ entity = "", entityName = "" }) => entityName || entity);
-  const plain = whole.map(plainName);
+  const plain = groups.map(({ entityDisplayName = "" }, at) => entityDisplayName || plainName(whole[at] ?? ""));
   const [plainShared, wholeShared] = [sharedIn(plain), sharedIn(whole)];
   return groups.map(({ entity = "" }, at) => {
     const [short = "", long = ""] = [plain[at], whole[at]];

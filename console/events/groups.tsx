@@ -19,7 +19,7 @@ import { Problem } from "../ui/problem.tsx";
 import { Sign } from "../ui/sign.tsx";
 import { Time } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
-import { plainName } from "./entity-names.ts";
+import { calledOf } from "./entity-names.ts";
 import {
   byEntity,
   chooseGrouping,
@@ -278,11 +278,9 @@ function Group({ grouping, group, name, open, current, makeCurrent, toggle, chan
               <li key={occurrence.id}>
                 <Sign tone={severityOf(occurrence.severity).tone} />
                 <span class={ui.unseen}>{severityOf(occurrence.severity).word}</span>
-                <a href={linkTo(["occurrences", occurrence.id])}>
-                  {byName ? plainName(event.entityName ?? "") : event.name}
-                </a>
+                <a href={linkTo(["occurrences", occurrence.id])}>{byName ? calledOf(event) : event.name}</a>
                 <span class={groupsLook.summary}>
-                  {grouping !== byEntity && !byName && `${plainName(event.entityName ?? "")} · `}
+                  {grouping !== byEntity && !byName && `${calledOf(event)} · `}
                   {occurrence.summary}
                 </span>
                 {occurrence.acknowledged && <span class={ui.tag}>acked</span>}
@@ -304,7 +302,7 @@ function Group({ grouping, group, name, open, current, makeCurrent, toggle, chan
 
 /** Lists the entities of the known members, or in groups by entity their events. */
 function whereText(grouping: string, { members, count }: EventGroup): string {
-  const nameOf = ({ name = "", entityName = "" }: Event) => (grouping === byEntity ? name : plainName(entityName));
+  const nameOf = (event: Event) => (grouping === byEntity ? (event.name ?? "") : calledOf(event));
   const names = [...new Set(members.map(nameOf))];
   const more = names.length > namesMax || Number(count) > members.length;
   return names.slice(0, namesMax).join(", ") + (more ? " …" : "");

@@ -93,6 +93,7 @@ export function eventList(isHeld: () => boolean) {
   const gone = signal<ReadonlySet<string>>(new Set());
   const fresh = signal<ReadonlySet<string>>(new Set());
   const total = signal(0);
+  const hint = signal("");
   const loading = signal(true);
   const failure = signal<Failure | undefined>(undefined);
   let buildQuery: () => QueryInit = () => ({});
@@ -143,6 +144,7 @@ export function eventList(isHeld: () => boolean) {
       waiting.value = [];
       gone.value = new Set();
       total.value = 0;
+      hint.value = "";
     });
   }
 
@@ -161,10 +163,8 @@ export function eventList(isHeld: () => boolean) {
     const of = query;
     try {
       const pageInput = { limit: cursor === "" ? firstPage : laterPages, cursor };
-      const { results, pageInfo } = await events.searchEvents(
-        { query: { ...of, sortBy: sortBy(sort), pageInput } },
-        { signal: until },
-      );
+      const asked = { ...of, sortBy: sortBy(sort), pageInput };
+      const { results, pageInfo, hint: doubt } = await events.searchEvents({ query: asked }, { signal: until });
       // Rows that were read again meanwhile have another cursor.
       if (until.aborted || of !== query) return true;
       const known = new Set(cursor === "" ? [] : [...rows.value, ...waiting.value].map(rowKey));
@@ -179,6 +179,7 @@ export function eventList(isHeld: () => boolean) {
           waiting.value = [];
           gone.value = new Set();
           total.value = Number(pageInfo?.totalCount ?? 0n);
+          hint.value = doubt;
           shown = wanted;
         } else if (isHeld()) {
           rows.value = [...rows.value, ...added];
@@ -439,6 +440,8 @@ export function eventList(isHeld: () => boolean) {
     /** Keys of rows that have just come. */
     fresh,
     total,
+    /** What the server doubts about the conditions; empty: nothing. */
+    hint,
     loading,
     failure,
     /** Tells whether `rows` has all that match. */

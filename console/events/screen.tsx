@@ -13,7 +13,7 @@ import { HealthStrip } from "../deliveries/health.tsx";
 import { useFocusKept } from "../ui/focus-kept.ts";
 import { More } from "../ui/more.tsx";
 import { narrow, wide } from "../ui/narrow.ts";
-import { Empty, Problem } from "../ui/problem.tsx";
+import { Doubt, Empty, Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { Table } from "../ui/table.tsx";
 import { TimeRangeChoice } from "../ui/time-range.tsx";
@@ -22,7 +22,7 @@ import { Actions } from "./actions.tsx";
 import { AlertGroup } from "./alert-group.tsx";
 import { ColumnChoice } from "./column-choice.tsx";
 import { chosenColumns, columnsOf, columnsText, fieldsIn, sortable } from "./columns.tsx";
-import { sharedParts } from "./entity-names.ts";
+import { calledOf, sharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
 import { Export, ExportProgress, useExport } from "./export.tsx";
 import { countFilters, Facets } from "./facets.tsx";
@@ -286,6 +286,7 @@ function EventList() {
           apply={(clause) => setParameters({ where: clause && clauseText(clause) })}
         />
       )}
+      <Doubt hint={list.hint.value} />
       <HealthStrip />
       <Overview counts={counted} news={news} />
       <div class={withFilters ? `${ui.columns} ${eventsLook.withFilters}` : ui.columns}>
@@ -396,7 +397,7 @@ function EventList() {
 
 /** The columns of these rows; the same ones as long as nothing of them changes, so that rows are not drawn again. */
 function useColumns(rows: readonly EventRow[], more: readonly string[], wide: readonly string[]) {
-  const parts = useMemo(() => sharedParts(rows.map(({ event }) => event.entityName ?? "")), [rows]);
+  const parts = useMemo(() => sharedParts(rows.map(({ event }) => calledOf(event))), [rows]);
   const keys = tellingKeys();
   const { labels, alike } = useMemo(() => tellingLabels(rows, keys), [rows, keys.join()]);
   useEffect(() => {

@@ -9,7 +9,7 @@ import { inSight } from "../data/in-sight.ts";
 import { unlessSeen, watchesHere } from "../data/live.ts";
 import { useNews } from "../data/news.ts";
 import { session } from "../data/session.ts";
-import { plainName } from "../events/entity-names.ts";
+import { calledOf } from "../events/entity-names.ts";
 import ui from "../ui/ui.module.css";
 import { marked } from "./marked-texts.ts";
 import { unacknowledged } from "./unacknowledged.ts";
@@ -56,8 +56,8 @@ function Unseen() {
     news.value;
     const { results, pageInfo } = await events.searchEvents({ query }, { signal });
     if (signal.aborted) return;
-    const found = results.flatMap(({ name = "", entityName = "", occurrences }) =>
-      occurrences.map(({ id, startTime = 0n }): Critical => ({ id, name, entity: plainName(entityName), startTime })),
+    const found = results.flatMap(({ name = "", occurrences, ...event }) =>
+      occurrences.map(({ id, startTime = 0n }): Critical => ({ id, name, entity: calledOf(event), startTime })),
     );
     const before = known.current;
     const since = (pageInfo?.hasNext && found.at(-1)?.startTime) || 0n;

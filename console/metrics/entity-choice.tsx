@@ -88,7 +88,7 @@ export function EntityChoice({ name, choose }: { name: string; choose(id: string
             onMouseDown={(event) => event.preventDefault()}
             onClick={() => take(at)}
           >
-            {entity.name}
+            {entity.displayName}
           </div>
         ))}
       </div>

@@ -52,6 +52,8 @@ interface Matching {
   /** Those whose series can be read, each by a name that no other one of them has. */
   readonly entities: readonly { readonly id: string; readonly name: string }[];
   readonly total: number;
+  /** What the server doubts about the clause. */
+  readonly hint?: string;
 }
 
 const all = create(ClauseSchema, { filter: { field: "id", operation: Operation.OP_EXISTS } });
@@ -66,20 +68,21 @@ export async function readEntities(signal: AbortSignal): Promise<Matching | unde
     const clause = create(ClauseSchema, { withIds: { ids: [id] } });
     const found = await entities.searchEntities({ searchInput: { query: { clause } } }, { signal });
     // The series of a deleted entity can still be read.
-    return { entities: [{ id, name: found.entities?.entities[0]?.name ?? id }], total: 1 };
+    return { entities: [{ id, name: found.entities?.entities[0]?.displayName ?? id }], total: 1 };
   }
   const clause = readClause(parameters.where.value) ?? (parameters.metric.value === "" ? undefined : all);
   if (clause === undefined) return undefined;
   const searchInput = { query: { clause }, pageInput: { limit: entitiesMax } };
   const page = await entities.searchEntities({ searchInput }, { signal });
   const found = page.entities?.entities ?? [];
-  const counts = Map.groupBy(found, ({ name }) => name);
+  const counts = Map.groupBy(found, ({ displayName }) => displayName);
   return {
-    entities: found.map(({ id: own, name, dimensions }) => ({
+    entities: found.map(({ id: own, displayName, dimensions }) => ({
       id: own,
-      name: counts.get(name)?.length === 1 ? name : `${name} (${dimensionsText(dimensions)})`,
+      name: counts.get(displayName)?.length === 1 ? displayName : `${displayName} (${dimensionsText(dimensions)})`,
     })),
     total: Number(page.pageInfo?.totalCount ?? found.length),
+    hint: page.hint,
   };
 }
 

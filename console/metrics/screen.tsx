@@ -9,7 +9,7 @@ import { useAnswer } from "../data/answer.ts";
 import { clauseOf, clauseText } from "../events/query.ts";
 import { More } from "../ui/more.tsx";
 import { narrow } from "../ui/narrow.ts";
-import { Empty, Problem } from "../ui/problem.tsx";
+import { Doubt, Empty, Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { TimeRangeChoice } from "../ui/time-range.tsx";
 import ui from "../ui/ui.module.css";
@@ -125,6 +125,7 @@ export function MetricsScreen() {
           }
         />
       )}
+      <Doubt hint={matched.value?.hint} />
       <Problem failure={errors.length > 0 ? undefined : failure} again={again} />
       <Nothing value={value} settled={!searching && failure === undefined} />
       {value && value.series.length > 0 && (

@@ -1,6 +1,6 @@
 import type { Event, Occurrence } from "#gen/belfry/events/v1/event_pb.ts";
 import { linkTo } from "../data/address.ts";
-import { plainName } from "../events/entity-names.ts";
+import { calledOf } from "../events/entity-names.ts";
 import { SeverityMark, statusWord } from "../events/words.tsx";
 import { eventsWithLabel, valueText } from "../ui/facts.tsx";
 import { durationText, Time } from "../ui/time.tsx";
@@ -50,7 +50,7 @@ export function HeadLine({ event, occurrence }: { event: Event; occurrence: Occu
         <li>
           <span class={ui.quiet}>Entity</span>{" "}
           <a href={linkTo(["entities", event.entity])} title={event.entityName}>
-            {plainName(event.entityName ?? event.entity)}
+            {calledOf(event) || event.entity}
           </a>
         </li>
       )}

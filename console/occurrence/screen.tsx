@@ -6,7 +6,7 @@ import { clientOf } from "../data/calls.ts";
 import { onNews } from "../data/live.ts";
 import { useOne } from "../data/one.ts";
 import { Actions } from "../events/actions.tsx";
-import { plainName } from "../events/entity-names.ts";
+import { calledOf } from "../events/entity-names.ts";
 import eventsLook from "../events/events.module.css";
 import { useFocusKept } from "../ui/focus-kept.ts";
 import { narrow } from "../ui/narrow.ts";
@@ -77,7 +77,7 @@ function Found({ event, occurrence, again }: { event: Event; occurrence: Occurre
     <>
       <ScreenHead
         title={event.name ?? ""}
-        pageTitle={`${event.name} on ${plainName(event.entityName ?? "")}`}
+        pageTitle={`${event.name} on ${calledOf(event)}`}
         above={[
           "Events",
           linkTo(["events"]),

@@ -16,6 +16,15 @@ export function Problem({ failure, again }: { failure: Failure | undefined; agai
   );
 }
 
+/** What the server doubts about a search, in a quiet line below it; an empty hint shows nothing. */
+export function Doubt({ hint }: { hint: string | undefined }) {
+  return (
+    <p class={`${ui.hint} ${ui.waiting}`} role="status">
+      {hint && `Note: ${hint}`}
+    </p>
+  );
+}
+
 /** Fills the place of an empty list: describes its rows, and how they get there. */
 export function Empty({ title, children }: { title: string; children?: preact.ComponentChildren }) {
   return (

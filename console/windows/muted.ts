@@ -12,6 +12,7 @@ import {
 } from "#gen/belfry/notifications/v1/delivery_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { clientOf } from "../data/calls.ts";
+import { calledOf } from "../events/entity-names.ts";
 
 const rules = clientOf(RuleService);
 const events = clientOf(EventQueryService);
@@ -92,8 +93,9 @@ export async function readMuted(
   return { rows, next: pageInfo?.hasNext ? pageInfo.endCursor : "" };
 }
 
-function latest({ name = "", entity = "", entityName = "", occurrences }: Event) {
-  return occurrences.slice(0, occurrencesMax).map(({ id }) => ({ id, about: { name, entityId: entity, entityName } }));
+function latest(event: Event) {
+  const about = { name: event.name ?? "", entityId: event.entity ?? "", entityName: calledOf(event) };
+  return event.occurrences.slice(0, occurrencesMax).map(({ id }) => ({ id, about }));
 }
 
 /** What a rule's explanation says of silence; undefined: it kept none. */

@@ -6,7 +6,6 @@ import { MaintenanceWindowSchema } from "#gen/belfry/maintenance/v1/maintenance_
 import { address, goTo, linkTo } from "../data/address.ts";
 import { useOne } from "../data/one.ts";
 import { readEntity } from "../entities/entity-by-id.ts";
-import { plainName } from "../events/entity-names.ts";
 import { Problem } from "../ui/problem.tsx";
 import { ScreenHead } from "../ui/screen-head.tsx";
 import { timeText, zoneName } from "../ui/time.tsx";
@@ -19,7 +18,7 @@ const hourMs = 3_600_000;
 /** Returns a new window: two hours from the next full hour, once; with an entity, for that entity. */
 const newWindow = (entity: Entity | undefined) =>
   create(MaintenanceWindowSchema, {
-    name: entity && `${plainName(entity.name)}, ${timeText(Date.now())}`,
+    name: entity && `${entity.displayName}, ${timeText(Date.now())}`,
     schedule: {
       start: BigInt((Math.floor(Date.now() / hourMs) + 1) * hourMs),
       duration: BigInt(2 * hourMs),

@@ -178,7 +178,7 @@ describe("groups of events", () => {
       expect(await members.getByRole("link").count()).toBe(4);
       expect(members.allTextContents()[0]).toMatch(/slow.*disk full/);
       await members.getByRole("link", { name: "Open the entity" }).click();
-      await page.getByRole("heading", { level: 1 }).getByText("source=db-1").waitFor();
+      await page.getByRole("heading", { level: 1 }).getByText("db-1", { exact: true }).waitFor();
       page.goBack();
       await page.getByText("8 groups").waitFor();
       await members.getByRole("link", { name: "Show as a list" }).click();

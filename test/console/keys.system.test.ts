@@ -127,7 +127,7 @@ describe("by keyboard alone", () => {
     await call("/v1/notification/triggers", { name: "links", type });
     const { keyboard } = page;
     /** Presses Tab until an element of this role and name has the focus. */
-    const tabTo = async (role: "link" | "textbox" | "combobox" | "button" | "checkbox", name: string) => {
+    const tabTo = async (role: "link" | "textbox" | "combobox" | "button" | "checkbox" | "tab", name: string) => {
       for (let presses = 0; presses < 80; presses++) {
         await keyboard.press("Tab");
         const focused = page.getByRole(role, { name, exact: true }).and(page.locator(":focus"));
@@ -146,6 +146,8 @@ describe("by keyboard alone", () => {
       .waitFor();
     await tabTo("textbox", "Name");
     await keyboard.type("by keys");
+    await tabTo("tab", "By labels");
+    await keyboard.press("ArrowRight");
     await tabTo("combobox", "Triggers");
     for (const name of ["critical", "links"]) {
       await keyboard.type(name);

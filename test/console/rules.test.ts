@@ -5,6 +5,7 @@ import { answering, httpReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";
 import { keyHeaders, testTenant } from "../support/tenant.ts";
 import { ordinaryDay, sendEvents } from "./console-page.ts";
+import { v1 } from "./json-call.ts";
 
 const receiver = await httpReceiver();
 receiver.answer(answering(200, "got it"));
@@ -57,6 +58,85 @@ describe("the list of rules", () => {
   });
 });
 
+describe("which alerts a rule notifies of", () => {
+  onPage("is said by matchers, a row each, with what they would have matched, and is in the list", async (page) => {
+    const own = await testTenant(sql);
+    await ordinaryDay(server, own);
+    await page.logIn(own, "#/rules/rules?new=1");
+    const form = page.getByRole("form", { name: "New rule" });
+    expect(await form.getByLabel("On", { exact: true }).isChecked()).toBe(true);
+    expect(await form.getByLabel(/^Notify when it is acknowledged/).isChecked()).toBe(true);
+    await form.getByLabel("Name", { exact: true }).fill("disks");
+    await form.getByLabel("Label 1").focus();
+    await form.getByLabel("Label 1").fill("alertname");
+    await form.getByLabel("Comparison 1").selectOption("=~ matches");
+    await form.getByLabel("Value 1").fill("disk(");
+    await form.getByRole("alert").filter({ hasText: "missing closing )" }).waitFor();
+    await form.getByLabel("Value 1").fill("(disk|link).+");
+    await form.getByRole("button", { name: "Add a matcher" }).click();
+    await form.getByLabel("Label 2").fill("team");
+    await form.getByText("Without a value it means alerts that do not have this label.").waitFor();
+    await form.getByLabel("Value 2").fill("storage");
+    await form.getByText("1 event of the last day would have matched").click();
+    await form.getByRole("list", { name: "Events that would have matched" }).getByText("disk full").waitFor();
+    await page.getByText("The latest that the rule matches.").waitFor();
+    await page.getByText("This event triggers the rule.").waitFor();
+    await form.getByLabel("Destinations", { exact: true }).fill("on call");
+    await form.getByRole("button", { name: "Create the rule" }).click();
+    await page.getByRole("heading", { level: 1, name: "disks" }).waitFor();
+    await page.goto("#/rules");
+    const row = page.getByRole("row").filter({ hasText: "disks" });
+    await row.getByText('alertname=~"(disk|link).+" and team="storage"').waitFor();
+  });
+
+  onPage("stays as it was written where it is only read, and can be written as text", async (page) => {
+    const own = await testTenant(sql);
+    await v1(server, own)("/v1/notification/rules", {
+      name: "as text",
+      matchers: ["severity=critical", '"a.b"!~"x\\\\d"'],
+    });
+    await page.logIn(own, "#/rules/rules/as%20text");
+    const form = page.getByRole("form", { name: "Rule" });
+    expect(await form.getByLabel("Value 2").inputValue()).toBe("x\\d");
+    expect(form.getByRole("button", { name: "Discard changes" }).count()).toBe(0);
+    await form.getByRole("button", { name: "Write as text" }).click();
+    expect(await form.getByLabel("Matchers").inputValue()).toBe('severity=critical\n"a.b"!~"x\\\\d"');
+    await form.getByLabel("Matchers").fill("team=db\nsite");
+    expect(await form.getByRole("button", { name: "Show as rows" }).isDisabled()).toBe(true);
+    await form.getByLabel("Matchers").fill("team=db\nsite!=a");
+    await form.getByRole("button", { name: "Show as rows" }).click();
+    await form.getByRole("button", { name: "Remove matcher 1" }).click();
+    expect(await form.getByLabel("Label 1").inputValue()).toBe("site");
+    await form.getByRole("button", { name: "Discard changes" }).click();
+    expect(await form.getByLabel("Value 1").inputValue()).toBe("critical");
+  });
+
+  onPage("is open at the triggers where these alone say it", async (page) => {
+    await page.logIn(tenant, "#/rules/rules/quiet");
+    await page.getByRole("tab", { name: "By trigger (1)", selected: true }).waitFor();
+    await page.getByRole("tab", { name: "By trigger (1)" }).press("ArrowLeft");
+    await page.getByRole("tab", { name: "By labels", selected: true }).waitFor();
+    await page.getByLabel("Label 1").waitFor();
+  });
+
+  onPage("opens at the trigger that was refused", async (page) => {
+    await v1(server, tenant)("/v1/notification/triggers", {
+      name: "soon deleted",
+      type: { event: { query: { matchers: ["alertname=x"] } } },
+    });
+    await page.logIn(tenant, "#/rules/rules?new=1");
+    const form = page.getByRole("form", { name: "New rule" });
+    await form.getByLabel("Name", { exact: true }).fill("refused");
+    await form.getByRole("tab", { name: "By trigger" }).click();
+    await form.getByLabel("Triggers", { exact: true }).fill("soon deleted");
+    await form.getByRole("tab", { name: "By labels" }).click();
+    await call("/v1/notification/triggers/soon%20deleted", "DELETE");
+    await form.getByRole("button", { name: "Create the rule" }).click();
+    await form.getByRole("alert").filter({ hasText: "soon deleted" }).waitFor();
+    await form.getByRole("tab", { name: "By trigger (1)", selected: true }).waitFor();
+  });
+});
+
 describe("a rule", () => {
   onPage("groups what has the same labels, and says in words what is sent when", async (page) => {
     await page.logIn(tenant, "#/rules/rules/quiet");
@@ -68,7 +148,7 @@ describe("a rule", () => {
     const grouping = async () =>
       (await sql`select grouping from rules where tenant_id = ${tenant.id} and name = 'quiet'`)[0]?.grouping;
     await expect.poll(grouping).toEqual({ by: ["alertname"], waitSec: 30, intervalSec: 300 });
-    await fetchPut("/v1/notification/rules/quiet", { grouping: null });
+    await call("/v1/notification/rules/quiet", "PUT", { grouping: null });
   });
 
   onPage(
@@ -77,6 +157,7 @@ describe("a rule", () => {
       await page.logIn(tenant, "#/rules/rules?new=1");
       const form = page.getByRole("form", { name: "New rule" });
       await form.getByLabel("Name").fill("page storage");
+      await form.getByRole("tab", { name: "By trigger" }).click();
       await form.getByLabel("Triggers", { exact: true }).fill("critical");
       await form.getByLabel("Destinations", { exact: true }).fill("on call");
       await form.getByLabel("Wait before the first notification", { exact: true }).fill("5");
@@ -149,7 +230,7 @@ describe("a rule", () => {
     const form = page.getByRole("form", { name: "Rule" });
     await form.getByLabel("Description").fill("mine");
     const put = { path: "/v1/notification/rules/quiet", body: { description: "theirs" } };
-    await fetchPut(put.path, put.body);
+    await call(put.path, "PUT", put.body);
     await form.getByRole("button", { name: "Save" }).click();
     const conflict = page.getByRole("alert", { name: "Changed meanwhile" });
     await conflict.getByText("theirs").waitFor();
@@ -184,9 +265,9 @@ describe("a rule", () => {
   );
 });
 
-async function fetchPut(path: string, body: object): Promise<void> {
+async function call(path: string, method: "PUT" | "DELETE", body?: object): Promise<void> {
   const headers = { ...tenant.headers, "content-type": "application/json" };
-  const sent = { path, method: "PUT", headers, body: [Buffer.from(JSON.stringify(body))] };
+  const sent = { path, method, headers, ...(body && { body: [Buffer.from(JSON.stringify(body))] }) };
   const answer = await raw(server.target, "2", sent);
   expect(answer.status).toBe(200);
 }
@@ -194,12 +275,12 @@ async function fetchPut(path: string, body: object): Promise<void> {
 describe("the guide", () => {
   onPage("offers another way only where there is something to take", async (page) => {
     await page.logIn(await testTenant(sql), "#/rules/guide");
-    await page.getByRole("form", { name: "Trigger" }).waitFor();
+    await page.getByRole("form", { name: "New destination" }).waitFor();
     await page.settled();
     expect(await page.getByText("Or make one").count()).toBe(0);
     await page.getByRole("button", { name: "Log out" }).click();
     await page.logIn(tenant, "#/rules/guide");
-    await page.getByLabel("Use an existing trigger").waitFor();
+    await page.getByLabel("Use an existing destination").waitFor();
     await page.getByRole("heading", { name: "Or make one" }).waitFor();
   });
 
@@ -207,13 +288,7 @@ describe("the guide", () => {
     const empty = await testTenant(sql);
     await page.logIn(empty, "#/rules");
     await page.getByRole("link", { name: "Make the first one, step by step" }).click();
-    await page.getByRole("heading", { level: 1, name: "Your first rule, in four steps" }).waitFor();
-    const trigger = page.getByRole("form", { name: "Trigger" });
-    await trigger.getByLabel("Name", { exact: true }).fill("anything critical");
-    await trigger.getByLabel("Field").fill("name");
-    await trigger.getByLabel("Comparison").selectOption("contains");
-    await trigger.getByLabel("Value", { exact: true }).fill("try");
-    await trigger.getByRole("button", { name: "Create the trigger" }).click();
+    await page.getByRole("heading", { level: 1, name: "Your first rule, in three steps" }).waitFor();
     const destination = page.getByRole("form", { name: "New destination" });
     await destination.getByLabel("Name", { exact: true }).fill("hook");
     await destination.getByLabel("Kind").selectOption({ label: "Webhook" });
@@ -221,6 +296,11 @@ describe("the guide", () => {
     await destination.getByRole("button", { name: "Create" }).click();
     const rule = page.getByRole("form", { name: "New rule" });
     await rule.getByLabel("Name", { exact: true }).fill("first");
+    await rule.getByLabel("Label 1").fill("alertname");
+    await rule.getByLabel("Value 1").fill("DiskFull");
+    await rule.getByRole("button", { name: "Add a matcher" }).click();
+    await rule.getByLabel("Label 2").fill("team");
+    await rule.getByLabel("Value 2").fill("storage");
     await page.getByText("There are no events yet: this is a made-up one.").waitFor();
     await page
       .getByRole("region", { name: "Rendered message" })
@@ -232,6 +312,8 @@ describe("the guide", () => {
     await test.getByText("The receiver has taken it.").waitFor();
     await test.getByText("got it").waitFor();
     const event = page.getByRole("region", { name: "A real event" });
+    await event.getByText("team=storage").waitFor();
+    expect(await event.getByLabel("Name").inputValue()).toBe("DiskFull");
     await event.getByRole("button", { name: "Send the event" }).click();
     await expect
       .poll(
@@ -247,12 +329,12 @@ describe("the guide", () => {
     expect(receiver.received.map(({ path }) => path)).toEqual(["/hook", "/hook"]);
     expect(String(receiver.received[1]?.body)).toContain("Sent by hand from the console");
     await page.goBack();
-    await page.getByText("The rule that joins them").waitFor();
+    await page.getByText("Which alerts go there").waitFor();
   });
 
   onPage("goes back to a choice that was deleted since", async (page) => {
-    await page.logIn(tenant, "#/rules/guide?trigger=never&destination=on%20call");
-    await page.getByRole("form", { name: "Trigger" }).waitFor();
+    await page.logIn(tenant, "#/rules/guide?destination=on%20call&rule=never");
+    await page.getByRole("form", { name: "New rule" }).waitFor();
     await eventually(() => page.hash()).toMatch(/#\/rules\/guide\?destination=on(%20|\+)call$/);
   });
 });

@@ -253,7 +253,7 @@ describe("what agents and other people can set is text", () => {
       ]),
       "#/rules/triggers?new=yes",
       "#/rules/rules?new=1",
-      `#/rules/guide?trigger=${encodeURIComponent(name)}`,
+      `#/rules/guide?destination=${encodeURIComponent(name)}`,
       ...["", `/${window}`, `/${window}?edit=1`].map((rest) => `#/windows${rest}`),
       ...["send", "keys", "accounts", "groups", "audit", "dictionary", "properties", "credentials"].map(
         (section) => `#/settings/${section}`,

@@ -4,7 +4,7 @@ import { buildConsole, pageName } from "../../src/console/build.ts";
 
 const root = new URL("../..", import.meta.url).pathname;
 
-test("the console is at most 300 kB compressed by brotli, and 112 of it come before the list of events", async () => {
+test("the console is at most 300 kB compressed by brotli, and 113 of it come before the list of events", async () => {
   const files = await buildConsole(root);
   const kB = (names: (name: string) => boolean) =>
     files.filter(({ name }) => names(name)).reduce((sum, { bytes }) => sum + brotliCompressSync(bytes).byteLength, 0) /
@@ -25,5 +25,5 @@ test("the console is at most 300 kB compressed by brotli, and 112 of it come bef
   const first = kB((name) => reached.has(name) || name === pageName || name.endsWith(".css"));
   console.log(`the console: ${whole.toFixed(1)} kB, before the list of events ${first.toFixed(1)} kB`);
   expect(whole).toBeLessThan(300);
-  expect(first).toBeLessThan(112);
+  expect(first).toBeLessThan(113);
 });

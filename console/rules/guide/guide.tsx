@@ -2,7 +2,6 @@ import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
-import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { address, linkTo, setParameters } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { clientOf } from "../../data/calls.ts";
@@ -14,33 +13,27 @@ import { DestinationForm } from "../destinations/form.tsx";
 import { blankRule } from "../rules/blank-rule.ts";
 import { RuleForm } from "../rules/form.tsx";
 import rulesLook from "../rules.module.css";
-import { TriggerForm } from "../triggers/form.tsx";
-import { blankTrigger } from "../triggers/new.tsx";
 import { DestinationTest } from "./destination-test.tsx";
 import { ExistingNames } from "./existing.tsx";
 import { RealEvent } from "./real-event.tsx";
 
-const triggers = clientOf(TriggerService);
 const destinations = clientOf(DestinationService);
 const rules = clientOf(RuleService);
 
 /** What was chosen or made so far, which the address keeps. */
-const parameter = (name: "trigger" | "destination" | "rule") => address.value.parameters.get(name) ?? "";
+const parameter = (name: "destination" | "rule") => address.value.parameters.get(name) ?? "";
 
-/** Trigger, destination, rule and test, one after the other on one page. */
+/** Destination, rule and test, one after the other on one page. */
 export function Guide() {
-  const [trigger, destination, rule] = [parameter("trigger"), parameter("destination"), parameter("rule")];
+  const [destination, rule] = [parameter("destination"), parameter("rule")];
   useForgetDeleted();
-  const at = trigger === "" ? 1 : destination === "" ? 2 : rule === "" ? 3 : 4;
+  const at = destination === "" ? 1 : rule === "" ? 2 : 3;
   return (
     <>
-      <ScreenHead title="Your first rule, in four steps" above={["Rules", linkTo(["rules", "rules"])]} />
+      <ScreenHead title="Your first rule, in three steps" above={["Rules", linkTo(["rules", "rules"])]} />
       <ol class={`${rulesLook.guide} ${ui.scroll}`}>
-        <Step number={1} at={at} title="Condition" of="triggers" chosen={trigger} clear={["trigger", "rule"]}>
-          <TriggerStep />
-        </Step>
         <Step
-          number={2}
+          number={1}
           at={at}
           title="Where it goes"
           of="destinations"
@@ -49,12 +42,12 @@ export function Guide() {
         >
           <DestinationStep />
         </Step>
-        <Step number={3} at={at} title="The rule that joins them" of="rules" chosen={rule} clear={["rule"]}>
-          <RuleStep trigger={trigger} destination={destination} />
+        <Step number={2} at={at} title="Which alerts go there" of="rules" chosen={rule} clear={["rule"]}>
+          <RuleStep destination={destination} />
         </Step>
-        <Step number={4} at={at} title="Try it" of="" chosen="" clear={[]}>
+        <Step number={3} at={at} title="Try it" of="" chosen="" clear={[]}>
           <DestinationTest name={destination} />
-          <RealEvent rule={rule} trigger={trigger} />
+          <RealEvent rule={rule} />
           <p>
             <a href={linkTo(["rules", "rules", rule])}>Open the rule</a>
           </p>
@@ -68,14 +61,12 @@ export function Guide() {
 function useForgetDeleted(): void {
   useAnswer(async (signal) => {
     if (address.value.path[1] !== "guide") return;
-    const [trigger, destination, rule] = [parameter("trigger"), parameter("destination"), parameter("rule")];
-    const [foundTrigger, foundDestination, foundRule] = await Promise.all([
-      trigger === "" || oneOrNull(triggers.getTrigger({ name: trigger }, { signal })),
+    const [destination, rule] = [parameter("destination"), parameter("rule")];
+    const [foundDestination, foundRule] = await Promise.all([
       destination === "" || oneOrNull(destinations.getDestination({ name: destination }, { signal })),
       rule === "" || oneOrNull(rules.getRule({ name: rule }, { signal })),
     ]);
     const deleted = [
-      ...(foundTrigger === null ? ["trigger", "rule"] : []),
       ...(foundDestination === null ? ["destination", "rule"] : []),
       ...(foundRule === null ? ["rule"] : []),
     ];
@@ -125,28 +116,6 @@ function Step({ number, at, title, of, chosen, clear, children }: StepProps) {
   );
 }
 
-function TriggerStep() {
-  const first = useMemo(blankTrigger, []);
-  const choose = (name: string) => setParameters({ trigger: name });
-  return (
-    <>
-      <p>A trigger says which events, values of metrics or missing data count.</p>
-      <ExistingNames
-        label="Use an existing trigger"
-        read={async (signal) => {
-          const page = await triggers.listTriggers({ pageSize: 1000 }, { signal });
-          return page.triggers.map(({ name }) => name);
-        }}
-        choose={choose}
-        or={may(TriggerService.method.createTrigger) && "Or make one"}
-      />
-      {may(TriggerService.method.createTrigger) && (
-        <TriggerForm draft="guide/trigger" stored={first} isNew saved={({ name }) => choose(name)} />
-      )}
-    </>
-  );
-}
-
 function DestinationStep() {
   const choose = (name: string) => setParameters({ destination: name });
   return (
@@ -166,33 +135,25 @@ function DestinationStep() {
   );
 }
 
-function RuleStep({ trigger, destination }: { trigger: string; destination: string }) {
-  const first = useMemo(
-    () => Object.assign(blankRule(), { triggerNames: [trigger], destinationNames: [destination] }),
-    [trigger, destination],
-  );
+function RuleStep({ destination }: { destination: string }) {
+  const first = useMemo(() => Object.assign(blankRule(), { destinationNames: [destination] }), [destination]);
   const choose = (name: string) => setParameters({ rule: name });
   return (
     <>
-      <p>A rule joins the two, and says with which words and how often you are notified.</p>
+      <p>A rule says which alerts go there, with which words and how often.</p>
       <ExistingNames
-        label="Use a rule that already connects them"
+        label="Use a rule that already sends there"
         read={async (signal) => {
-          const asked = { triggerNames: [trigger], destinationNames: [destination], pageSize: 1000 };
-          const page = await rules.listRules(asked, { signal });
+          const page = await rules.listRules({ destinationNames: [destination], pageSize: 1000 }, { signal });
           return page.rules
-            .filter((rule) => rule.triggerNames.includes(trigger) && rule.destinationNames.includes(destination))
+            .filter(({ destinationNames }) => destinationNames.includes(destination))
             .map(({ name }) => name);
         }}
         choose={choose}
+        or={may(RuleService.method.createRule) && "Or make one"}
       />
       {may(RuleService.method.createRule) && (
-        <RuleForm
-          draft={`guide/rule/${trigger}/${destination}`}
-          stored={first}
-          isNew
-          onSaved={({ name }) => choose(name)}
-        />
+        <RuleForm draft={`guide/rule/${destination}`} stored={first} isNew onSaved={({ name }) => choose(name)} />
       )}
     </>
   );

@@ -2,16 +2,20 @@ import { useSignal } from "@preact/signals";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { linkTo } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { clientOf, type Failure, failureOf } from "../../data/calls.ts";
+import { dimensionsText } from "../../data/dimensions.ts";
 import { say } from "../../data/notice.ts";
 import { may } from "../../data/session.ts";
 import { Explanation } from "../../deliveries/explanation.tsx";
 import { severities } from "../../events/words.tsx";
 import formLook from "../../form/form.module.css";
+import { partsOf } from "../../form/matcher-parts.ts";
 import { Problem } from "../../ui/problem.tsx";
 import ui from "../../ui/ui.module.css";
 import { findSubjects } from "../rules/subjects.ts";
@@ -19,6 +23,7 @@ import rulesLook from "../rules.module.css";
 
 const receiver = clientOf(DataReceiverService);
 const events = clientOf(EventQueryService);
+const rules = clientOf(RuleService);
 const triggers = clientOf(TriggerService);
 
 interface Draft {
@@ -26,30 +31,49 @@ interface Draft {
   readonly source: string;
   readonly severity: Severity;
   readonly summary: string;
+  /** More labels, which its matchers ask for. */
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** The labels whose values the matchers name. */
+const labelsAsked = (matchers: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    matchers.flatMap((text) => {
+      const { name = "", operator, value = "" } = partsOf(text) ?? {};
+      return operator === "=" && value !== "" ? [[name, value]] : [];
+    }),
+  );
+
+/** Reads what the rule asks for: events that it has matched, and labels; whether an event can set it off at all. */
+async function readAsked(name: string, signal: AbortSignal) {
+  const { rule } = await rules.getRule({ name }, { signal });
+  const { matchers, triggerNames }: Pick<Rule, "matchers" | "triggerNames"> = rule ?? {
+    matchers: [],
+    triggerNames: [],
+  };
+  const all = await Promise.all(triggerNames.map((each) => triggers.getTrigger({ name: each }, { signal })));
+  const byEvents = matchers.length > 0 || all.some(({ trigger }) => trigger?.type?.source.case === "event");
+  return { ...(await findSubjects({ matchers, triggerNames }, "", signal)), byEvents, labels: labelsAsked(matchers) };
 }
 
 /** Sends an event as agents do, and shows what the rule made of it. */
-export function RealEvent({ rule, trigger }: { rule: string; trigger: string }) {
-  const like = useAnswer(async (signal) => {
-    const { trigger: stored } = await triggers.getTrigger({ name: trigger }, { signal });
-    return { source: stored?.type?.source.case, ...(await findSubjects([trigger], "", signal)) };
-  });
+export function RealEvent({ rule }: { rule: string }) {
+  const like = useAnswer((signal) => readAsked(rule, signal), rule);
   const draft = useSignal<Partial<Draft>>({});
   const sent = useSignal<{ readonly id: string; readonly round: number } | undefined>(undefined);
   const failure = useSignal<Failure | undefined>(undefined);
   if (!may(DataReceiverService.method.putEvents)) return null;
-  const { found = [], by, source } = like.value.value ?? {};
-  if (like.value.value && source !== "event") {
-    return <p>The trigger looks at metrics or at data that stay away: no event sets it off.</p>;
-  }
-  // What the trigger has matched before, it matches again.
-  const [latest] = by === "triggers" ? found : [];
-  const summary = "Sent by hand from the console, to try a rule";
+  const { found = [], by, byEvents, labels: asked = {} } = like.value.value ?? {};
+  if (byEvents === false) return <p>The rule looks at metrics or at data that stay away: no event sets it off.</p>;
+  // What the rule has matched before, it matches again.
+  const [latest] = by === "conditions" ? found : [];
+  const { alertname, severity, source = "console", ...labels } = asked;
   const first = {
-    name: latest?.name ?? "a try",
-    source: "console",
-    severity: latest?.severity ?? Severity.CRITICAL,
-    summary,
+    name: alertname ?? latest?.name ?? "a try",
+    source,
+    severity: severityCalled(severity) ?? latest?.severity ?? Severity.CRITICAL,
+    summary: "Sent by hand from the console, to try a rule",
+    labels,
   };
   const value: Draft = { ...first, ...draft.value };
   const change = (part: Partial<Draft>) => {
@@ -71,10 +95,15 @@ export function RealEvent({ rule, trigger }: { rule: string; trigger: string }) 
       <h3>Does the rule notify of an event?</h3>
       <p>
         This sends an event as agents do. It is in the list of events until it is closed, and other rules see it too.
-        Write one that the trigger matches.
+        Write one that the rule matches.
       </p>
       <form class={formLook.form} onSubmit={send} aria-label="Event to send">
         <EventFields value={value} change={change} />
+        {Object.keys(labels).length > 0 && (
+          <p class={ui.hint}>
+            It also has the labels that the rule asks for: <code>{dimensionsText(labels)}</code>
+          </p>
+        )}
         <Problem failure={failure.value ?? like.value.failure} />
         <div class={ui.buttons}>
           <button type="submit">Send the event</button>
@@ -99,6 +128,9 @@ export function RealEvent({ rule, trigger }: { rule: string; trigger: string }) 
     </section>
   );
 }
+
+/** The severity of a label's value, such as `critical`. */
+const severityCalled = (label = "") => severities.find(({ word }) => word.toLowerCase() === label.toLowerCase())?.value;
 
 function EventFields({ value, change }: { value: Draft; change(part: Partial<Draft>): void }) {
   const texts = [
@@ -133,8 +165,9 @@ function EventFields({ value, change }: { value: Draft; change(part: Partial<Dra
   );
 }
 
-async function put({ name, source, severity, summary }: Draft, status: Status): Promise<void> {
-  const event = { name, severity, summary, status, timestamp: BigInt(Date.now()), dimensions: { source } };
+async function put({ name, source, severity, summary, labels }: Draft, status: Status): Promise<void> {
+  const about = { name, severity, summary, status, metadataFields: labels };
+  const event = { ...about, timestamp: BigInt(Date.now()), dimensions: { source } };
   const { failed, message } = await receiver.putEvents({ events: [event] });
   if (failed > 0) throw new Error(message);
 }

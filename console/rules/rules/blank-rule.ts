@@ -6,9 +6,9 @@ import { sameWritten } from "../../form/written.ts";
 export const blankRule = () =>
   blank(RuleSchema, { enabled: true, sendUpdates: true, muteDuringMaintenance: true, repeatInterval: 3600n });
 
-/** Tells whether a rule differs from a new one in more than its name, what it looks at, where it sends and its message. */
+/** Tells whether a rule differs from a new one in what its form folds. */
 export function hasMore(rule: Rule): boolean {
-  const { name, enabled, triggerNames, matchers, destinationNames, message } = rule;
-  const plain = { name, enabled, triggerNames, matchers, destinationNames, message };
+  const { name, enabled, triggerNames, matchers, destinationNames, sendUpdates, message } = rule;
+  const plain = { name, enabled, triggerNames, matchers, destinationNames, sendUpdates, message };
   return !sameWritten(RuleSchema, rule, Object.assign(blankRule(), plain));
 }

@@ -6,18 +6,18 @@ import { DurationField } from "../../form/duration-field.tsx";
 import { CheckField, TextField } from "../../form/fields.tsx";
 import formLook from "../../form/form.module.css";
 import { type Form, useForm } from "../../form/form.ts";
-import { MatchersField } from "../../form/matchers-field.tsx";
 import { MoreFields } from "../../form/more-fields.tsx";
 import { FormEnd } from "../../form/outcome.tsx";
 import ui from "../../ui/ui.module.css";
 import { hasMore } from "./blank-rule.ts";
 import { changeRule, createRule } from "./changes.ts";
+import { DestinationsField } from "./destinations.tsx";
 import { GroupingFields } from "./grouping.tsx";
-import { MembersFields } from "./members.tsx";
 import { MessageField } from "./message.tsx";
 import { MessagePreview } from "./preview.tsx";
 import { usePreview } from "./rendering.ts";
 import { RepetitionFields } from "./repetition.tsx";
+import { WhichAlerts } from "./which-alerts.tsx";
 import { RuleInWords } from "./words.tsx";
 
 interface RuleFormProps {
@@ -66,13 +66,19 @@ export function RuleForm({ draft, stored, isNew = false, onSaved }: RuleFormProp
             value={value.enabled}
             set={(enabled) => form.change({ enabled })}
           />
-          <MembersFields form={form} />
-          <MatchersField
+          <WhichAlerts form={form} />
+          <DestinationsField
             form={form}
-            path="matchers"
-            label="Or when the labels of an event match"
-            value={value.matchers}
-            set={(matchers) => form.change({ matchers })}
+            path="destinationNames"
+            names={value.destinationNames}
+            set={(destinationNames) => form.change({ destinationNames })}
+          />
+          <CheckField
+            form={form}
+            path="sendUpdates"
+            label="Notify when it is acknowledged, changes in severity or is over"
+            value={value.sendUpdates}
+            set={(sendUpdates) => form.change({ sendUpdates })}
           />
           <MessageField form={form} preview={preview} />
           <MoreFields said={hasMore(value)}>
@@ -80,19 +86,12 @@ export function RuleForm({ draft, stored, isNew = false, onSaved }: RuleFormProp
               form={form}
               path="delaySec"
               label="Wait before the first notification"
-              help="It is sent if the trigger still matches then. Empty: at once; a day at most."
+              help="It is sent if the alert still matches then. Empty: at once; a day at most."
               value={Number(value.delaySec) || undefined}
               set={(seconds) => form.change({ delaySec: BigInt(seconds ?? 0) })}
             />
             <GroupingFields form={form} />
             <RepetitionFields form={form} />
-            <CheckField
-              form={form}
-              path="sendUpdates"
-              label="Notify when it is acknowledged, changes in severity or is over"
-              value={value.sendUpdates}
-              set={(sendUpdates) => form.change({ sendUpdates })}
-            />
             <CheckField
               form={form}
               path="muteDuringMaintenance"

@@ -38,6 +38,10 @@ const asked = () => ({
   pageSize: 200,
 });
 
+/** What a rule notifies of: its matchers, and the names of its triggers. */
+const conditionsText = ({ matchers, triggerNames }: Rule) =>
+  [...(matchers.length > 0 ? [matchers.join(" and ")] : []), ...triggerNames].join(", or ");
+
 function columnsOf(changed: () => void, failed: (failure: Failure | undefined) => void): readonly Column<Rule>[] {
   return [
     {
@@ -50,11 +54,11 @@ function columnsOf(changed: () => void, failed: (failure: Failure | undefined) =
     },
     nameColumn("Name", "minmax(130px, 1.2fr)", ({ name }) => name),
     {
-      key: "triggers",
-      label: "Triggers",
-      width: "minmax(110px, 1fr)",
-      cell: ({ triggerNames }) => triggerNames.join(", ") || <span class={ui.quiet}>none</span>,
-      title: ({ triggerNames }) => triggerNames.join(", "),
+      key: "alerts",
+      label: "Which alerts",
+      width: "minmax(150px, 1.5fr)",
+      cell: (rule) => conditionsText(rule) || <span class={ui.quiet}>none</span>,
+      title: conditionsText,
     },
     {
       key: "destinations",
@@ -172,7 +176,7 @@ export function RuleList() {
 function FirstRule() {
   return (
     <>
-      <p>A rule joins triggers, which say what counts, with destinations, which say where it goes.</p>
+      <p>A rule says which alerts notify which destinations.</p>
       {may(RuleService.method.createRule) && (
         <p>
           <a class={ui.button} href={linkTo(["rules", "guide"])}>

@@ -35,7 +35,7 @@ export function MessagePreview({ rule, isStored, preview }: MessagePreviewProps)
       </p>
       {value && (
         <>
-          {occurrenceId !== "" && isOfThis && <Matching value={value} rule={rule} />}
+          {occurrenceId !== "" && isOfThis && <Matching value={value} rule={rule} isFound={isFound(preview)} />}
           <section aria-label="Rendered message">
             <pre class={rulesLook.rendered}>{value.text}</pre>
           </section>
@@ -53,13 +53,13 @@ export function MessagePreview({ rule, isStored, preview }: MessagePreviewProps)
 }
 
 const how: Readonly<Record<Subjects["by"], string>> = {
-  triggers: "The latest that its triggers match.",
+  conditions: "The latest that the rule matches.",
   name: "The latest of this name.",
-  "none match": "Its triggers matched no event of the last day: these are the latest of all.",
+  "none match": "The rule matched no event of the last day: these are the latest of all.",
   time: "The latest of all.",
 };
 
-/** Which event it is shown for: of those that its triggers match, or of any that is found by name. */
+/** Which event it is shown for: of those that the rule matches, or of any that is found by name. */
 function EventChoice({ preview: { subjects, occurrenceId, words, look } }: { preview: Preview }) {
   const found = subjects?.found ?? [];
   const listed = found.some(({ id }) => id === occurrenceId);
@@ -99,9 +99,21 @@ function EventChoice({ preview: { subjects, occurrenceId, words, look } }: { pre
   );
 }
 
-/** Shows whether the event triggers the rule. */
-function Matching({ value: { matches, steps }, rule }: { value: PreviewMessageResponse; rule: Rule }) {
-  if (rule.triggerNames.length === 0) return null;
+/** Tells whether the event is among those that the rule's conditions were found to match. */
+const isFound = ({ subjects, occurrenceId }: Preview) =>
+  subjects?.by === "conditions" && subjects.found.some(({ id }) => id === occurrenceId);
+
+interface MatchingProps {
+  readonly value: PreviewMessageResponse;
+  readonly rule: Rule;
+  readonly isFound: boolean;
+}
+
+/** Shows whether the event triggers the rule; nothing where that is not known, as of its matchers and an event found by name. */
+function Matching({ value, rule, isFound: found }: MatchingProps) {
+  const matches = value.matches || found;
+  const { steps } = value;
+  if (rule.triggerNames.length + rule.matchers.length === 0 || (!matches && rule.matchers.length > 0)) return null;
   return (
     <>
       <p>

@@ -31,12 +31,12 @@ export interface Preview {
   again(): void;
 }
 
-export function usePreview({ name, message, triggerNames, destinationNames, grouping }: Rule): Preview {
+export function usePreview({ name, message, matchers, triggerNames, destinationNames, grouping }: Rule): Preview {
   const words = useSignal("");
-  const searched = useSettled(JSON.stringify([triggerNames, words.value]));
+  const searched = useSettled(JSON.stringify([{ matchers, triggerNames }, words.value]));
   const subjects = useAnswer((signal) => {
-    const [names, text] = JSON.parse(searched);
-    return findSubjects(names, text, signal);
+    const [conditions, text] = JSON.parse(searched);
+    return findSubjects(conditions, text, signal);
   }, searched).value;
   const chosen = address.value.parameters.get("event");
   const occurrenceId = chosen ?? subjects.value?.found[0]?.id ?? "";

@@ -1,9 +1,12 @@
 import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { Event, Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { EventQuerySchema, EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
+import type { Rule } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { TriggerService } from "#gen/belfry/notifications/v1/trigger_service_pb.ts";
 import { clientOf } from "../../data/calls.ts";
+import { calledOf } from "../../events/entity-names.ts";
 
 const triggers = clientOf(TriggerService);
 const events = clientOf(EventQueryService);
@@ -23,18 +26,24 @@ export interface Subject {
 
 export interface Subjects {
   readonly found: readonly Subject[];
-  /** How they were found: what the triggers match, what bears the name, or whatever came last, also since the triggers match nothing. */
-  readonly by: "triggers" | "name" | "none match" | "time";
+  /** How they were found: what the conditions match, what bears the name, or whatever came last, also since the conditions match nothing. */
+  readonly by: "conditions" | "name" | "none match" | "time";
 }
 
 const subjectsOf = (all: readonly Event[]): Subject[] =>
-  all.flatMap(({ name = "", entityName = "", occurrences: [latest] }) =>
-    latest ? [{ id: latest.id, name, entityName, severity: latest.severity, lastSeen: latest.lastSeen ?? 0n }] : [],
-  );
+  all.flatMap((event) => {
+    const [latest] = event.occurrences;
+    if (latest === undefined) return [];
+    const { id, severity, lastSeen = 0n } = latest;
+    return [{ id, name: event.name ?? "", entityName: calledOf(event), severity, lastSeen }];
+  });
 
-/** Events to show a message for: those of a name, else what the triggers would have matched, else the latest. */
+/** What a rule looks for. */
+export type Conditions = Pick<Rule, "matchers" | "triggerNames">;
+
+/** Events to show a message for: those of a name, else what the conditions would have matched, else the latest. */
 export async function findSubjects(
-  triggerNames: readonly string[],
+  { matchers, triggerNames }: Conditions,
   name: string,
   signal: AbortSignal,
 ): Promise<Subjects> {
@@ -43,11 +52,14 @@ export async function findSubjects(
     const filter = { field: "name", operation: Operation.OP_CONTAINS, value };
     return { found: await latest({ filter }, signal), by: "name" };
   }
-  const matched = await Promise.all(triggerNames.slice(0, askedMax).map((each) => matchedBy(each, signal)));
+  const matched = await Promise.all([
+    ...(matchers.length > 0 ? [matchedByLabels(matchers, signal)] : []),
+    ...triggerNames.slice(0, askedMax).map((each) => matchedBy(each, signal)),
+  ]);
   const byId = new Map(subjectsOf(matched.flat()).map((each) => [each.id, each]));
   const found = [...byId.values()].sort((a, b) => Number(b.lastSeen - a.lastSeen)).slice(0, offeredMax);
-  if (found.length > 0) return { found, by: "triggers" };
-  return { found: await latest(undefined, signal), by: triggerNames.length > 0 ? "none match" : "time" };
+  if (found.length > 0) return { found, by: "conditions" };
+  return { found: await latest(undefined, signal), by: matched.length > 0 ? "none match" : "time" };
 }
 
 async function latest(clause: { filter: object } | undefined, signal: AbortSignal): Promise<Subject[]> {
@@ -60,4 +72,15 @@ async function matchedBy(name: string, signal: AbortSignal): Promise<readonly Ev
   const { trigger } = await triggers.getTrigger({ name }, { signal });
   if (trigger?.type?.source.case !== "event") return [];
   return (await triggers.previewTrigger({ type: trigger.type }, { signal })).events;
+}
+
+/** What matchers would have matched in the last day; nothing while one of them is half typed. */
+async function matchedByLabels(matchers: readonly string[], signal: AbortSignal): Promise<readonly Event[]> {
+  const source = { case: "event" as const, value: { query: { matchers: [...matchers] } } };
+  try {
+    return (await triggers.previewTrigger({ type: { source } }, { signal })).events;
+  } catch (error) {
+    if (ConnectError.from(error).code === Code.InvalidArgument) return [];
+    throw error;
+  }
 }

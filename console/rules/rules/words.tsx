@@ -75,7 +75,8 @@ export function RuleInWords({ rule }: { rule: Rule }) {
   const { triggerNames, matchers, destinationNames, delaySec, sendUpdates, muteDuringMaintenance, enabled, grouping } =
     rule;
   const silent: ComponentChildren[] = [];
-  if (triggerNames.length === 0 && matchers.length === 0) silent.push("It names no trigger, so nothing sets it off.");
+  if (triggerNames.length === 0 && matchers.length === 0)
+    silent.push("It has neither matchers nor a trigger, so nothing sets it off.");
   if (destinationNames.length === 0) silent.push("It names no destination, so no one is notified.");
   if (!enabled) silent.push("It is off: it sends nothing.");
   const updates = grouping === undefined && sendUpdates && "when it is acknowledged, changes in severity or is over";

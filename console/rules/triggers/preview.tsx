@@ -8,6 +8,7 @@ import { address, linkTo, setParameters } from "../../data/address.ts";
 import { useAnswer } from "../../data/answer.ts";
 import { clientOf, type Failure } from "../../data/calls.ts";
 import { useSettled } from "../../data/settled.ts";
+import { calledOf } from "../../events/entity-names.ts";
 import { SeverityMark } from "../../events/words.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -103,14 +104,16 @@ function foundText({ count, events }: PreviewTriggerResponse): string {
   return BigInt(events.length) < count ? `${text}; the latest ${events.length} are:` : `${text}:`;
 }
 
-function Matched({ event: { name, entityName, occurrences } }: { event: Event }) {
+/** An event that would have matched. */
+export function Matched({ event }: { event: Event }) {
+  const { name, occurrences } = event;
   const [occurrence] = occurrences;
   if (occurrence === undefined) return null;
   return (
     <li>
       <SeverityMark value={occurrence.severity} />{" "}
       <a href={linkTo(["occurrences", occurrence.id])}>{name || "without a name"}</a>{" "}
-      <span class={ui.quiet}>{entityName}</span>
+      <span class={ui.quiet}>{calledOf(event)}</span>
       <span class={ui.push}>
         <Time at={occurrence.lastSeen} short />
       </span>

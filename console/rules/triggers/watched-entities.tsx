@@ -25,9 +25,9 @@ export function WatchedEntities({ source }: { source: StaleDataSource }) {
       <Problem failure={failure} again={again} />
       {failure === undefined && (
         <ul class={ui.lines} aria-label="Entities">
-          {value?.entities.map(({ id, name, livenessTime }) => (
+          {value?.entities.map(({ id, displayName, livenessTime }) => (
             <li key={id}>
-              <a href={linkTo(["entities", id])}>{name}</a>
+              <a href={linkTo(["entities", id])}>{displayName}</a>
               <span class={ui.push}>{livenessTime === 0n ? "–" : <Time at={livenessTime} short />}</span>
             </li>
           ))}

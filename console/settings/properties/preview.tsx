@@ -69,7 +69,7 @@ export function Preview({ clause, properties }: Setting) {
                   {found.map((entity) => (
                     <tr key={entity.id}>
                       <th scope="row">
-                        <a href={linkTo(["entities", entity.id])}>{entity.name}</a>
+                        <a href={linkTo(["entities", entity.id])}>{entity.displayName}</a>
                       </th>
                       {names.map((name) => (
                         <td key={name}>

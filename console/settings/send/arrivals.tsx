@@ -12,6 +12,7 @@ import { clientOf } from "../../data/calls.ts";
 import { inSight } from "../../data/in-sight.ts";
 import { onNews } from "../../data/live.ts";
 import { readSeries } from "../../data/series.ts";
+import { calledOf } from "../../events/entity-names.ts";
 import { Problem } from "../../ui/problem.tsx";
 import { Time } from "../../ui/time.tsx";
 import ui from "../../ui/ui.module.css";
@@ -95,7 +96,7 @@ export function Arrivals() {
               return (
                 <li key={event.id}>
                   <a href={linkTo(["occurrences", occurrence?.id ?? ""])}>{event.name}</a>
-                  <span class={ui.quiet}> on {event.entityName}</span>
+                  <span class={ui.quiet}> on {calledOf(event)}</span>
                   <span class={ui.push}>
                     <Time at={occurrence?.lastSeen} short />
                   </span>
@@ -104,9 +105,9 @@ export function Arrivals() {
             })}
           </Kind>
           <Kind name="Entities" count={countText(value.entityCount)}>
-            {value.entities.map(({ id, name, livenessTime }) => (
+            {value.entities.map(({ id, displayName, livenessTime }) => (
               <li key={id}>
-                <a href={linkTo(["entities", id])}>{name}</a>
+                <a href={linkTo(["entities", id])}>{displayName}</a>
                 <span class={ui.push}>{livenessTime > 0n && <Time at={livenessTime} short />}</span>
               </li>
             ))}
@@ -115,7 +116,7 @@ export function Arrivals() {
             {value.series.map(({ metric, entity }) => (
               <li key={`${entity?.id} ${metric}`}>
                 <a href={linkTo(["metrics"], { entity: entity?.id ?? "", metric, range: "1h" })}>{metric}</a>
-                <span class={ui.quiet}> of {entity?.name}</span>
+                <span class={ui.quiet}> of {entity?.displayName}</span>
               </li>
             ))}
           </Kind>
