@@ -27,7 +27,7 @@ import {
 } from "./framing.ts";
 
 /** Whether a request is one of gRPC's. */
-export function isGrpc({ method, headers }: Request): boolean {
+export function isGrpc({ method, headers }: Pick<Request, "headers" | "method">): boolean {
   return method === "POST" && parseContentType(headers["content-type"] ?? null) !== undefined;
 }
 

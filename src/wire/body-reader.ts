@@ -4,8 +4,37 @@ import { constants } from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** A request as Node gives it, over HTTP/1.1 or HTTP/2. */
-export type Request = IncomingMessage | Http2ServerRequest;
+/** The events of a stream. */
+export interface StreamEvents {
+  on(event: string, listener: (piece: Buffer) => void): this;
+  once(event: string, listener: (piece: Buffer) => void): this;
+  off(event: string, listener: (piece: Buffer) => void): this;
+}
+
+/** What is read of a request over HTTP/2. */
+export interface Http2Request extends StreamEvents, Http2Head {
+  pause(): this;
+  resume(): this;
+}
+
+type Http2Head = Pick<
+  Http2ServerRequest,
+  | "aborted"
+  | "complete"
+  | "destroyed"
+  | "headers"
+  | "httpVersion"
+  | "httpVersionMajor"
+  | "method"
+  | "rawHeaders"
+  | "readableEnded"
+  | "socket"
+  | "stream"
+  | "url"
+>;
+
+/** A request, over HTTP/1.1 or HTTP/2. */
+export type Request = IncomingMessage | Http2Request;
 
 /** The bytes of a request, read as they are asked for. */
 export interface BodyReader extends AsyncIterable<Uint8Array> {
