@@ -137,7 +137,8 @@ function answeringStream(method: DescMethod, handler: Handler, passage: Passage)
  * are bounded, which leave their rows in the audit log when they end.
  */
 function bounded<T>(outcome: Promise<T>, context: HandlerContext): Promise<T> {
-  return context instanceof Call && !isAudited(context.method) ? outcome : untilAborted(outcome, context);
+  if (!(context instanceof Call)) return untilAborted(outcome, context);
+  return isAudited(context.method) ? context.until(outcome) : outcome;
 }
 
 /** The JSON name of the field that is the body over /v1; empty when the body is the whole request, or there is none. */

@@ -39,7 +39,7 @@ export interface RoutePlan {
   readonly rawAnswer: boolean;
   write(value: unknown): string;
   /** The same for a value with long lists, in slices; undefined when it has none. */
-  writeLarge(value: unknown, pace: Pace): Promise<string> | undefined;
+  writeLarge(value: unknown, pace: Pace): string | Promise<string> | undefined;
 }
 
 interface PlannerOptions {
