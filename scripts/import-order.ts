@@ -56,6 +56,7 @@ export const importOrder: readonly string[] = [
   "histogram",
   "event-loop",
   "every",
+  "proto-option",
   ...mechanisms,
   ...domains,
   ...adapters,

@@ -206,11 +206,12 @@ export function limiter(options: LimiterOptions): Limiter {
     line,
     turn,
     async run(who, work, signal) {
-      const hold = await turn(who, signal);
+      signal?.throwIfAborted();
+      const place = full(who, 1) === undefined ? hold(who, 1) : await turn(who, signal);
       try {
         return await work();
       } finally {
-        hold.release();
+        place.release();
       }
     },
     get used() {

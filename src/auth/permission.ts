@@ -1,5 +1,6 @@
-import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Permission, permission as permissionOption } from "#gen/belfry/auth/v1/permission_pb.ts";
+import { optionOf } from "../proto-option.ts";
 import type { Principal } from "./principal.ts";
 
 /** The holders of each permission: client types, and roles of USER clients. One row for each row of the table in the manual. */
@@ -16,16 +17,9 @@ const holders: Record<Permission, readonly string[]> = {
   [Permission.SELF]: ["DATA_INGEST", "USER_MANAGEMENT", "read_only_user", "user", "manager"],
 };
 
-const known = new WeakMap<DescMethod, Permission>();
-
 /** The permission that the proto file declares for an RPC; UNSPECIFIED, which no client holds, when it declares none. */
 export function permissionOf(method: DescMethod): Permission {
-  let found = known.get(method);
-  if (found === undefined) {
-    found = getOption(method, permissionOption);
-    known.set(method, found);
-  }
-  return found;
+  return optionOf(method, permissionOption);
 }
 
 /** The client types and roles that hold a permission, to be read. */

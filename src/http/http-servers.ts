@@ -1,20 +1,20 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import http2, {
-  type Http2ServerResponse,
-  type Http2Session,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from "node:http2";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import http2, { type Http2Session, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Server, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { sliceQueue } from "../event-loop.ts";
 import { networkOf } from "../limiter.ts";
 import { errorBody } from "../protocols/error-body.ts";
+import { isGrpc } from "../protocols/grpc.ts";
 import type { Request } from "../wire/body-reader.ts";
 import type { Response } from "../wire/send-response.ts";
+import { GrpcStream } from "./grpc-stream.ts";
 import { CountedHttp2Response, CountedResponse } from "./unread-responses.ts";
 
-/** Takes every request of both HTTP versions. `sendContinue` sends 100 Continue to a client that waits for it. */
+/**
+ * Takes every request of both HTTP versions. `sendContinue` sends 100 Continue to a client that waits for it. A unary gRPC call
+ * over HTTP/2 at one of `ServeOptions.grpcPaths` comes as a `GrpcStream`.
+ */
 export type RequestHandler = (request: Request, response: Response, sendContinue: (() => void) | undefined) => void;
 
 const pipelinedMax = 100;
@@ -72,11 +72,15 @@ interface ServeOptions {
   stallMs: number;
   /** Whether an address is that of one client; behind a proxy it is that of all. */
   ownAddresses: boolean;
+  /** Paths of unary RPCs; absent: there are none. */
+  grpcPaths?: { has(path: string): boolean };
 }
+
+type StreamListener = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, raw: string[]) => void;
 
 /** Bounds the connections of a server of either HTTP version, or of both, and takes their requests. */
 export function serveRequests(server: Server, onRequest: RequestHandler, options: ServeOptions): void {
-  const { stallMs, ownAddresses } = options;
+  const { stallMs, ownAddresses, grpcPaths } = options;
   const arrivals = sliceQueue();
   const mayReset = resetCounts(ownAddresses ? resetsOfAddress : resetsOfAll);
   const networks = new WeakMap<Http2Session, string>();
@@ -128,11 +132,27 @@ export function serveRequests(server: Server, onRequest: RequestHandler, options
   }
   server.on("request", (request: Request, response: Response) => take(request, response, undefined));
   server.on("checkContinue", (request: Request, response: Response) => {
-    take(request, response, () => response.writeContinue());
+    take(request, response, () => (response as ServerResponse).writeContinue());
   });
+  // Node makes requests and responses of streams in a listener that it adds with the first for "request".
+  const [compatible] = server.listeners("stream") as StreamListener[];
+  if (compatible !== undefined)
+    server.off("stream", compatible).on("stream", (stream, headers, flags, raw) => {
+      const { expect } = headers;
+      if (
+        !isGrpc({ method: headers[":method"], headers }) ||
+        !grpcPaths?.has(headers[":path"] ?? "") ||
+        (expect !== undefined && expect !== "100-continue")
+      )
+        return compatible(stream, headers, flags, raw);
+      const call = new GrpcStream(stream, headers, raw);
+      take(call, call, expect && (() => call.writeContinue()));
+    });
   server.on("checkExpectation", (request: Request, response: Response) => {
-    if ("stream" in request) (response as Http2ServerResponse).writeHead(417).end();
-    else inOrder(request, response as ServerResponse, () => answerBrokenRequest(request.socket, "EXPECTATION"));
+    if ("stream" in request) {
+      response.writeHead(417, {});
+      response.end();
+    } else inOrder(request, response as ServerResponse, () => answerBrokenRequest(request.socket, "EXPECTATION"));
   });
   // A silent client may wait for an answer; one that does not take its answer is cut.
   server.on("timeout", (socket: Socket | Http2Session) => {

@@ -27,6 +27,8 @@ interface Options {
   /** Without it the port speaks plain text. */
   tls: Identity | undefined;
   onRequest: RequestHandler;
+  /** Paths of unary RPCs; absent: there are none. */
+  grpcPaths?: { has(path: string): boolean };
   /** How long a connection over HTTP/1.1 may take nothing of what was written, ms. */
   stallMs: number;
   /** Connections at once. A further one replaces the oldest that has sent no request yet; without such a one it is closed. */
@@ -56,7 +58,7 @@ const preface = Buffer.from("PRI");
 const tlsHandshake = 22; // the type of the first record of a connection over TLS
 
 /** Makes the server of one port for HTTP/1.1 and HTTP/2: by ALPN over TLS, by the first bytes in plain text. What is not TLS where it must be gets an answer that says so. */
-export function httpListener({ tls: identity, connectionsMax, stallMs, ...options }: Options): HttpListener {
+export function httpListener({ tls: identity, connectionsMax, stallMs, grpcPaths, ...options }: Options): HttpListener {
   const sockets = new Set<Socket>();
   // Nothing has been asked over them yet; by peer, since TLS makes another socket of a connection. The oldest come first.
   const fresh = new Map<string, Socket>();
@@ -65,7 +67,7 @@ export function httpListener({ tls: identity, connectionsMax, stallMs, ...option
     options.onRequest(request, response, sendContinue);
   };
   const { takerOf, servers } = identity === undefined ? plainServers() : secureServer(identity);
-  const serving = { stallMs, ownAddresses: identity !== undefined };
+  const serving = { stallMs, ownAddresses: identity !== undefined, grpcPaths };
   for (const each of servers) serveRequests(each, onRequest, serving);
 
   const server = byFirstBytes(takerOf);

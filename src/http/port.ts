@@ -25,6 +25,7 @@ import { answerDefaults, breakOff, type Response } from "../wire/send-response.t
 import { codeOfStatus } from "../wire/status.ts";
 import { calledUrl, listenError } from "./address.ts";
 import { allowOrigins } from "./cors.ts";
+import { GrpcStream } from "./grpc-stream.ts";
 import type { RequestHandler } from "./http-servers.ts";
 import { httpListener, type Identity, type Taker } from "./listener.ts";
 import { servePages } from "./pages/pages.ts";
@@ -124,10 +125,12 @@ export async function openPort(options: PortOptions): Promise<Port> {
     services.map(({ service }) => service),
     aliases?.services,
   );
+  const grpcRoutes = new Map<string, RpcRoute>();
   const listening = (onRequest: RequestHandler) =>
     httpListener({
       tls: options.tls,
       onRequest,
+      grpcPaths: grpcRoutes,
       connectionsMax: config.connectionsMax,
       stallMs: config.streamIdleMs,
     });
@@ -144,12 +147,18 @@ export async function openPort(options: PortOptions): Promise<Port> {
     serverFactory(route) {
       listener = listening((request, response, sendContinue) => {
         begin(options, state, request, response, sendContinue);
-        route(request as never, response as never);
+        if (request instanceof GrpcStream)
+          answerWith(grpcRoutes.get(request.url) as RpcRoute, request, response, options.log);
+        else route(request as never, response as never);
       });
       return listener.server as never;
     },
   });
-  const { answerMalformed } = await addRoutes(app, options, stopping.signal, state);
+  const { answerMalformed } = await addRoutes(app, options, stopping.signal, state, grpcRoutes);
+  for (const [path, own] of foreignNames) {
+    const route = grpcRoutes.get(own);
+    if (route !== undefined) grpcRoutes.set(path, route);
+  }
   await app.ready();
   if (incoming === undefined) {
     const { host, port } = config;
@@ -270,12 +279,16 @@ function answerWith(route: RpcRoute, request: Request, response: Response, log: 
   });
 }
 
-/** Adds all routes. Paths of RPCs and /v1 leave Fastify in their first hook, before it looks at content type or body. */
+/**
+ * Adds all routes. Paths of RPCs and /v1 leave Fastify in their first hook, before it looks at content type or body; unary calls of
+ * gRPC over HTTP/2 go by `grpcRoutes` and never come to it.
+ */
 async function addRoutes(
   app: FastifyInstance,
   options: PortOptions,
   stopping: AbortSignal,
   state: { readonly leaving: boolean },
+  grpcRoutes: Map<string, RpcRoute>,
 ) {
   const { config, log, foreign = new Map(), aliases, notReady } = options;
   const rpcs = rpcOptions(options, stopping);
@@ -299,15 +312,17 @@ async function addRoutes(
   }
 
   function add(path: string, route: RpcRoute) {
+    if (route.takesGrpc) grpcRoutes.set(path, route);
     app.all(path, { onRequest: (request, reply) => hand(route, request, reply) }, unreachable);
   }
 
   for (const [path, route] of unaryRoutes(rpcs)) add(path, route);
   for (const [path, route] of foreign) {
-    add(path, (request, response) => {
+    const withKey: RpcRoute = (request, response) => {
       adoptKey(request.headers, { aliases: aliases?.keyHeaders ?? [], basic: () => true }, request.rawHeaders);
       return route(request, response);
-    });
+    };
+    add(path, Object.assign(withKey, { takesGrpc: route.takesGrpc }));
   }
   add("/v1/*", transcode);
   await serveStreams(app, rpcs);

@@ -193,8 +193,9 @@ export function connectionOf(response: Response): string {
 const sizeOf = (chunk: unknown) =>
   typeof chunk === "string" ? Buffer.byteLength(chunk) : chunk instanceof Uint8Array ? chunk.byteLength : 0;
 
-function mayWrite(response: Partial<Counted>, chunk: unknown): boolean {
-  const taking = response[takingKey];
+/** Counts a piece of an answer that is about to be written; false when it may not be, and the answer is cut. */
+export function mayWrite(response: object, chunk: unknown): boolean {
+  const taking = (response as Partial<Counted>)[takingKey];
   const bytes = sizeOf(chunk);
   return taking === undefined || bytes === 0 || reserve(taking, bytes);
 }
@@ -202,11 +203,11 @@ function mayWrite(response: Partial<Counted>, chunk: unknown): boolean {
 /** A response over HTTP/1.1. */
 export class CountedResponse extends ServerResponse {
   override write(...given: unknown[]): boolean {
-    return mayWrite(this as Partial<Counted>, given[0]) && super.write(...(given as [string]));
+    return mayWrite(this, given[0]) && super.write(...(given as [string]));
   }
 
   override end(...given: unknown[]): this {
-    if (!mayWrite(this as Partial<Counted>, given[0])) return this;
+    if (!mayWrite(this, given[0])) return this;
     discardRest(this.req);
     return super.end(...(given as [string]));
   }
@@ -215,7 +216,7 @@ export class CountedResponse extends ServerResponse {
 /** A response over HTTP/2; what it ends with passes `write`, too. */
 export class CountedHttp2Response extends Http2ServerResponse {
   override write(...given: unknown[]): boolean {
-    return mayWrite(this as Partial<Counted>, given[0]) && super.write(...(given as [string]));
+    return mayWrite(this, given[0]) && super.write(...(given as [string]));
   }
 
   override end(...given: unknown[]): this {

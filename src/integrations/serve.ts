@@ -117,10 +117,11 @@ export function grpcRoute(serving: Serving, integration: Integration, operation:
     told: integration.refuseRpc,
   };
   const serve = foreignEngine<GrpcOperation>(serving, integration);
-  return async (request, response) => {
+  const route: RpcRoute = async (request, response) => {
     if (!isGrpc(request)) return sendBody(response, 415, errorBody(3, "this path takes gRPC alone"));
     return serve(protocol, rpc, request, response);
   };
+  return Object.assign(route, { takesGrpc: true });
 }
 
 function bytesOf(content: string | Uint8Array = ""): Buffer {

@@ -8,7 +8,7 @@ import type { Pipeline } from "../rpc/pipeline.ts";
 import type { RequestMemory } from "../rpc/request-memory.ts";
 import { encodingName } from "../transcoding/body.ts";
 import { type BodyReader, bodyReader, brokenOff, type Request, restDiscarded } from "../wire/body-reader.ts";
-import { type Call, type CallTime, callStarter, timeoutOf, untilAborted, watchClient } from "../wire/call.ts";
+import { type Call, type CallTime, callStarter, timeoutOf, watchClient } from "../wire/call.ts";
 import { requestHeaders } from "../wire/headers.ts";
 import { breakOff, type Response } from "../wire/send-response.ts";
 import { messageTooLarge } from "../wire/status.ts";
@@ -88,7 +88,8 @@ export function engine<Rpc, Held extends CallTime = Call>(
         return work(rpc, message, exchange, held);
       };
       const message = protocol.read(rpc, exchange, held);
-      const answer = await untilAborted(message instanceof Promise ? message.then(go) : go(message), held);
+      const outcome = message instanceof Promise ? message.then(go) : go(message);
+      const answer = outcome instanceof Promise ? await held.until(outcome) : outcome;
       const written = protocol.write(rpc, answer, exchange, held);
       if (written !== undefined) await written;
     } catch (thrown) {

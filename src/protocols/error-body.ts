@@ -9,7 +9,11 @@ import type { Request } from "../wire/body-reader.ts";
 import { type Response, sendWhole } from "../wire/send-response.ts";
 
 /** Serves an RPC at one path. The answer is written when the promise resolves; it rejects only with unexpected errors. */
-export type RpcRoute = (request: Request, response: Response) => Promise<void>;
+export interface RpcRoute {
+  (request: Request, response: Response): Promise<void>;
+  /** Whether it answers unary calls of gRPC. */
+  readonly takesGrpc?: boolean | undefined;
+}
 
 /** Returns the path of a request, without its query. */
 export function pathOf({ url = "" }: Pick<Request, "url">): string {

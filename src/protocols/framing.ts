@@ -8,6 +8,7 @@ import { type BodyReader, keep } from "../wire/body-reader.ts";
 import type { CallTime } from "../wire/call.ts";
 import { invalidValue, messageTooLarge } from "../wire/status.ts";
 import { unpack } from "../wire/unpack.ts";
+import { whenDone } from "../wire/when-done.ts";
 import { binaryOf, jsonOf } from "../wire/write-message.ts";
 import { type Exchange, paceOf } from "./engine.ts";
 import type { MessageReader } from "./message-reader.ts";
@@ -19,7 +20,7 @@ export interface WireRpc {
   /** Longest silence within a request, ms. */
   readonly idleMs: number;
   /** Writes an answer, a large one in slices. @throws what `pace` throws */
-  bytesOf(answer: unknown, binary: boolean, pace: Pace): Promise<Uint8Array>;
+  bytesOf(answer: unknown, binary: boolean, pace: Pace): Uint8Array | Promise<Uint8Array>;
   /** Words an error for the senders of another tool. */
   told?(error: ConnectError): ConnectError | undefined;
 }
@@ -56,7 +57,7 @@ export function readingOf(
 }
 
 /** Reads the one message of a call. @throws code 3, 8 or 12 when there is none, more than one, or it cannot be read. */
-export function messageInEnvelope(bytes: Buffer, reading: Reading): Promise<Message> {
+export function messageInEnvelope(bytes: Buffer, reading: Reading): Message | Promise<Message> {
   if (bytes.byteLength === 0) throw notOneMessage("no message");
   const end = bytes.byteLength < headBytes ? headBytes : headBytes + bytes.readUInt32BE(1);
   if (bytes.byteLength < end) throw brokenMessage();
@@ -90,14 +91,12 @@ function isCompressed(envelope: Uint8Array, { encoding }: Reading): boolean {
 }
 
 /** Makes a message of its bytes, which are unpacked first. @throws code 3 or 8 */
-export async function messageOf(bytes: Uint8Array, compressed: boolean, reading: Reading): Promise<Message> {
+export function messageOf(bytes: Uint8Array, compressed: boolean, reading: Reading): Message | Promise<Message> {
   const { encoding, binary, reader, reserve, pace } = reading;
   const { bytesMax } = reader;
-  let plain = bytes;
-  if (compressed && encoding !== undefined && bytes.byteLength > 0) {
-    plain = await unpack(bytes, encoding, { bytesMax, tooLarge: () => messageTooLarge(bytesMax), received: reserve });
-  }
-  return reader.read(plain, binary, { reserve, pace });
+  const read = (plain: Uint8Array) => reader.read(plain, binary, { reserve, pace });
+  if (!compressed || encoding === undefined || bytes.byteLength === 0) return read(bytes);
+  return unpack(bytes, encoding, { bytesMax, tooLarge: () => messageTooLarge(bytesMax), received: reserve }).then(read);
 }
 
 /** The messages of a client stream, each read as it is asked for. @throws as `messageInEnvelope` does. */
@@ -138,12 +137,18 @@ function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
 }
 
 /** Writes an answer in the form of its call, a large one in slices. @throws what `pace` throws */
-export async function bytesOf(desc: DescMessage, answer: Message, binary: boolean, pace: Pace): Promise<Uint8Array> {
-  return binary ? await binaryOf(desc, answer, pace) : Buffer.from(await jsonOf(desc, answer, pace));
+export function bytesOf(
+  desc: DescMessage,
+  answer: Message,
+  binary: boolean,
+  pace: Pace,
+): Uint8Array | Promise<Uint8Array> {
+  return binary ? binaryOf(desc, answer, pace) : whenDone(jsonOf(desc, answer, pace), (text) => Buffer.from(text));
 }
 
 /** Puts these bytes in an envelope, compressed when they are many. */
-export async function envelopeOf(bytes: Uint8Array, compression: Compression | null): Promise<Uint8Array> {
-  const { flags, data } = await envelopeCompress({ flags: 0, data: bytes }, compression, compressBytesMin);
-  return encodeEnvelope(flags, data);
+export function envelopeOf(bytes: Uint8Array, compression: Compression | null): Uint8Array | Promise<Uint8Array> {
+  if (compression === null || bytes.byteLength < compressBytesMin) return encodeEnvelope(0, bytes);
+  const packed = envelopeCompress({ flags: 0, data: bytes }, compression, compressBytesMin);
+  return packed.then(({ flags, data }) => encodeEnvelope(flags, data));
 }

@@ -15,6 +15,7 @@ import type { Request } from "../wire/body-reader.ts";
 import type { Call, CallTime } from "../wire/call.ts";
 import { copyHeaders } from "../wire/headers.ts";
 import { type Response, sendWithTrailers } from "../wire/send-response.ts";
+import { whenDone } from "../wire/when-done.ts";
 import { openBody, type Protocol, paceOf } from "./engine.ts";
 import {
   compressions,
@@ -27,7 +28,7 @@ import {
 } from "./framing.ts";
 
 /** Whether a request is one of gRPC's. */
-export function isGrpc({ method, headers }: Request): boolean {
+export function isGrpc({ method, headers }: Pick<Request, "headers" | "method">): boolean {
   return method === "POST" && parseContentType(headers["content-type"] ?? null) !== undefined;
 }
 
@@ -36,17 +37,20 @@ export function grpc<R extends WireRpc, Held extends CallTime = Call>(binary: bo
   const type = binary ? contentTypeProto : contentTypeJson;
   return {
     name: "grpc",
-    async read(rpc, exchange, call) {
+    read(rpc, exchange, call) {
       const reading = readingOf(rpc, exchange, call, binary, packingOf(exchange.header).request);
       const { bytesMax } = reading.reader;
       const body = openBody(exchange, { bytesMax, idleMs: rpc.idleMs }, envelopeRoom);
-      return messageInEnvelope(await body.whole(lookAtLength(bytesMax)), reading);
+      return body.whole(lookAtLength(bytesMax)).then((bytes) => messageInEnvelope(bytes, reading));
     },
-    async write(rpc, answer, exchange, call) {
+    write(rpc, answer, exchange, call) {
       const { response: packing } = packingOf(exchange.header);
-      const message = await envelopeOf(await rpc.bytesOf(answer, binary, paceOf(exchange, call)), packing);
-      const packed = packing === null ? undefined : { [headerEncoding]: packing.name };
-      respond(exchange.response, { "content-type": type, ...packed }, call, okTrailers, message);
+      const headers: Record<string, string> = { "content-type": type };
+      if (packing !== null) headers[headerEncoding] = packing.name;
+      const message = whenDone(rpc.bytesOf(answer, binary, paceOf(exchange, call)), (bytes) =>
+        envelopeOf(bytes, packing),
+      );
+      return whenDone(message, (bytes) => respond(exchange.response, headers, call, okTrailers, bytes));
     },
     refuse(rpc, error, { response }, call) {
       respond(response, { "content-type": type }, call, errorTrailers(rpc.told?.(error) ?? error));

@@ -19,6 +19,7 @@ import { copyHeaders } from "../wire/headers.ts";
 import { memoryFactor } from "../wire/message-limits.ts";
 import { endResponse, type Response, sendWhole, writeResponseHead } from "../wire/send-response.ts";
 import { asConnectError, errorStatus, refusalOf } from "../wire/status.ts";
+import { whenDone } from "../wire/when-done.ts";
 import { clientOf, type Exchange, type Protocol, paceOf, type Rpc, readBody, rpcEngine } from "./engine.ts";
 import type { RpcOptions } from "./rpc-routes.ts";
 
@@ -109,7 +110,7 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
       headers["content-type"] = "application/json";
       const large = plan.writeLarge(value, paceOf(exchange, call));
       if (large === undefined) return sendText(plan.write(value));
-      return large.then(sendText);
+      return whenDone(large, sendText);
     }
     const { contentType, data } = httpBodyParts(value);
     headers["content-type"] = contentType;

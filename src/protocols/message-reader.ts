@@ -35,7 +35,7 @@ export interface MessageReader {
    * Counts what the bytes hold, reserves memory for it, and decodes it, large ones in slices.
    * @throws code 3 for what cannot be decoded or holds too many elements, code 8 for what is too large.
    */
-  read(bytes: Uint8Array, binary: boolean, call: ReadingCall): Promise<Message>;
+  read(bytes: Uint8Array, binary: boolean, call: ReadingCall): Message | Promise<Message>;
 }
 
 /** Reads the requests of one RPC in a way of its own, and with the reader that all have; the tenant is known by then. */
@@ -51,23 +51,26 @@ export function messageReader({ input }: DescMethod, { bytesMax, itemsMax }: Mes
   return {
     bytesMax,
     limits,
-    async read(bytes, binary, call) {
+    read(bytes, binary, call) {
       if (bytes.byteLength > bytesMax) throw messageTooLarge(bytesMax);
       if (!binary) {
         const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-        return (await parseText(bodyText(buffer), buffer, json, options, call)) as Message;
+        return parseText(bodyText(buffer), buffer, json, options, call) as Promise<Message>;
       }
       call.reserve(countBinary(input, bytes, limits));
+      if (bytes.byteLength > sliceBytes) return inSlices(input, bytes, call.pace).catch(undecoded);
       try {
-        return bytes.byteLength <= sliceBytes
-          ? fromBinary(input, bytes, binaryOptions)
-          : await inSlices(input, bytes, call.pace);
+        return fromBinary(input, bytes, binaryOptions);
       } catch (error) {
-        if (error instanceof ConnectError) throw error;
-        throw invalidValue("", `the message cannot be decoded: ${(error as Error).message}`);
+        return undecoded(error);
       }
     },
   };
+}
+
+function undecoded(error: unknown): never {
+  if (error instanceof ConnectError) throw error;
+  throw invalidValue("", `the message cannot be decoded: ${(error as Error).message}`);
 }
 
 const sliceBytes = 64 * 1024;

@@ -94,10 +94,11 @@ export function unaryRoutes(options: RpcOptions): Map<string, RpcRoute> {
 function unaryRoute(rpc: WiredRpc, serve: Engine<WiredRpc>): RpcRoute {
   const { idempotency } = rpc.method;
   const methods = idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? ["POST", "GET"] : ["POST"];
-  return async (request, response) => {
+  const route: RpcRoute = async (request, response) => {
     if (!methods.includes(request.method ?? "")) return refuseMethod(methods, request, response);
     return serve(protocolOf(request) ?? untyped, rpc, request, response);
   };
+  return Object.assign(route, { takesGrpc: true });
 }
 
 const both = <T>(make: (binary: boolean) => T): readonly [T, T] => [make(false), make(true)];

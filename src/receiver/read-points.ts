@@ -88,7 +88,7 @@ export function pointReader(memory: SeriesMemory, nowMs: () => number): OwnReade
         restBytes += more;
         call.reserve(more);
       };
-      const message = await whole.read(rest, true, { ...call, reserve }).catch(() => undefined);
+      const message = await readOrNone(whole, rest, { ...call, reserve });
       const items = count + ((message as PutMetricsRequest | undefined)?.compactMetrics.length ?? 0);
       // What is wrong with it, and where, is said by the one that reads it whole.
       if (message === undefined || items > limits.itemsMax || memoryBytes + restBytes > limits.memoryBytesMax)
@@ -98,6 +98,14 @@ export function pointReader(memory: SeriesMemory, nowMs: () => number): OwnReade
       return message;
     },
   });
+}
+
+async function readOrNone(whole: MessageReader, bytes: Uint8Array, call: ReadingCall): Promise<Message | undefined> {
+  try {
+    return await whole.read(bytes, true, call);
+  } catch {
+    return undefined;
+  }
 }
 
 export const emptyList = (): ReadList => ({ starts: [], ends: [], segments: [], entries: [], times: [], values: [] });

@@ -1,10 +1,11 @@
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
-import { getOption, hasOption } from "@bufbuild/protobuf";
+import { hasOption } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { permissionOf } from "../auth/permission.ts";
 import type { Principal } from "../auth/principal.ts";
+import { optionOf } from "../proto-option.ts";
 
 /** What an API client did or tried to do. */
 export interface AuditEvent {
@@ -74,7 +75,7 @@ function nameIn(method: DescMethod, request: Record<string, unknown>): string {
 /** Fields that the RPC's path captures, the last one first: it names the thing, those before it name its owners. */
 function routePaths(method: DescMethod): string[][] {
   if (!hasOption(method, http)) return [];
-  const { value: template } = getOption(method, http).pattern;
+  const { value: template } = optionOf(method, http).pattern;
   if (typeof template !== "string") return [];
   const captured = [...template.matchAll(/\{([\w.]+)/g)].map((match) => localPath(method.input, match[1] ?? ""));
   return captured.reverse();

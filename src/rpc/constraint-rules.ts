@@ -1,8 +1,9 @@
-import { type DescField, type DescMessage, getOption, isFieldSet, type Message } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, isFieldSet, type Message } from "@bufbuild/protobuf";
 import type { Path } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation } from "@bufbuild/protovalidate";
 import { seconds } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import type { BrokenRule } from "../errors.ts";
+import { optionOf } from "../proto-option.ts";
 
 /** A rule that a value breaks; the path is made of JSON names. */
 export type Broken = BrokenRule;
@@ -98,7 +99,7 @@ function ruleText({ ruleId, message, field }: Violation, schema: DescMessage): s
 /** Tells whether a path leads to a number of seconds. */
 function inSeconds(path: Path): boolean {
   const last = path.at(-1);
-  return last?.kind === "field" && getOption(last, seconds);
+  return last?.kind === "field" && optionOf(last, seconds);
 }
 
 /** A path as the JSON form spells it, for example `events[3].dimensions["host"]`. */

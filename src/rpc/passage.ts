@@ -1,4 +1,4 @@
-import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { withHolder } from "../db/request-scope.ts";
@@ -6,6 +6,7 @@ import { reasoned } from "../error-reasons.ts";
 import { unavailable } from "../errors.ts";
 import { turnAfter } from "../event-loop.ts";
 import { limiter, networkOf } from "../limiter.ts";
+import { optionOf } from "../proto-option.ts";
 import { Call, untilAborted } from "../wire/call.ts";
 import { isAudited } from "./audit.ts";
 import { callRecord, holderOf, type RecordedRequest, type RequestRecord } from "./context.ts";
@@ -137,12 +138,13 @@ function answeringStream(method: DescMethod, handler: Handler, passage: Passage)
  * are bounded, which leave their rows in the audit log when they end.
  */
 function bounded<T>(outcome: Promise<T>, context: HandlerContext): Promise<T> {
-  return context instanceof Call && !isAudited(context.method) ? outcome : untilAborted(outcome, context);
+  if (!(context instanceof Call)) return untilAborted(outcome, context);
+  return isAudited(context.method) ? context.until(outcome) : outcome;
 }
 
 /** The JSON name of the field that is the body over /v1; empty when the body is the whole request, or there is none. */
 function bodyFieldOf(method: DescMethod) {
-  const { body } = getOption(method, http);
+  const { body } = optionOf(method, http);
   return method.input.fields.find((field) => field.name === body)?.jsonName ?? "";
 }
 

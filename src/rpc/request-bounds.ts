@@ -1,7 +1,8 @@
-import { type DescField, type DescMessage, getOption, isFieldSet, isMessage, type Message } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, isFieldSet, isMessage, type Message } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { json_bytes_max, text_bytes_max, text_kept_when_unchanged } from "#gen/belfry/limits/v1/limits_pb.ts";
+import { optionOf } from "../proto-option.ts";
 import { checkedApart, type FieldBounds, type MessageBounds, messageBoundsOf } from "../wire/message-limits.ts";
 import { type Broken, fieldPath, memberOf, messagesIn } from "./constraint-rules.ts";
 
@@ -31,8 +32,8 @@ function waysOf(desc: DescMessage): Way[] {
       .filter((field) => leadsToBytes(field, new Set()))
       .map((field) => ({
         field,
-        textBytesMax: getOption(field, text_kept_when_unchanged) ? 0 : getOption(field, text_bytes_max),
-        jsonBytesMax: getOption(field, json_bytes_max),
+        textBytesMax: optionOf(field, text_kept_when_unchanged) ? 0 : optionOf(field, text_bytes_max),
+        jsonBytesMax: optionOf(field, json_bytes_max),
         bounded: hasBytes(field),
       }));
     ways.set(desc, found);
@@ -40,7 +41,7 @@ function waysOf(desc: DescMessage): Way[] {
   return found;
 }
 
-const hasBytes = (field: DescField) => getOption(field, text_bytes_max) > 0 || getOption(field, json_bytes_max) > 0;
+const hasBytes = (field: DescField) => optionOf(field, text_bytes_max) > 0 || optionOf(field, json_bytes_max) > 0;
 
 function leadsToBytes(field: DescField, seen: Set<DescMessage>): boolean {
   if (hasBytes(field)) return true;

@@ -1,8 +1,9 @@
-import { type DescField, type DescMessage, getOption, isFieldSet, type MessageShape } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, isFieldSet, type MessageShape } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { invalidField } from "../errors.ts";
+import { optionOf } from "../proto-option.ts";
 
 /**
  * The members of a resource that an update changes, by their names in TypeScript: those that the mask names; without a
@@ -47,5 +48,5 @@ function isChange<S extends DescMessage>(field: DescField, resource: MessageShap
 }
 
 function marked(field: DescField, behaviour: FieldBehavior): boolean {
-  return getOption(field, field_behavior).includes(behaviour);
+  return optionOf(field, field_behavior).includes(behaviour);
 }

@@ -4,7 +4,6 @@ import {
   type DescField,
   type DescMessage,
   type DescMethod,
-  getOption,
   isFieldSet,
   type Message,
 } from "@bufbuild/protobuf";
@@ -13,6 +12,7 @@ import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { invalidFields } from "../errors.ts";
+import { optionOf } from "../proto-option.ts";
 import { checkedApart } from "../wire/message-limits.ts";
 import { type Broken, brokenRules, fieldPath, memberOf, messagesIn } from "./constraint-rules.ts";
 import { nameRules } from "./name-rules.ts";
@@ -72,7 +72,7 @@ function behaviourOf(desc: DescMessage): Behaviour | undefined {
   if (behaviours.has(desc)) return behaviours.get(desc);
   const fields: Behaviour["fields"] = [];
   for (const field of desc.fields) {
-    const marks = getOption(field, field_behavior);
+    const marks = optionOf(field, field_behavior);
     const required = marks.includes(FieldBehavior.REQUIRED);
     const outputOnly = marks.includes(FieldBehavior.OUTPUT_ONLY);
     const child = checkedApart(field) ? undefined : field.message;
@@ -91,7 +91,7 @@ function speaksOfBehaviour(desc: DescMessage, seen: Set<DescMessage>): boolean {
   seen.add(desc);
   return desc.fields.some(
     (field) =>
-      getOption(field, field_behavior).length > 0 ||
+      optionOf(field, field_behavior).length > 0 ||
       (field.message !== undefined && !checkedApart(field) && speaksOfBehaviour(field.message, seen)),
   );
 }
@@ -132,13 +132,13 @@ function applyBehaviour(
  * populated fields, so that only what lies within one of them is required.
  */
 function maskOf(method: DescMethod): ((request: Message) => Wanted) | undefined {
-  const maskName = getOption(method, update_mask);
+  const maskName = optionOf(method, update_mask);
   if (maskName === "") return undefined;
   const mask = method.input.fields.find((field) => field.name === maskName);
   if (mask === undefined) {
     throw new Error(`${method.parent.typeName}.${method.name}: its request has no field ${maskName}`);
   }
-  const { body, pattern } = getOption(method, http);
+  const { body, pattern } = optionOf(method, http);
   const prefix = body === "*" || body === "" ? "" : `${body}.`;
   const bare = prefix === "" ? withoutMember(method.input) : (path: string) => path;
   return (request) => {

@@ -1,7 +1,8 @@
 import type { DescField } from "@bufbuild/protobuf";
-import { type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
+import { type DescMessage, hasOption } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { optionOf } from "../proto-option.ts";
 import { invalidValue } from "../wire/status.ts";
 import { fieldsByKey } from "./json/key-finder.ts";
 import { keysOf } from "./json/path.ts";
@@ -74,7 +75,7 @@ export function maskFiller(
 ): ((request: MessageValues, text: string) => void) | undefined {
   const { method } = route;
   if (body === undefined || !hasOption(method, update_mask)) return undefined;
-  const name = getOption(method, update_mask);
+  const name = optionOf(method, update_mask);
   const mask = fieldNamed(method.input, name);
   if (mask?.message?.typeName !== "google.protobuf.FieldMask") {
     throw new Error(`${method.parent.typeName}.${method.name}: update_mask names ${name}, which is no field mask`);

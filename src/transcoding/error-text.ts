@@ -1,6 +1,7 @@
-import { type DescMessage, type DescMethod, fromBinary, getOption, hasOption, type Registry } from "@bufbuild/protobuf";
+import { type DescMessage, type DescMethod, fromBinary, hasOption, type Registry } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { status_override } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { optionOf } from "../proto-option.ts";
 import type { MessageValues } from "./json/values.ts";
 import type { JsonWriter } from "./json/write-json.ts";
 import { typedJson } from "./json/write-known.ts";
@@ -8,7 +9,7 @@ import { typedJson } from "./json/write-known.ts";
 /** The statuses that an RPC declares to differ, by code. */
 export function statusOverrides(method: DescMethod): ReadonlyMap<number, number> {
   if (!hasOption(method, status_override)) return new Map();
-  return new Map(getOption(method, status_override).map(({ code, httpStatus }) => [code, httpStatus]));
+  return new Map(optionOf(method, status_override).map(({ code, httpStatus }) => [code, httpStatus]));
 }
 
 /** The one form of errors: `{"code": …, "message": …, "details": […]}`. */

@@ -4,13 +4,13 @@ import {
   type DescFile,
   type DescMethod,
   type DescService,
-  getOption,
   type Registry,
 } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { also_read_as, not_empty_if_present, seconds } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import type { Pace } from "../event-loop.ts";
+import { optionOf } from "../proto-option.ts";
 import type { CountLimits } from "../wire/message-limits.ts";
 import { longFields, textInPortions } from "../wire/write-message.ts";
 import { statusOverrides } from "./error-text.ts";
@@ -39,7 +39,7 @@ export interface RoutePlan {
   readonly rawAnswer: boolean;
   write(value: unknown): string;
   /** The same for a value with long lists, in slices; undefined when it has none. */
-  writeLarge(value: unknown, pace: Pace): Promise<string> | undefined;
+  writeLarge(value: unknown, pace: Pace): string | Promise<string> | undefined;
 }
 
 interface PlannerOptions {
@@ -59,9 +59,9 @@ export function planner({ services, registry: given, unknownFields = "refuse", l
   const registry = given ?? registryOf(services.map(({ service }) => service));
   const reader = jsonReader({
     registry,
-    notEmptyIfPresent: (field) => getOption(field, not_empty_if_present),
-    otherNames: (field) => getOption(field, also_read_as),
-    takesDurations: (field) => getOption(field, seconds),
+    notEmptyIfPresent: (field) => optionOf(field, not_empty_if_present),
+    otherNames: (field) => optionOf(field, also_read_as),
+    takesDurations: (field) => optionOf(field, seconds),
   });
   const writer = jsonWriter(registry);
   const implementations = new Map(services.map(({ service, implementation }) => [service.typeName, implementation]));

@@ -3,9 +3,39 @@ import type { Http2ServerRequest } from "node:http2";
 import { constants } from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { sweep } from "./sweep.ts";
 
-/** A request as Node gives it, over HTTP/1.1 or HTTP/2. */
-export type Request = IncomingMessage | Http2ServerRequest;
+/** The events of a stream. */
+export interface StreamEvents {
+  on(event: string, listener: (piece: Buffer) => void): this;
+  once(event: string, listener: (piece: Buffer) => void): this;
+  off(event: string, listener: (piece: Buffer) => void): this;
+}
+
+/** What is read of a request over HTTP/2. */
+export interface Http2Request extends StreamEvents, Http2Head {
+  pause(): this;
+  resume(): this;
+}
+
+type Http2Head = Pick<
+  Http2ServerRequest,
+  | "aborted"
+  | "complete"
+  | "destroyed"
+  | "headers"
+  | "httpVersion"
+  | "httpVersionMajor"
+  | "method"
+  | "rawHeaders"
+  | "readableEnded"
+  | "socket"
+  | "stream"
+  | "url"
+>;
+
+/** A request, over HTTP/1.1 or HTTP/2. */
+export type Request = IncomingMessage | Http2Request;
 
 /** The bytes of a request, read as they are asked for. */
 export interface BodyReader extends AsyncIterable<Uint8Array> {
@@ -47,6 +77,15 @@ const resetMs = 10;
 const rateMs = 10_000;
 const rateBytesMin = 4096;
 
+const tooSlow = () =>
+  new ConnectError(
+    `the request comes too slowly: less than ${rateBytesMin} bytes in ${rateMs} ms`,
+    Code.DeadlineExceeded,
+  );
+
+/** Bodies that are being read. */
+const reading = sweep<(nowMs: number) => void>((look, nowMs) => look(nowMs));
+
 /** A body with bounds. It fails with code 4 after a silence, code 1 when the client has left, and as `limits` says. */
 export function bodyReader(request: Request, limits: BodyLimits): BodyReader {
   const { bytesMax, idleMs } = limits;
@@ -58,8 +97,8 @@ export function bodyReader(request: Request, limits: BodyLimits): BodyReader {
   let gathering:
     | { resolve(bytes: Buffer): void; reject(error: Error): void; look?: (piece: Uint8Array) => void }
     | undefined;
-  let idle: NodeJS.Timeout | undefined;
-  let pace: NodeJS.Timeout | undefined;
+  let heardMs = 0;
+  let paceMs = 0;
   let leftBefore = bytesMax;
 
   function settle() {
@@ -83,7 +122,7 @@ export function bodyReader(request: Request, limits: BodyLimits): BodyReader {
   }
 
   function take(chunk: Uint8Array) {
-    idle?.refresh();
+    heardMs = performance.now();
     left -= chunk.byteLength;
     if (left < 0) return fail(limits.tooLarge());
     try {
@@ -107,40 +146,32 @@ export function bodyReader(request: Request, limits: BodyLimits): BodyReader {
   }
 
   const close = () => fail(clientLeft);
-  const silent = () => {
-    if (waiting !== undefined || gathering !== undefined) return fail(silence(idleMs));
-    idle?.refresh(); // it was this side that did not read
-  };
-
-  /** Looks what has come since the last time. What was not asked for could not come. */
-  function slow() {
-    if (left > leftBefore - rateBytesMin && (waiting !== undefined || gathering !== undefined)) {
-      return fail(
-        new ConnectError(
-          `the request comes too slowly: less than ${rateBytesMin} bytes in ${rateMs} ms`,
-          Code.DeadlineExceeded,
-        ),
-      );
-    }
+  /** Ends a body that does not come, or hardly; what was not asked for could not come. */
+  function look(nowMs: number) {
+    if (waiting === undefined && gathering === undefined) return;
+    if (nowMs - heardMs >= idleMs) return fail(silence(idleMs));
+    if (gathering === undefined || nowMs - paceMs < rateMs) return;
+    if (left > leftBefore - rateBytesMin) return fail(tooSlow());
     leftBefore = left;
+    paceMs = nowMs;
   }
 
   function begin() {
     if (request.readableEnded) return end();
     if (request.destroyed) return close();
-    idle = setTimeout(silent, idleMs).unref();
-    if (gathering !== undefined) pace = setInterval(slow, rateMs).unref();
+    paceMs = performance.now();
+    reading.add(look);
     request.on("data", take).on("end", end).on("close", close).on("error", close);
   }
 
   function release() {
-    clearTimeout(idle);
-    clearInterval(pace);
+    reading.delete(look);
     request.off("data", take).off("end", end).off("close", close);
   }
 
   let begun = false;
   function start() {
+    heardMs = performance.now();
     if (begun) return;
     begun = true;
     begin();

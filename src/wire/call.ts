@@ -5,6 +5,7 @@ import { Code, ConnectError, type ContextValues, type HandlerContext } from "@co
 import { clientLeft } from "./body-reader.ts";
 import type { Response } from "./send-response.ts";
 import { invalidValue } from "./status.ts";
+import { type Sweep, sweep } from "./sweep.ts";
 
 interface CallInit {
   method: DescMethod;
@@ -20,9 +21,6 @@ interface CallInit {
   bounded: boolean;
 }
 
-// How late the longest time may end: it stops what hangs, and one timer for all calls costs none of them anything.
-const sweepMs = 250;
-
 /** Starts calls; all of them abort when `shutdown` does. */
 export function callStarter(timeoutMsMax: number, shutdown: AbortSignal | undefined): (init: CallInit) => Call {
   const start = timeStarter(shutdown);
@@ -31,26 +29,15 @@ export function callStarter(timeoutMsMax: number, shutdown: AbortSignal | undefi
 
 /** Starts the times of calls; all of them abort when `shutdown` does. */
 export function timeStarter(shutdown: AbortSignal | undefined) {
-  const live = new Set<CallTime>();
-  let sweeping = false;
+  const live = sweep<CallTime>((call, nowMs) => {
+    if (call.endMs <= nowMs) call.expire();
+  });
   shutdown?.addEventListener("abort", () => {
     for (const call of live) call.abort(stopReason(shutdown));
   });
-
-  function sweep(): void {
-    sweeping = live.size > 0;
-    if (sweeping) setTimeout(sweep, sweepMs).unref();
-    const nowMs = performance.now();
-    for (const call of live) if (call.endMs <= nowMs) call.expire();
-  }
-
-  return <T extends CallTime>(make: (live: Set<CallTime>) => T): T => {
+  return <T extends CallTime>(make: (live: Sweep<CallTime>) => T): T => {
     const call = make(live);
     if (shutdown?.aborted) call.abort(stopReason(shutdown));
-    if (!sweeping) {
-      sweeping = true;
-      setTimeout(sweep, sweepMs).unref();
-    }
     return call;
   };
 }
@@ -62,13 +49,14 @@ export function timeStarter(shutdown: AbortSignal | undefined) {
 export class CallTime {
   /** On the clock of `performance.now()`. */
   readonly endMs: number;
-  readonly #live: Set<CallTime>;
+  readonly #live: Sweep<CallTime>;
   readonly #timer: NodeJS.Timeout | undefined;
   #controller: AbortController | undefined;
   #reason: ConnectError | undefined;
+  #waiting: ((reason: ConnectError) => void)[] | undefined;
 
   /** @param usualMs how long it lasts, to a quarter of a second, when the request asks for no time */
-  constructor(askedMs: number | undefined, usualMs: number, live: Set<CallTime>) {
+  constructor(askedMs: number | undefined, usualMs: number, live: Sweep<CallTime>) {
     this.endMs = performance.now() + (askedMs ?? usualMs);
     this.#timer = askedMs === undefined ? undefined : setTimeout(() => this.expire(), askedMs);
     this.#live = live;
@@ -97,7 +85,18 @@ export class CallTime {
   abort(reason: ConnectError): void {
     if (this.#reason !== undefined) return;
     this.#reason = reason;
+    for (const reject of this.#waiting ?? []) reject(reason);
     this.#controller?.abort(reason);
+  }
+
+  /** Returns the outcome, or why the call was aborted when that comes first, as `untilAborted` does without a signal. */
+  until<T>(outcome: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (this.#reason !== undefined) reject(this.#reason);
+      else if (this.#waiting === undefined) this.#waiting = [reject];
+      else this.#waiting.push(reject);
+      outcome.then(resolve, reject);
+    });
   }
 
   /** Aborts because the time is over. */
@@ -137,7 +136,7 @@ export class Call extends CallTime implements HandlerContext {
   #responseHeader: Headers | undefined;
   #responseTrailer: Headers | undefined;
 
-  constructor(init: CallInit, timeoutMsMax: number, live: Set<CallTime>) {
+  constructor(init: CallInit, timeoutMsMax: number, live: Sweep<CallTime>) {
     super(init.timeoutMs, init.bounded ? timeoutMsMax : Number.POSITIVE_INFINITY, live);
     const { method } = init;
     this.method = method;

@@ -1,7 +1,8 @@
-import { create, type DescField, type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
+import { create, type DescField, type DescMessage, hasOption } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { batch, items_max, type Tree, tree, values_max } from "#gen/belfry/limits/v1/limits_pb.ts";
 import { field as fieldRules, Ignore } from "#gen/buf/validate/validate_pb.ts";
+import { optionOf } from "../proto-option.ts";
 import { invalidValue, refusalOf } from "./status.ts";
 
 /** How many of a field a request may hold. */
@@ -47,7 +48,7 @@ const knownInItem = new Map<DescMessage, MessageBounds>();
 
 /** Whether what a field holds is checked by its handler, one by one. */
 export function checkedApart(field: DescField): boolean {
-  return hasOption(field, fieldRules) && getOption(field, fieldRules).ignore === Ignore.ALWAYS;
+  return hasOption(field, fieldRules) && optionOf(field, fieldRules).ignore === Ignore.ALWAYS;
 }
 
 /** The bounds that the proto declares for a message and all that lies in it; `inItem`: those beyond which its request is refused. */
@@ -70,7 +71,7 @@ export function messageBoundsOf(desc: DescMessage, inItem = false): MessageBound
 
 function treeBounds(desc: DescMessage, inItem: boolean): Tree | undefined {
   if (!hasOption(desc, tree)) return undefined;
-  const declared = getOption(desc, tree);
+  const declared = optionOf(desc, tree);
   if (!inItem) return declared;
   return { ...declared, nodesMax: declared.nodesMax * itemFactor, depthMax: declared.depthMax * itemFactor };
 }
@@ -83,17 +84,17 @@ function fieldBounds(field: DescField, index: number, inItem: boolean): FieldBou
     field,
     index,
     max: (declaredMax(field) ?? Number.POSITIVE_INFINITY) * factor,
-    batch: getOption(field, batch),
-    valuesMax: getOption(field, values_max) * (inItem ? itemValuesFactor : 1),
+    batch: optionOf(field, batch),
+    valuesMax: optionOf(field, values_max) * (inItem ? itemValuesFactor : 1),
     below: message === undefined ? () => undefined : () => messageBoundsOf(message, below),
   };
 }
 
 /** The max_items or max_pairs of a field. */
 function declaredMax(field: DescField): number | undefined {
-  if (hasOption(field, items_max)) return getOption(field, items_max);
+  if (hasOption(field, items_max)) return optionOf(field, items_max);
   if (!hasOption(field, fieldRules)) return undefined;
-  const { type } = getOption(field, fieldRules);
+  const { type } = optionOf(field, fieldRules);
   if (type.case === "repeated" && Object.hasOwn(type.value, "maxItems")) return Number(type.value.maxItems);
   if (type.case === "map" && Object.hasOwn(type.value, "maxPairs")) return Number(type.value.maxPairs);
   return undefined;

@@ -1,9 +1,20 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { type Http2ServerResponse, constants as http2 } from "node:http2";
 import { brotliCompress, constants, deflate, gzip } from "node:zlib";
+import type { StreamEvents } from "./body-reader.ts";
 
-/** A response as Node gives it, over HTTP/1.1 or HTTP/2. */
-export type Response = ServerResponse | Http2ServerResponse;
+/** What is used of a response over HTTP/2. */
+export interface Http2Response extends StreamEvents, Http2State {
+  addTrailers(trailers: OutgoingHttpHeaders): void;
+  end(last?: string | Uint8Array): unknown;
+  setHeader(name: string, value: string): unknown;
+  writeHead(status: number, headers: OutgoingHttpHeaders): unknown;
+}
+
+type Http2State = Pick<Http2ServerResponse, "destroyed" | "getHeader" | "headersSent" | "statusCode" | "stream">;
+
+/** A response, over HTTP/1.1 or HTTP/2. */
+export type Response = ServerResponse | Http2Response;
 
 /** Below this, to compress an answer takes longer than to send it. */
 const compressBytesMin = 4096;
@@ -111,9 +122,8 @@ function varyBy(...values: OutgoingHttpHeaders[string][]): string {
  * says that it ended in order.
  */
 export function breakOff(response: Response): void {
-  const stream = "stream" in response ? response.stream : undefined;
-  if (stream === undefined) response.destroy();
-  else stream.close(http2.NGHTTP2_INTERNAL_ERROR);
+  if ("stream" in response) response.stream?.close(http2.NGHTTP2_INTERNAL_ERROR);
+  else response.destroy();
 }
 
 /** A content encoding that answers are sent in. */

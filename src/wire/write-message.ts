@@ -20,14 +20,28 @@ const protobufForm: JsonForm = {
 };
 
 /** The JSON of a message as Connect and gRPC write it, that of a large one made in slices between which others are served. */
-export function jsonOf(desc: DescMessage, message: Message, pace: Pace): Promise<string> {
+export function jsonOf(desc: DescMessage, message: Message, pace: Pace): string | Promise<string> {
   return textInPortions(protobufForm, desc, message as unknown as Values, pace);
 }
 
 /** The text of a message, that of one with long lists made in slices between which others are served. */
-export async function textInPortions(form: JsonForm, desc: DescMessage, message: Values, pace: Pace): Promise<string> {
+export function textInPortions(
+  form: JsonForm,
+  desc: DescMessage,
+  message: Values,
+  pace: Pace,
+): string | Promise<string> {
   const long = longFields(desc, message);
-  if (long.length === 0) return JSON.stringify(form.message(desc)(message));
+  return long.length === 0 ? JSON.stringify(form.message(desc)(message)) : longText(form, desc, message, long, pace);
+}
+
+async function longText(
+  form: JsonForm,
+  desc: DescMessage,
+  message: Values,
+  long: LongField[],
+  pace: Pace,
+): Promise<string> {
   const plain = form.message(desc)(withoutFields(message, long)) as Values;
   const fields = new Map(long.map((field) => [field.jsonName, field]));
   const members: string[] = [];
@@ -58,10 +72,13 @@ export async function textInPortions(form: JsonForm, desc: DescMessage, message:
  * The bytes of a message, those of a large one made in slices between which others are served: messages that hold a part
  * of its fields each, one after the other, are the message (as parsers merge them).
  */
-export async function binaryOf(desc: DescMessage, message: Message, pace: Pace): Promise<Uint8Array> {
+export function binaryOf(desc: DescMessage, message: Message, pace: Pace): Uint8Array | Promise<Uint8Array> {
   const values = message as unknown as Values;
   const long = longFields(desc, values);
-  if (long.length === 0) return toBinary(desc, message);
+  return long.length === 0 ? toBinary(desc, message) : longBinary(desc, values, long, pace);
+}
+
+async function longBinary(desc: DescMessage, values: Values, long: LongField[], pace: Pace): Promise<Uint8Array> {
   const parts = [toBinary(desc, create(desc, withoutFields(values, long) as never))];
   for (const field of long) {
     for (const { items, large } of chunksOf(field, values)) {

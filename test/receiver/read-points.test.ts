@@ -8,8 +8,9 @@ import { paced } from "../../src/event-loop.ts";
 import { noNotes } from "../../src/metrics/notes.ts";
 import type { KeptKey } from "../../src/metrics/series-key.ts";
 import { type SeriesMemory, seriesMemory, seriesOf } from "../../src/metrics/series-memory.ts";
-import { messageReader } from "../../src/protocols/message-reader.ts";
+import { type MessageReader, messageReader } from "../../src/protocols/message-reader.ts";
 import { decodePoint, formKey, pointReader, scannedPointsOf } from "../../src/receiver/read-points.ts";
+import type { ReadingCall } from "../../src/transcoding/json/parse.ts";
 import { cases } from "../support/cases.ts";
 
 const tenantId = "0192aaaa-0000-7000-8000-000000000001";
@@ -108,6 +109,8 @@ function learn(memory: SeriesMemory, sent: Uint8Array, number: number, unit = ""
   memory.of(tenantId).learn(key, { number, entityId: Buffer.alloc(20, number), metric, ...notes }, notes, nowMs);
 }
 
+const readBy = async (of: MessageReader, bytes: Uint8Array, call: ReadingCall) => of.read(bytes, true, call);
+
 describe("requests of PutMetrics", () => {
   let own: SeriesMemory;
   const sample = (i: number) => Buffer.concat([...(known[i] as Uint8Array[]), varint(2, nowMs), double(1)]);
@@ -124,10 +127,8 @@ describe("requests of PutMetrics", () => {
     await fc.assert(
       fc.asyncProperty(request, async (sent) => {
         const [plain, quick] = [call(), call()];
-        const wanted = await usual.read(sent, true, plain.call).catch((error: Error) => error);
-        const got = await reader()
-          .read(sent, true, quick.call)
-          .catch((error: Error) => error);
+        const wanted = await readBy(usual, sent, plain.call).catch((error: Error) => error);
+        const got = await readBy(reader(), sent, quick.call).catch((error: Error) => error);
         if (wanted instanceof Error) {
           expect(got).toBeInstanceOf(Error);
           expect((got as Error).message).toBe(wanted.message);

@@ -25,6 +25,7 @@ const banned: readonly { word: RegExp; where: RegExp; why: string }[] = [
   },
   { word: /\bas any\b/, where: /^(?:src|console|scripts|bench)\//, why: "name the type" },
   { word: /@ts-(?:ignore|nocheck)/, where: /^(?:src|console|test|scripts|bench)\//, why: "repair the type" },
+  { word: /\bgetOption\b/, where: /^src\/(?!proto-option\.ts)/, why: "options are read once, by optionOf" },
   { word: /\$typeName:/, where: /^src\/(?!transcoding\/)/, why: "make messages with create()" },
   { word: /\bprocess\.env\b(?!\.PATH\b)/, where: /^src\/(?!main\.ts)/, why: "settings are handed down from main.ts" },
   { word: /\bconsole\.\w/, where: /^src\/(?!main\.ts|transcoding\/plugin\/)/, why: "the log is handed down" },
@@ -40,7 +41,7 @@ const banned: readonly { word: RegExp; where: RegExp; why: string }[] = [
   },
   {
     word: /\bget \w+\(\)[^{;]*\{(?!\s*return [\w.? ]+;\s*\})/,
-    where: /^src\/(?!wire\/call\.ts)/, // its getters are those of Connect's interface
+    where: /^src\/(?!wire\/call\.ts|http\/grpc-stream\.ts)/, // their getters are those of interfaces of Connect and Node
     why: "what computes is a function: reading a property, or spreading its object, costs nothing",
   },
 ];

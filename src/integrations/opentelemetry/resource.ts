@@ -1,8 +1,9 @@
-import { getOption, type JsonObject } from "@bufbuild/protobuf";
+import type { JsonObject } from "@bufbuild/protobuf";
 import { json_bytes_max } from "#gen/belfry/limits/v1/limits_pb.ts";
 import { ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { EntityRefSchema } from "#gen/opentelemetry/proto/common/v1/common_pb.ts";
 import { ResourceSchema } from "#gen/opentelemetry/proto/resource/v1/resource_pb.ts";
+import { optionOf } from "../../proto-option.ts";
 import { attributeKey } from "../foreign-keys.ts";
 import { cut, oneLine } from "../foreign-texts.ts";
 import { type Attribute, attributeIn, isEmpty, jsonOf, labelText } from "./attributes.ts";
@@ -27,7 +28,7 @@ const valueCharactersMax = 1024;
 /** Attributes, references and their keys beyond are passed over. */
 const attributesMax = 1000;
 /** The metadata of a model as JSON; of the attributes of a resource as many are read as take so much in Protobuf. */
-const metadataBytesMax = getOption(ModelSchema.field.metadataFields, json_bytes_max);
+const metadataBytesMax = optionOf(ModelSchema.field.metadataFields, json_bytes_max);
 
 const numbers = {
   attributes: ResourceSchema.field.attributes.number,

@@ -1,4 +1,3 @@
-import { getOption } from "@bufbuild/protobuf";
 import { type StaleDataSource, StaleDataSourceSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { field } from "#gen/buf/validate/validate_pb.ts";
 import { byteaArray } from "../../db/batch.ts";
@@ -8,6 +7,7 @@ import { readEntities } from "../../entities/read.ts";
 import { newRoot } from "../../events/facts.ts";
 import { enqueue, type Job, payloadOf } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
+import { optionOf } from "../../proto-option.ts";
 import { keyText, lockMatches, makePlaces, readMatches } from "../deciding/match-store.ts";
 import type { LoadedTrigger } from "../deciding/matcher/tenant-rules.ts";
 import { inMaintenance } from "../deciding/mute.ts";
@@ -61,7 +61,7 @@ const ofNames = <T>(stored: Readonly<Record<string, T>> = {}): Record<string, T>
 const durationSecMax = longestDuration();
 
 function longestDuration(): bigint {
-  const { type } = getOption(StaleDataSourceSchema.field.durationSec, field);
+  const { type } = optionOf(StaleDataSourceSchema.field.durationSec, field);
   if (type.case !== "int64" || type.value.lessThan.case !== "lte") throw new Error("durationSec has no bound");
   return type.value.lessThan.value;
 }

@@ -1,15 +1,16 @@
-import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { also_read_as, known_as, misplaced_key } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
+import { optionOf } from "../../proto-option.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { fieldsByKey } from "./key-finder.ts";
 
 /** Says what would be right in place of a key that no field has: the field meant, the place it belongs to, or the choice there is. */
 export function keyHint(desc: DescMessage, key: string): string {
   const { fields } = desc;
-  const misplaced = getOption(desc, misplaced_key).find((each) => each.key === key);
+  const misplaced = optionOf(desc, misplaced_key).find((each) => each.key === key);
   if (misplaced !== undefined) return `; it belongs in ${misplaced.belongsIn}`;
-  const names = (field: DescField) => [...getOption(field, known_as), ...getOption(field, also_read_as)];
+  const names = (field: DescField) => [...optionOf(field, known_as), ...optionOf(field, also_read_as)];
   const known = fields.find((field) => names(field).includes(key.toLowerCase()));
   if (known !== undefined) return `; did you mean ${example(known)}?`;
   const [holder, other] = fields.filter((field) => holds(field, key));
@@ -21,7 +22,7 @@ export function keyHint(desc: DescMessage, key: string): string {
 /** A field's key, with its members where they are few and one is required: of another kind of clause nobody guesses them. */
 function example({ jsonName, message }: DescField): string {
   const key = JSON.stringify(jsonName);
-  const isRequired = (field: DescField) => getOption(field, field_behavior).includes(FieldBehavior.REQUIRED);
+  const isRequired = (field: DescField) => optionOf(field, field_behavior).includes(FieldBehavior.REQUIRED);
   if (message === undefined || message.fields.length > 3 || !message.fields.some(isRequired)) return key;
   return `{${key}:{${message.fields.map((field) => `${JSON.stringify(field.jsonName)}:…`).join(",")}}}`;
 }

@@ -1,6 +1,7 @@
-import { type DescMessage, getOption } from "@bufbuild/protobuf";
+import type { DescMessage } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { not_empty_if_present } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { optionOf } from "../../proto-option.ts";
 import { addBytes, type FieldBounds, messageBoundsOf } from "../../wire/message-limits.ts";
 import { fieldsByKey, keyFinder } from "./key-finder.ts";
 import { passValue } from "./pass-value.ts";
@@ -60,7 +61,7 @@ export function portionReader(
   function itemsOf(bounds: FieldBounds): ((s: Scan) => Generator<undefined, unknown[]>) | undefined {
     const { field } = bounds;
     if (field.fieldKind !== "list" || field.message === undefined) return undefined;
-    if (takesNull(field) || getOption(field, not_empty_if_present)) return undefined;
+    if (takesNull(field) || optionOf(field, not_empty_if_present)) return undefined;
     const read = reader.item(bounds);
     return function* items(s) {
       const list: unknown[] = [];

@@ -1,7 +1,7 @@
-import type { DescEnum, DescMessage, Registry } from "@bufbuild/protobuf";
-import { type DescField, getOption } from "@bufbuild/protobuf";
+import type { DescEnum, DescField, DescMessage, Registry } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { message as messageRules } from "#gen/buf/validate/validate_pb.ts";
+import { optionOf } from "../../proto-option.ts";
 import { compile, holdsPlainJson, keyLiteral, literal, type MessageValues, setOwn } from "./values.ts";
 import { notFinite, wellKnownWriter } from "./write-known.ts";
 import { scalarWriter, type Write, zeroOf } from "./write-scalar.ts";
@@ -167,7 +167,7 @@ function enumWriter(desc: DescEnum): Write {
  */
 export function exclusiveWith(field: DescField): readonly DescField[] | undefined {
   const { oneof, parent } = field;
-  const rule = getOption(parent, messageRules).oneof.find(({ fields }) => fields.includes(field.name));
+  const rule = optionOf(parent, messageRules).oneof.find(({ fields }) => fields.includes(field.name));
   const together = oneof?.fields ?? (rule && parent.fields.filter(({ name }) => rule.fields.includes(name)));
   return together?.filter((other) => other !== field);
 }

@@ -1,4 +1,4 @@
-import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, hasOption, ScalarType } from "@bufbuild/protobuf";
 import { items_max, json_bytes_max, text_bytes_max } from "#gen/belfry/limits/v1/limits_pb.ts";
 import { seconds } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import {
@@ -10,6 +10,7 @@ import {
   type RepeatedRules,
 } from "#gen/buf/validate/validate_pb.ts";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
+import { optionOf } from "../../proto-option.ts";
 
 type Rules = Record<string, unknown>;
 
@@ -34,7 +35,7 @@ export function constraints(field: DescField): Constraints {
   if (!hasOption(field, fieldRules)) {
     return { own: present, items: {}, keys: {}, required: demanded, sentences: wire.sentences };
   }
-  const rules = getOption(field, fieldRules);
+  const rules = optionOf(field, fieldRules);
   const { repeated, map } = { repeated: undefined, map: undefined, [rules.type.case ?? ""]: rules.type.value } as {
     repeated: RepeatedRules | undefined;
     map: MapRules | undefined;
@@ -54,12 +55,12 @@ export function constraints(field: DescField): Constraints {
 
 /** What the rules of a message as a whole say, as sentences. */
 export function messageSentences(desc: DescMessage): string[] {
-  return getOption(desc, messageRules).cel.map(({ message }) => `${message[0]?.toUpperCase()}${message.slice(1)}.`);
+  return optionOf(desc, messageRules).cel.map(({ message }) => `${message[0]?.toUpperCase()}${message.slice(1)}.`);
 }
 
 /** What google.api.field_behavior says of a field. */
 export function behaviors(field: DescField): readonly FieldBehavior[] {
-  return hasOption(field, field_behavior) ? getOption(field, field_behavior) : [];
+  return hasOption(field, field_behavior) ? optionOf(field, field_behavior) : [];
 }
 
 const it = ({ message }: { message: string }) => `It ${message}.`;
@@ -68,16 +69,14 @@ const each = ({ message }: { message: string }) => `Each ${message}.`;
 /** What the bounds of belfry.limits.v1 say of a field. */
 function wireBounds(field: DescField): Pick<Constraints, "own" | "sentences"> {
   const [itemsMax, textBytesMax, jsonBytesMax] = [items_max, text_bytes_max, json_bytes_max].map((bound) =>
-    getOption(field, bound),
+    optionOf(field, bound),
   );
   return {
     own: itemsMax ? { maxItems: itemsMax } : {},
     sentences: [
       ...(textBytesMax ? [`Texts in it have at most ${textBytesMax} bytes.`] : []),
       ...(jsonBytesMax ? [`At most ${jsonBytesMax} bytes as JSON.`] : []),
-      ...(getOption(field, seconds)
-        ? ['Also a duration in whole seconds such as "1h30m" (units ms, s, m, h, d).']
-        : []),
+      ...(optionOf(field, seconds) ? ['Also a duration in whole seconds such as "1h30m" (units ms, s, m, h, d).'] : []),
     ],
   };
 }

@@ -1,7 +1,8 @@
-import { type DescEnum, type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
+import type { DescEnum, DescField, DescMessage } from "@bufbuild/protobuf";
 import { seconds, update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
 import { message as messageRules, oneof as oneofRules } from "#gen/buf/validate/validate_pb.ts";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.ts";
+import { optionOf } from "../../proto-option.ts";
 import { exclusiveWith, isLeftOut } from "../json/write-json.ts";
 import { fieldNamed, type Route } from "../routes/binding.ts";
 import { behaviors, constraints, messageSentences } from "./constraints.ts";
@@ -57,7 +58,7 @@ export function schemas(names: Names): Schemas {
     const whole = which === "*";
     const field = whole ? undefined : (fieldNamed(method.input, which) as DescField);
     const desc = whole ? method.input : field?.message;
-    const mask = getOption(method, update_mask);
+    const mask = optionOf(method, update_mask);
     const said = variables.flatMap(({ path }) => (whole ? [path[0]] : path[0] === which ? [path[1]] : []));
     if (desc === undefined || field?.fieldKind === "list" || field?.fieldKind === "map" || wellKnown(desc, "request"))
       return valueOf(field as DescField, "request");
@@ -124,7 +125,7 @@ export function schemas(names: Names): Schemas {
   }
 
   function itemOf(field: DescField, side: Side): JsonSchema {
-    if (field.scalar !== undefined && side !== "answer" && getOption(field, seconds)) return duration;
+    if (field.scalar !== undefined && side !== "answer" && optionOf(field, seconds)) return duration;
     if (field.scalar !== undefined) return scalar(field.scalar, side);
     if (field.enum !== undefined) return enumOf(field.enum, side);
     return refer(field.message as DescMessage, side);
@@ -166,9 +167,9 @@ function choices(desc: DescMessage, fields: readonly DescField[], side: Side): J
   const groups = [
     ...desc.oneofs.map((oneof) => ({
       names: oneof.fields.map(({ name }) => name),
-      must: getOption(oneof, oneofRules),
+      must: optionOf(oneof, oneofRules),
     })),
-    ...getOption(desc, messageRules).oneof.map((rule) => ({ names: rule.fields, must: rule })),
+    ...optionOf(desc, messageRules).oneof.map((rule) => ({ names: rule.fields, must: rule })),
   ];
   const [group, another] = groups;
   if (group === undefined || another !== undefined) return {};

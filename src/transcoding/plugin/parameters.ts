@@ -1,6 +1,7 @@
-import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { optionOf } from "../../proto-option.ts";
 import type { Route } from "../routes/binding.ts";
 import { findTarget } from "../url/target.ts";
 import { constraints } from "./constraints.ts";
@@ -45,7 +46,7 @@ function queryParameters(route: Route, schemas: Schemas, example?: Example): Jso
   const { input } = route.method;
   const taken = new Set([route.body, ...route.variables.map(({ path }) => path.join("."))]);
   if (route.body === "*") {
-    const mask = getOption(route.method, update_mask);
+    const mask = optionOf(route.method, update_mask);
     for (const { name } of input.fields) if (name !== mask) taken.add(name);
   }
   return below(input, [], taken, schemas, example);

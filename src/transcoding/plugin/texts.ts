@@ -1,7 +1,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createRegistry, type DescFile, type DescMethod, getOption, hasOption } from "@bufbuild/protobuf";
+import { createRegistry, type DescFile, type DescMethod, hasOption } from "@bufbuild/protobuf";
 import { getComments } from "@bufbuild/protoplugin";
+import { optionOf } from "../../proto-option.ts";
 
 const item = /^(?:[-*] |\d+\. )/;
 
@@ -69,7 +70,7 @@ export function callers(
   const values = extension?.enum?.values;
   if (extension === undefined || values === undefined) throw new Error(`callers: there is no enum option ${option}`);
   const valueOf = (method: DescMethod) =>
-    hasOption(method, extension) ? values.find(({ number }) => number === getOption(method, extension)) : undefined;
+    hasOption(method, extension) ? values.find(({ number }) => number === optionOf(method, extension)) : undefined;
   return {
     keyless: (method) => keyless !== "" && valueOf(method)?.name === keyless,
     callers(method) {

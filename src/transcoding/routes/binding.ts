@@ -1,14 +1,8 @@
-import {
-  type DescField,
-  type DescMessage,
-  type DescMethod,
-  type DescService,
-  getOption,
-  hasOption,
-} from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, type DescMethod, type DescService, hasOption } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import type { HttpRule } from "#gen/google/api/http_pb.ts";
+import { optionOf } from "../../proto-option.ts";
 import { examplePath, parseTemplate, type Segment, type Variable } from "./template.ts";
 
 /** One way to reach an RPC over HTTP. */
@@ -43,7 +37,7 @@ export function bindRoutes(services: Iterable<DescService>): { routes: Route[]; 
   for (const service of services) {
     for (const method of service.methods) {
       if (!hasOption(method, http)) continue;
-      const rule = getOption(method, http);
+      const rule = optionOf(method, http);
       bind(method, rule);
       for (const additional of rule.additionalBindings) {
         if (additional.additionalBindings.length > 0) {

@@ -1,5 +1,6 @@
-import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { update_mask } from "#gen/belfry/transcoding/v1/options_pb.ts";
+import { optionOf } from "../../proto-option.ts";
 import { invalidValue } from "../../wire/status.ts";
 import { didYouMean } from "../did-you-mean.ts";
 import { mapKey } from "../json/key-finder.ts";
@@ -20,7 +21,7 @@ const depthMax = 32;
  */
 export function queryReader(route: Route): ReadQuery {
   const input = route.method.input;
-  const mask = input.fields.find(({ name }) => name === getOption(route.method, update_mask));
+  const mask = input.fields.find(({ name }) => name === optionOf(route.method, update_mask));
   const inPath = new Set(route.variables.map(({ path }) => path.join(".")));
   const known = new Map<string, Target>();
 
