@@ -208,12 +208,12 @@ export const mutants: readonly Mutant[] = [
     await announce?.();
     for (const { name } of reading) await runBy(tx, { tenantId, kind: feedKind(name) }, feedJob, nowMs + lookMs, nowMs);
     failpoint("changes:told");
-    const rows = appendFeed(tx, tenantId, { changes, facts, texts }, nowMs);
+    const rows = appendFeed(tx, tenantId, { changes, facts, texts, oldForm }, nowMs);
 `,
     replacement: `    await announce?.();
     for (const { name } of reading) await runBy(tx, { tenantId, kind: feedKind(name) }, feedJob, nowMs + lookMs, nowMs);
     failpoint("changes:told");
-    const rows = appendFeed(tx, tenantId, { changes, facts, texts }, nowMs);
+    const rows = appendFeed(tx, tenantId, { changes, facts, texts, oldForm }, nowMs);
     if (expiresMs !== undefined) await announceExpiry(tx, tenantId, expiresMs, nowMs);
 `,
     tests: ["test/events/expiry.test.ts", "test/statements.test.ts"],
