@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
+import { createClient } from "@connectrpc/connect";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ClosedBy } from "#gen/belfry/events/v1/event_pb.ts";
+import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { entityCache } from "../../src/entities/entity-cache.ts";
 import { type Change, type ChangeHooks, storingChanges } from "../../src/events/changes.ts";
@@ -14,8 +16,10 @@ import type { Occurrence } from "../../src/events/lifecycle.ts";
 import { claim } from "../../src/jobs/queue.ts";
 import { ingestEvents } from "../entities/stored.ts";
 import { cases, seed } from "../support/cases.ts";
+import { transport } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
-import { bareTenant } from "../support/tenant.ts";
+import { testServer } from "../support/server.ts";
+import { bareTenant, testTenant } from "../support/tenant.ts";
 
 const CLOSED = 3;
 const pace = () => undefined;
@@ -129,6 +133,22 @@ test("what is written in either form is read as it was, for consumers and watche
     }),
     { numRuns: cases(200), seed },
   );
+});
+
+const later = await testServer();
+const former = await testDatabase();
+await former.sql`update migrations set oldest_server = '0.1.0', applied_at = now() where name = '0026_closed-by'`;
+const beside = await testServer({ DATABASE_URL: former.url });
+
+test.each([
+  { name: "as 0.3 does while one of it was there within the day", server: beside, db: former.sql, version: 1 },
+  { name: "in the new form afterwards", server: later, db: later.database.sql, version: 2 },
+])("a server stores $name", async ({ server, db, version }) => {
+  const { id, headers } = await testTenant(db);
+  await createClient(DataReceiverService, transport(server.target, "grpc", headers)).putEvents({
+    events: [{ name: "disk full", dimensions: { source: "web-1" }, timestamp: BigInt(Date.now()) }],
+  });
+  expect(await db`select get_byte(changes, 0) as version from feed where tenant_id = ${id}`).toEqual([{ version }]);
 });
 
 interface Recorded {

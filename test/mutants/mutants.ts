@@ -195,6 +195,20 @@ export const mutants: readonly Mutant[] = [
     tests: ["test/notifications/deciding/rules-consumer.test.ts"],
   },
   {
+    name: "watches are told each report of a row alone",
+    file: "src/events/feed.ts",
+    text: 'entries.every(({ kind }) => kind !== "again")',
+    replacement: "entries.length > 0",
+    tests: ["test/events/feed-forms.test.ts"],
+  },
+  {
+    name: "the feed is written in a form that a server of 0.3 beside it cannot read",
+    file: "src/server.ts",
+    text: "const oldForm = () => !formats.begun();",
+    replacement: "const oldForm = () => formats === undefined;",
+    tests: ["test/events/feed-forms.test.ts"],
+  },
+  {
     name: "a fact is taken from memory wherever the cursor stands",
     file: "src/events/consumers/feed-consumer.ts",
     text: "let row = byPosition.get(position + 1n)",
