@@ -165,7 +165,8 @@ export async function startServer(
   const { onKeptOpen, onPoints } = rules;
   starting.defer(() => rules.stop());
   const atOnce = Math.max(1, pool.counts.sending - 1);
-  const matching = feedConsumer(pool.sending, rules.consumer, { nowMs: clock.nowMs, atOnce, log });
+  const oldForm = () => !formats.begun();
+  const matching = feedConsumer(pool.sending, rules.consumer, { nowMs: clock.nowMs, atOnce, log, oldForm });
   starting.defer(() => matching.stop());
 
   // What metric points are kept in.
@@ -180,6 +181,7 @@ export async function startServer(
   starting.defer(() => feeds.stop());
   const storeChanges = storingChanges({
     consumers: [matching],
+    oldForm,
     onKeptOpen,
     onStored(tenantId, rows) {
       matching.stored(tenantId, rows);

@@ -27,6 +27,8 @@ export type KeptOpen = Omit<Change, "instance">;
 export interface ChangeHooks {
   /** What reads the feed: while one of them has a cursor in it, or wants one, the rows have facts. */
   readonly consumers?: readonly Pick<Consumer, "name" | "wants">[];
+  /** Whether a server of 0.3 may read the feed: it is written as that one does. Absent: none. */
+  oldForm?(): boolean;
   /** After the commit, as far as this process knows of it: reports came of these events that only keep them open. */
   onKeptOpen?(tenantId: string, events: readonly EventIdentity[], told: { rulesVersion: bigint; nowMs: number }): void;
   /** After the commit, and only when this process knows of it: the new rows of the tenant's feed. */
@@ -58,7 +60,12 @@ const lookMs = 1000;
  * At most 1,000 changes at once; beyond them the caller's next transaction.
  * Statements may still be under way when it resolves: what they fail with fails the transaction.
  */
-export function storingChanges({ consumers = [], onKeptOpen, onStored }: ChangeHooks): StoreChanges {
+export function storingChanges({
+  consumers = [],
+  oldForm: isOldForm,
+  onKeptOpen,
+  onStored,
+}: ChangeHooks): StoreChanges {
   return async (tx, { tenantId, rulesVersion, consumers: known }, changes, nowMs, { keptOpen = [], announce } = {}) => {
     const written = [
       ...writeOccurrences(tx, tenantId, [...changes, ...keptOpen]),
@@ -76,14 +83,15 @@ export function storingChanges({ consumers = [], onKeptOpen, onStored }: ChangeH
       return known.includes(name) || wants(tenantId, rulesVersion);
     });
     const facts = reading.length > 0 ? factsOf(changes) : [];
-    const texts = await encodeFacts(facts, paced(undefined, tenantId));
+    const oldForm = isOldForm?.() ?? false;
+    const texts = await encodeFacts(facts, paced(undefined, tenantId), oldForm);
     for (const { name } of reading) if (!known.includes(name)) await openCursor(tx, tenantId, name);
     const expiresMs = firstExpiry(changes);
     if (expiresMs !== undefined) await announceExpiry(tx, tenantId, expiresMs, nowMs);
     await announce?.();
     for (const { name } of reading) await runBy(tx, { tenantId, kind: feedKind(name) }, feedJob, nowMs + lookMs, nowMs);
     failpoint("changes:told");
-    const rows = appendFeed(tx, tenantId, { changes, facts, texts }, nowMs);
+    const rows = appendFeed(tx, tenantId, { changes, facts, texts, oldForm }, nowMs);
     if (onStored !== undefined) afterCommit(tx, () => onStored(tenantId, rows()));
   };
 }

@@ -3,12 +3,12 @@ import { bigintArray, boolArray, int4Array, jsonArray, textArray } from "../db/b
 import type { Db } from "../db/connect.ts";
 import type { Occurrence } from "./lifecycle.ts";
 
-/** A column of an occurrence: what statements, facts and conversions know of it. */
+/** A column of an occurrence: what statements, the feed and conversions know of it. */
 interface Column {
   name: string;
   type: keyof typeof types;
-  /** The list of a stored fact that holds it, in the order of this table (docs/formats/feed.md): add at the end. */
-  facts?: "texts" | "times";
+  /** The list of an entry of the feed that holds it, in the order of this table (docs/formats/feed.md): add to `rest`, at the end. */
+  feed: "head" | "texts" | "rest";
   /** Lists of many occurrences show it. */
   search?: true;
   /** What is only seen once more, or kept open, changes nothing else. */
@@ -25,21 +25,21 @@ const types = {
 };
 
 const table = {
-  number: { name: "number", type: "int4", search: true },
-  severity: { name: "severity", type: "int4", search: true },
-  status: { name: "status", type: "int4", search: true },
-  acknowledged: { name: "acknowledged", type: "bool", search: true },
-  type: { name: "type", type: "text", facts: "texts", search: true },
-  summary: { name: "summary", type: "text", facts: "texts", search: true },
-  body: { name: "body", type: "text", facts: "texts" },
-  metadata: { name: "metadata", type: "jsonb" },
-  startMs: { name: "start_ms", type: "bigint", facts: "times", search: true },
-  lastSeenMs: { name: "last_seen_ms", type: "bigint", facts: "times", search: true, seen: true },
-  endMs: { name: "end_ms", type: "bigint", facts: "times", search: true },
-  instanceCount: { name: "instance_count", type: "bigint", facts: "times", search: true, seen: true },
-  expiresMs: { name: "expires_ms", type: "bigint", facts: "times", search: true, seen: true },
-  keptOpenMs: { name: "kept_open_ms", type: "bigint", facts: "times", seen: true },
-  closedBy: { name: "closed_by", type: "int4", search: true },
+  number: { name: "number", type: "int4", feed: "head", search: true },
+  severity: { name: "severity", type: "int4", feed: "head", search: true },
+  status: { name: "status", type: "int4", feed: "head", search: true },
+  acknowledged: { name: "acknowledged", type: "bool", feed: "head", search: true },
+  type: { name: "type", type: "text", feed: "texts", search: true },
+  summary: { name: "summary", type: "text", feed: "texts", search: true },
+  body: { name: "body", type: "text", feed: "texts" },
+  metadata: { name: "metadata", type: "jsonb", feed: "texts" },
+  startMs: { name: "start_ms", type: "bigint", feed: "rest", search: true },
+  lastSeenMs: { name: "last_seen_ms", type: "bigint", feed: "head", search: true, seen: true },
+  endMs: { name: "end_ms", type: "bigint", feed: "rest", search: true },
+  instanceCount: { name: "instance_count", type: "bigint", feed: "head", search: true, seen: true },
+  expiresMs: { name: "expires_ms", type: "bigint", feed: "rest", search: true, seen: true },
+  keptOpenMs: { name: "kept_open_ms", type: "bigint", feed: "rest", seen: true },
+  closedBy: { name: "closed_by", type: "int4", feed: "rest", search: true },
 } as const satisfies Record<keyof Occurrence, Column>;
 
 type Columns = typeof table;

@@ -1,8 +1,9 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { Pace } from "../event-loop.ts";
 import type { Change } from "./changes.ts";
-import { columnKeys, marked } from "./columns.ts";
-import type { FeedState } from "./feed.ts";
+import { marked } from "./columns.ts";
+import { factOf03, type Row03, rowOf03 } from "./facts-of-0-3.ts";
+import { decodeEntries, type FeedEntry, type FeedState, isOf03 } from "./feed.ts";
 import { type EventIdentity, fromMore, moreOf } from "./fields.ts";
 import { isExpired, type Occurrence } from "./lifecycle.ts";
 
@@ -43,38 +44,30 @@ export function factsOf(changes: readonly Change[]): Fact[] {
 const isOfCall = ({ before, after, instance }: Pick<Change, "before" | "after" | "instance">) =>
   instance === undefined && before?.metadata === after.metadata && !isExpired(after);
 
-/** Facts as they are stored, a line of JSON each portion; a text that several of a portion share is there once. */
+/** The entries of a row of the feed beyond what `feed.changes` holds of them, a line of JSON each portion; a text that several share is there once. */
 interface Stored {
   readonly texts: readonly string[];
-  readonly changes: readonly Row[];
+  readonly changes: readonly (Row | Row03)[];
 }
 
-const textKeys = marked({ facts: "texts" });
-const timeKeys = marked({ facts: "times" });
-/** What facts do not hold is unknown where they are read. */
-const unstored = Object.fromEntries(columnKeys.map((key) => [key, null]));
-
-type StoredState = readonly [severity: number, status: number, acknowledged: boolean];
-
-/** Ids in base64, whole numbers as texts where they may be large; numbers of `texts`. */
+/** Texts, and values as JSON, as numbers of `texts`. */
 type Row = readonly [
-  /** The rest is `moreOf` the event, maps as numbers of `texts`. */
-  ids: readonly [event: string, entity: string, ...more: (string | number | null)[]],
-  /** `before`: true and false in rows of 0.2: whether it opened the occurrence. */
-  place: readonly [
-    name: number,
-    number: number,
-    before: StoredState | null | boolean,
-    reported: boolean,
-    news: boolean,
-  ],
-  from: readonly [chain: readonly string[], root: string],
-  state: StoredState,
-  /** Of the columns that have them, and then the metadata. */
+  /** The rest is `moreOf` the event. */
+  event: readonly [entity: number, name: number, ...more: (string | number | null)[]],
   texts: readonly number[],
   /** Fewer in rows of before. */
-  times: readonly (string | null)[],
+  rest: readonly (number | null)[],
+  report: readonly [reported: boolean, news: boolean, chain: readonly string[], root: string],
 ];
+
+const textKeys = marked({ feed: "texts" });
+const restKeys = marked({ feed: "rest" });
+const bigints: ReadonlySet<string> = new Set(marked({ type: "bigint" }));
+
+/** Returns the number of a text in its line; of a value that of its JSON. */
+export type PlaceOf = (value: string | object) => number;
+/** Returns the text of a number. @throws RangeError where there is none */
+export type TextAt = (place: number | undefined) => string;
 
 /** A line has at most this many facts, and about this many characters: it is parsed at once. */
 const lineFactsMax = 200;
@@ -89,15 +82,15 @@ export interface FactsText {
 }
 
 /** Facts as texts, in their order: mostly one, several where there is too much text for one row of the feed. */
-export async function encodeFacts(facts: readonly Fact[], pace: Pace): Promise<FactsText[]> {
+export async function encodeFacts(facts: readonly Fact[], pace: Pace, oldForm = false): Promise<FactsText[]> {
   const rows: FactsText[] = [];
-  const metadataTexts = new Map<object, string>();
+  const encode = lineEncoder(oldForm ? rowOf03 : rowOf);
   let lines: string[] = [];
   let chars = 0;
   let count = 0;
   for (let from = 0; from < facts.length; ) {
     await pace();
-    const line = encodeLine(facts, from, metadataTexts);
+    const line = encode(facts, from);
     from += line.count;
     if (count > 0 && chars + line.text.length > rowCharsMax) {
       rows.push({ count, text: lines.join("\n") });
@@ -111,96 +104,74 @@ export async function encodeFacts(facts: readonly Fact[], pace: Pace): Promise<F
   return rows;
 }
 
-function encodeLine(facts: readonly Fact[], from: number, metadataTexts: Map<object, string>): FactsText {
-  const texts = new Map<string, number>();
-  let chars = 0;
-  const placeOf = (text: string) => {
-    const there = texts.get(text);
-    if (there !== undefined) return there;
-    chars += text.length;
-    texts.set(text, texts.size);
-    return texts.size - 1;
+function lineEncoder(rowOf: (fact: Fact, placeOf: PlaceOf) => Row | Row03) {
+  const jsons = new Map<object, string>();
+  return (facts: readonly Fact[], from: number): FactsText => {
+    const texts = new Map<string, number>();
+    let chars = 0;
+    const placeOf = (value: string | object) => {
+      const text = typeof value === "string" ? value : (jsons.get(value) ?? JSON.stringify(value));
+      if (typeof value !== "string") jsons.set(value, text);
+      const there = texts.get(text);
+      if (there !== undefined) return there;
+      chars += text.length;
+      texts.set(text, texts.size);
+      return texts.size - 1;
+    };
+    const changes: (Row | Row03)[] = [];
+    while (from + changes.length < facts.length && changes.length < lineFactsMax && chars < lineCharsMax) {
+      changes.push(rowOf(facts[from + changes.length] as Fact, placeOf));
+    }
+    const stored: Stored = { texts: [...texts.keys()], changes };
+    return { count: changes.length, text: JSON.stringify(stored) };
   };
-  const changes: Row[] = [];
-  while (from + changes.length < facts.length && changes.length < lineFactsMax && chars < lineCharsMax) {
-    changes.push(rowOf(facts[from + changes.length] as Fact, placeOf, metadataTexts));
-  }
-  const stored: Stored = { texts: [...texts.keys()], changes };
-  return { count: changes.length, text: JSON.stringify(stored) };
 }
 
-const stateOf = ({ severity, status, acknowledged }: FeedState): StoredState => [severity, status, acknowledged];
-
-function rowOf(
-  { event, before, after, reported, news, chain, root }: Fact,
-  placeOf: (text: string) => number,
-  metadataTexts: Map<object, string>,
-): Row {
-  const metadata = metadataTexts.get(after.metadata) ?? JSON.stringify(after.metadata);
-  metadataTexts.set(after.metadata, metadata);
-  const timeOf = (ms: bigint | null) => (ms === null ? null : `${ms}`);
+function rowOf({ event, after, reported, news, chain, root }: Fact, placeOf: PlaceOf): Row {
+  const more = moreOf(event).map((each) => (typeof each === "object" && each !== null ? placeOf(each) : each));
   return [
-    [
-      event.id.toString("base64"),
-      event.entityId.toString("base64"),
-      ...moreOf(event).map((more) =>
-        typeof more === "object" && more !== null ? placeOf(JSON.stringify(more)) : more,
-      ),
-    ],
-    [placeOf(event.name), after.number, before === undefined ? null : stateOf(before), reported, news],
-    [chain, root],
-    stateOf(after),
-    [...textKeys.map((key) => placeOf(after[key])), placeOf(metadata)],
-    timeKeys.map((key) => timeOf(after[key])),
+    [placeOf(event.entityId.toString("base64")), placeOf(event.name), ...more],
+    textKeys.map((key) => placeOf(after[key])),
+    restKeys.map((key) => (after[key] === null ? null : Number(after[key]))),
+    [reported, news, chain, root],
   ];
 }
 
-/** What `encodeFacts` wrote. @throws an error for what is none, as only a file that was changed before its import has it */
-export async function decodeFacts(text: string, pace: Pace): Promise<Fact[]> {
+/**
+ * Reads what `encodeFacts` wrote; `changes` is `feed.changes` of the same row, absent where facts stand alone, as 0.3 wrote them.
+ * @throws an error for what is none, as only a file that was changed before its import has it
+ */
+export async function decodeFacts(text: string, changes: Buffer | undefined, pace: Pace): Promise<Fact[]> {
+  const entries = changes === undefined || isOf03(changes) ? undefined : decodeEntries(changes);
   const facts: Fact[] = [];
   for (const line of text.split("\n")) {
     await pace();
-    const { texts, changes } = JSON.parse(line) as Stored;
-    for (const row of changes) facts.push(factOf(row, texts));
+    const { texts, changes: rows } = JSON.parse(line) as Stored;
+    const at = (place: number | undefined) => {
+      const found: unknown = texts[place as number];
+      if (typeof found !== "string") throw new RangeError(`a fact names a text ${place} that is not there`);
+      return found;
+    };
+    for (const row of rows)
+      facts.push(entries ? factOf(row as Row, entries[facts.length], at) : factOf03(row as Row03, at));
   }
+  if (entries && entries.length > facts.length)
+    throw new RangeError(`${entries.length} changes have ${facts.length} facts`);
   return facts;
 }
 
-function factOf(
-  [ids, [name, number, stored, reported, news], [chain, root], [severity, status, acknowledged], places, times]: Row,
-  texts: readonly string[],
-): Fact {
-  const at = (place: number) => {
-    const found: unknown = texts[place];
-    if (typeof found !== "string") throw new RangeError(`a fact names a text ${place} that is not there`);
-    return found;
-  };
-  const [event, entity, ...more] = ids;
-  const msOf = (time: string | null = null) => (time === null ? null : BigInt(time));
-  const after: Partial<Record<keyof Occurrence, unknown>> = { ...unstored, number, severity, status, acknowledged };
-  for (const [i, key] of textKeys.entries()) after[key] = at(places[i] as number);
-  after.metadata = JSON.parse(at(places[textKeys.length] as number));
-  for (const [i, key] of timeKeys.entries()) after[key] = msOf(times[i]);
-  const identity = {
-    id: Buffer.from(event, "base64"),
-    entityId: Buffer.from(entity, "base64"),
-    name: at(name),
-    ...fromMore(more.map((each) => (typeof each === "number" ? JSON.parse(at(each)) : each))),
-  };
-  return {
-    event: identity,
-    before: stateBefore(stored, after as Occurrence),
-    after: after as Occurrence,
-    reported,
-    news,
-    chain,
-    root,
-  };
-}
-
-function stateBefore(stored: StoredState | null | boolean, after: Occurrence): FeedState | undefined {
-  if (stored === null || stored === true) return undefined;
-  if (stored === false) return after;
-  const [severity, status, acknowledged] = stored;
-  return { severity, status, acknowledged };
+function factOf([[entity, name, ...more], places, rest, report]: Row, head: FeedEntry | undefined, at: TextAt): Fact {
+  if (head === undefined) throw new RangeError("a fact has no change");
+  const { eventId: id, number, before, lastSeenMs, instanceCount } = head;
+  const after: Partial<Record<keyof Occurrence, unknown>> = { ...head.after, number, lastSeenMs, instanceCount };
+  for (const [i, key] of textKeys.entries())
+    after[key] = key === "metadata" ? JSON.parse(at(places[i])) : at(places[i]);
+  for (const [i, key] of restKeys.entries()) {
+    const value = rest[i] ?? null;
+    after[key] = value !== null && bigints.has(key) ? BigInt(value) : value;
+  }
+  const [reported, news, chain, root] = report;
+  const texts = fromMore(more.map((each) => (typeof each === "number" ? JSON.parse(at(each)) : each)));
+  const event = { id, entityId: Buffer.from(at(entity), "base64"), name: at(name), ...texts };
+  return { event, before, after: after as Occurrence, reported, news, chain, root };
 }

@@ -4,6 +4,7 @@ import { home } from "../db/home-row.ts";
 import type { Change } from "./changes.ts";
 import type { Fact, FactsText } from "./facts.ts";
 import { CLOSED, type Occurrence } from "./lifecycle.ts";
+import { keyText } from "./occurrences.ts";
 
 /** The members of an occurrence that change and that queries filter by. */
 export type FeedState = Pick<Occurrence, "severity" | "status" | "acknowledged">;
@@ -20,6 +21,11 @@ export interface FeedChange {
   instanceCount: bigint;
   /** What else was different before it; absent when it was created, and in rows of servers that did not keep it. */
   earlier?: Earlier;
+}
+
+/** A report or change as the feed keeps it. "again": with the latest entry of its occurrence before it, it is one change, which reports only update. */
+export interface FeedEntry extends Omit<FeedChange, "kind"> {
+  kind: FeedChange["kind"] | "again";
 }
 
 /** What an occurrence was like before a change, beside its state. */
@@ -45,7 +51,7 @@ export interface Replaced {
 export interface FeedRow {
   position: bigint;
   createdMs: bigint;
-  changes: FeedChange[];
+  changes: readonly FeedChange[];
   /** What consumers look at; absent: none had a cursor, or it was read without them. */
   facts?: readonly Fact[];
 }
@@ -53,7 +59,7 @@ export interface FeedRow {
 /** How long changes are kept. */
 export const feedMs = 3_600_000n;
 
-function kindOf({ before, after }: Change): FeedChange["kind"] {
+function kindOf({ before, after }: Pick<Fact, "before" | "after">): FeedChange["kind"] {
   if (before === undefined) return "created";
   return after.status === CLOSED && before.status !== CLOSED ? "closed" : "updated";
 }
@@ -81,7 +87,7 @@ function replacedBy(before: Occurrence, after: Occurrence): Replaced | undefined
 const replacedCharsMax = 512 * 1024;
 
 /** Adds to changes what they replaced; `firsts`: what their occurrences were like before them, `lasts`: after them. */
-function addEarlier(firsts: ReadonlyMap<FeedChange, Occurrence>, lasts: ReadonlyMap<FeedChange, Occurrence>): void {
+function addEarlier(firsts: ReadonlyMap<FeedEntry, Occurrence>, lasts: ReadonlyMap<FeedEntry, Occurrence>): void {
   let chars = 0;
   for (const [change, before] of firsts) {
     const { lastSeenMs, instanceCount } = before;
@@ -92,38 +98,55 @@ function addEarlier(firsts: ReadonlyMap<FeedChange, Occurrence>, lasts: Readonly
   }
 }
 
-/** Changes as the feed keeps them, in their order. */
-export function feedChanges(changes: readonly Change[]): FeedChange[] {
-  const found: FeedChange[] = [];
-  const latest = new Map<Occurrence, FeedChange>();
-  const firsts = new Map<FeedChange, Occurrence>();
-  const lasts = new Map<FeedChange, Occurrence>();
-  for (const change of changes) {
-    const { event, before, after } = change;
-    const { number, lastSeenMs, instanceCount } = after;
-    const earlier = before && latest.get(before);
-    const kind = kindOf(change);
-    if (earlier !== undefined && kind === "updated") {
-      Object.assign(earlier, { after: stateOf(after), lastSeenMs, instanceCount });
-      latest.set(after, earlier);
-      lasts.set(earlier, after);
-    } else {
-      const state = { before: before && stateOf(before), after: stateOf(after) };
-      const made: FeedChange = { eventId: event.id, number, kind, ...state, lastSeenMs, instanceCount };
-      found.push(made);
-      latest.set(after, made);
-      lasts.set(made, after);
-      if (before !== undefined) firsts.set(made, before);
-    }
-  }
-  addEarlier(firsts, lasts);
-  return found;
+/** Returns the entry of a report or change, as if it were the only one. */
+export function entryOf({ event, before, after }: Pick<Fact, "event" | "before" | "after">): FeedEntry {
+  const { number, lastSeenMs, instanceCount } = after;
+  const state = { before: before && stateOf(before), after: stateOf(after) };
+  return { eventId: event.id, number, kind: kindOf({ before, after }), ...state, lastSeenMs, instanceCount };
 }
 
-const VERSION = 1;
+/** Returns the entries of reports and changes: the first of several that are one change has what all of them replaced. */
+export function entriesOf(changes: readonly Change[]): FeedEntry[] {
+  const latest = new Map<Occurrence, FeedEntry>();
+  const firsts = new Map<FeedEntry, Occurrence>();
+  const lasts = new Map<FeedEntry, Occurrence>();
+  const entries = changes.map((change) => {
+    const { before, after } = change;
+    const entry = entryOf(change);
+    const first = before && entry.kind === "updated" ? latest.get(before) : undefined;
+    if (first !== undefined) entry.kind = "again";
+    else if (before !== undefined) firsts.set(entry, before);
+    latest.set(after, first ?? entry);
+    lasts.set(first ?? entry, after);
+    return entry;
+  });
+  addEarlier(firsts, lasts);
+  return entries;
+}
+
+/** Returns the changes that entries are, in their order. */
+export function merged(entries: readonly FeedEntry[]): readonly FeedChange[] {
+  if (entries.every(({ kind }) => kind !== "again")) return entries as readonly FeedChange[];
+  const changes: FeedChange[] = [];
+  const latest = new Map<string, FeedChange>();
+  for (const entry of entries) {
+    const { kind, after, lastSeenMs, instanceCount } = entry;
+    const first = kind === "again" ? latest.get(keyText(entry)) : undefined;
+    if (first !== undefined) Object.assign(first, { after, lastSeenMs, instanceCount });
+    else {
+      const change: FeedChange = { ...entry, kind: kind === "again" ? "updated" : kind };
+      latest.set(keyText(entry), change);
+      changes.push(change);
+    }
+  }
+  return changes;
+}
+
+const VERSION = 2;
+const VERSION_OF_0_3 = 1;
 const CHANGE_BYTES = 47;
 const NONE = 255;
-const kinds = ["created", "updated", "closed"] as const;
+const kinds = ["created", "updated", "closed", "again"] as const;
 
 /** Writes what the changes of an occurrence begin with, as the feed stores them. */
 export function changeKey(eventId: Buffer, number: number, into = Buffer.allocUnsafe(24), at = 0): Buffer {
@@ -132,10 +155,10 @@ export function changeKey(eventId: Buffer, number: number, into = Buffer.allocUn
   return into;
 }
 
-/** Changes as the feed stores them: docs/formats/feed.md. */
-export function encodeChanges(changes: readonly FeedChange[]): Buffer {
+/** Entries as the feed stores them: docs/formats/feed.md. */
+export function encodeChanges(changes: readonly FeedEntry[], oldForm = false): Buffer {
   const bytes = Buffer.allocUnsafe(1 + changes.length * CHANGE_BYTES);
-  bytes[0] = VERSION;
+  bytes[0] = oldForm ? VERSION_OF_0_3 : VERSION;
   let at = 1;
   const state = (of: FeedState | undefined, place: number) => {
     bytes[place] = of?.severity ?? NONE;
@@ -157,7 +180,7 @@ export function encodeChanges(changes: readonly FeedChange[]): Buffer {
 type StoredEarlier = 0 | [lastSeenMs: number, instanceCount: number, replaced?: Replaced | 1];
 
 /** What changes replaced, as the feed stores it beside them: docs/formats/feed.md. Null when they replaced nothing. */
-export function encodeEarlier(changes: readonly FeedChange[]): Buffer | null {
+export function encodeEarlier(changes: readonly FeedEntry[]): Buffer | null {
   if (changes.every(({ earlier }) => earlier === undefined)) return null;
   const stored = changes.map(({ earlier }): StoredEarlier => {
     if (earlier === undefined) return 0;
@@ -168,7 +191,7 @@ export function encodeEarlier(changes: readonly FeedChange[]): Buffer | null {
   return Buffer.from(JSON.stringify(stored));
 }
 
-function addStored(changes: readonly FeedChange[], bytes: Buffer): void {
+function addStored(changes: readonly FeedEntry[], bytes: Buffer): void {
   const stored: StoredEarlier[] = JSON.parse(bytes.toString());
   for (const [i, change] of changes.entries()) {
     const each = stored[i];
@@ -182,28 +205,61 @@ function addStored(changes: readonly FeedChange[], bytes: Buffer): void {
   }
 }
 
-/** What `encodeChanges` and `encodeEarlier` wrote. @throws Error when it is of another version. */
-export function decodeChanges(bytes: Buffer, earlier: Buffer | null): FeedChange[] {
-  if (bytes[0] !== VERSION) throw new Error(`a row of the feed is of version ${bytes[0]}, which is unknown here`);
+/** Tells whether a row is as 0.3 writes it: its facts have entries of their own. */
+export const isOf03 = (bytes: Buffer) => bytes[0] === VERSION_OF_0_3;
+
+/** Reads the changes that `encodeChanges` and `encodeEarlier` wrote. @throws Error as `decodeEntries` */
+export function decodeChanges(bytes: Buffer, earlier: Buffer | null): readonly FeedChange[] {
+  const entries = decodeEntries(bytes);
+  if (earlier !== null) addStored(entries, earlier);
+  return merged(entries);
+}
+
+/** Reads the entries that `encodeChanges` wrote. @throws Error for what is none of them */
+export function decodeEntries(bytes: Buffer): FeedEntry[] {
+  if (bytes[0] !== VERSION && !isOf03(bytes))
+    throw new Error(`a row of the feed is of version ${bytes[0]}, which is unknown here`);
+  if (bytes.byteLength % CHANGE_BYTES !== 1)
+    throw new Error(`a row of the feed is cut off after ${bytes.byteLength} bytes`);
   const state = (at: number): FeedState => ({
     severity: bytes[at] as number,
     status: bytes[at + 1] as number,
     acknowledged: bytes[at + 2] === 1,
   });
-  const changes: FeedChange[] = [];
+  const changes: FeedEntry[] = [];
   for (let at = 1; at < bytes.byteLength; at += CHANGE_BYTES) {
+    const kind = kinds[bytes[at + 24] as number];
+    if (kind === undefined)
+      throw new Error(`a row of the feed has a change of kind ${bytes[at + 24]}, which is unknown here`);
     changes.push({
       eventId: bytes.subarray(at, at + 20),
       number: bytes.readUInt32BE(at + 20),
-      kind: kinds[bytes[at + 24] as number] as FeedChange["kind"],
+      kind,
       before: bytes[at + 25] === NONE ? undefined : state(at + 25),
       after: state(at + 28),
       lastSeenMs: bytes.readBigInt64BE(at + 31),
       instanceCount: bytes.readBigInt64BE(at + 39),
     });
   }
-  if (earlier !== null) addStored(changes, earlier);
   return changes;
+}
+
+/** What is appended to the feed. */
+interface ToAppend {
+  changes: readonly Change[];
+  /** Of all changes, or none. */
+  facts: readonly Fact[];
+  texts: readonly FactsText[];
+  /** Whether a server of 0.3 may read it. */
+  oldForm?: boolean;
+}
+
+/** A row with its columns. */
+interface Stored {
+  row: FeedRow;
+  changes: Buffer;
+  earlier: Buffer | null;
+  text: FactsText | undefined;
 }
 
 /**
@@ -215,33 +271,36 @@ export function decodeChanges(bytes: Buffer, earlier: Buffer | null): FeedChange
 export function appendFeed(
   tx: Db,
   tenantId: string,
-  { changes, facts, texts }: { changes: readonly Change[]; facts: readonly Fact[]; texts: readonly FactsText[] },
+  { changes, facts, texts, oldForm = false }: ToAppend,
   nowMs: number,
 ): () => FeedRow[] {
-  const createdMs = BigInt(nowMs);
-  const rows: FeedRow[] = [{ position: 0n, createdMs, changes: feedChanges(changes) }];
-  for (let i = 1; i < texts.length; i++) rows.push({ position: 0n, createdMs, changes: [] });
-  let from = 0;
-  for (const [i, { count }] of texts.entries()) {
-    (rows[i] as FeedRow).facts = facts.slice(from, from + count);
-    from += count;
+  const stored: Stored[] = [];
+  for (let i = 0, from = 0; i === 0 || i < texts.length; i++) {
+    const text = texts[i];
+    const to = from + (text?.count ?? changes.length);
+    // In the old form the first row has all changes.
+    const entries = entriesOf(oldForm ? (i === 0 ? changes : []) : changes.slice(from, to));
+    const row: FeedRow = { position: 0n, createdMs: BigInt(nowMs), changes: merged(entries) };
+    if (text !== undefined) row.facts = facts.slice(from, to);
+    const kept = oldForm || text === undefined ? row.changes : entries;
+    stored.push({ row, changes: encodeChanges(kept, oldForm), earlier: encodeEarlier(kept), text });
+    from = to;
   }
   const statements: Promise<unknown>[] = [
     tx`select from tenant_state where tenant_id = ${tenantId} for no key update`.execute(),
     // Statements of their own: they must see what was committed while the lock waited.
-    ...rows.map((row, i) => insertRow(tx, tenantId, row, texts[i])),
+    ...stored.map((each) => insertRow(tx, tenantId, each)),
   ];
   Promise.all(statements).catch(() => undefined); // the transaction fails with it
-  return () => rows;
+  return () => stored.map(({ row }) => row);
 }
 
-async function insertRow(tx: Db, tenantId: string, row: FeedRow, facts: FactsText | undefined): Promise<void> {
+async function insertRow(tx: Db, tenantId: string, { row, changes, earlier, text }: Stored): Promise<void> {
   const [made] = await tx<{ position: bigint }[]>`
     insert into feed (tenant_id, position, created_ms, changes, earlier, facts, fact_count)
     select home.tenant_id,
       coalesce((select position from feed where tenant_id = ${tenantId} order by position desc limit 1), 0) + 1,
-      ${row.createdMs}::bigint, ${encodeChanges(row.changes)}::bytea, ${encodeEarlier(row.changes)}::bytea,
-      ${facts?.text ?? null}::text, ${facts?.count ?? null}::int4
+      ${row.createdMs}::bigint, ${changes}::bytea, ${earlier}::bytea, ${text?.text ?? null}::text, ${text?.count ?? null}::int4
     from ${home(tx, tenantId)}
     returning position`.execute();
   row.position = made?.position ?? 0n;

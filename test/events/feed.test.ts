@@ -10,7 +10,6 @@ import {
   encodeEarlier,
   type FeedChange,
   type FeedRow,
-  feedChanges,
   feedMs,
   pruneFeed,
 } from "../../src/events/feed.ts";
@@ -151,7 +150,6 @@ test("a change reads as it was written", () => {
   ];
   expect(encodeEarlier(all)).toBeNull();
   expect(decodeChanges(encodeChanges(all), null)).toEqual(all);
-  expect(() => decodeChanges(Buffer.from([9]), null)).toThrow("version 9");
   const replaced = { startMs: 5, endMs: null, summary: "a", metadata: JSON.parse('{"__proto__":1}'), added: ["k"] };
   const earlier = { lastSeenMs: 2n ** 50n, instanceCount: 8n };
   for (const each of [undefined, "unknown" as const, replaced]) {
@@ -159,7 +157,6 @@ test("a change reads as it was written", () => {
     const changes = [first, { ...second, earlier: { ...earlier, replaced: each } }];
     expect(decodeChanges(encodeChanges(changes), encodeEarlier(changes))).toEqual(changes);
   }
-  expect(feedChanges([])).toEqual([]);
 });
 
 test("a row keeps what its changes replaced, as far as it may grow", async () => {

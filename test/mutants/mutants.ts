@@ -195,6 +195,20 @@ export const mutants: readonly Mutant[] = [
     tests: ["test/notifications/deciding/rules-consumer.test.ts"],
   },
   {
+    name: "watches are told each report of a row alone",
+    file: "src/events/feed.ts",
+    text: 'entries.every(({ kind }) => kind !== "again")',
+    replacement: "entries.length > 0",
+    tests: ["test/events/feed-forms.test.ts"],
+  },
+  {
+    name: "the feed is written in a form that a server of 0.3 beside it cannot read",
+    file: "src/server.ts",
+    text: "const oldForm = () => !formats.begun();",
+    replacement: "const oldForm = () => formats === undefined;",
+    tests: ["test/events/feed-forms.test.ts"],
+  },
+  {
     name: "a fact is taken from memory wherever the cursor stands",
     file: "src/events/consumers/feed-consumer.ts",
     text: "let row = byPosition.get(position + 1n)",
@@ -208,12 +222,12 @@ export const mutants: readonly Mutant[] = [
     await announce?.();
     for (const { name } of reading) await runBy(tx, { tenantId, kind: feedKind(name) }, feedJob, nowMs + lookMs, nowMs);
     failpoint("changes:told");
-    const rows = appendFeed(tx, tenantId, { changes, facts, texts }, nowMs);
+    const rows = appendFeed(tx, tenantId, { changes, facts, texts, oldForm }, nowMs);
 `,
     replacement: `    await announce?.();
     for (const { name } of reading) await runBy(tx, { tenantId, kind: feedKind(name) }, feedJob, nowMs + lookMs, nowMs);
     failpoint("changes:told");
-    const rows = appendFeed(tx, tenantId, { changes, facts, texts }, nowMs);
+    const rows = appendFeed(tx, tenantId, { changes, facts, texts, oldForm }, nowMs);
     if (expiresMs !== undefined) await announceExpiry(tx, tenantId, expiresMs, nowMs);
 `,
     tests: ["test/events/expiry.test.ts", "test/statements.test.ts"],

@@ -138,7 +138,7 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "the feed from a place on, a page at a time",
   },
   {
-    begin: /^select position, created_ms::float8 as "createdMs", facts, case when facts is null/,
+    begin: /^select position, created_ms::float8 as "createdMs", facts, changes from/,
     why: "the feed behind a cursor, a page at a time",
   },
   {

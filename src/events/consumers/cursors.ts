@@ -17,8 +17,7 @@ export interface FactsRow {
   readonly createdMs: number;
   /** Null: no server that keeps facts wrote it, or none for a cursor that it did not see. */
   readonly facts: string | null;
-  /** `feed.changes` where there are no facts. */
-  readonly changes: Buffer | null;
+  readonly changes: Buffer;
 }
 
 /** One read takes at most this many rows, and about this many characters. */
@@ -76,7 +75,7 @@ export async function hasCursor(db: Db, tenantId: string, name: string): Promise
 /** The rows after a position, at least one if there is any. */
 export async function factsAfter(db: Db, tenantId: string, position: bigint): Promise<FactsRow[]> {
   return await db<FactsRow[]>`
-    select position, created_ms::float8 as "createdMs", facts, case when facts is null then changes end as changes
+    select position, created_ms::float8 as "createdMs", facts, changes
     from (
       select *, sum(coalesce(octet_length(facts), 0)) over (order by position) - coalesce(octet_length(facts), 0) as before
       from (
@@ -97,8 +96,8 @@ export async function behindSinceMs(db: Db, tenantId: string, name: string): Pro
 }
 
 /**
- * When the oldest change of an occurrence was stored that a consumer has not consumed, ms; undefined: there is none. A row without changes
- * has the rest of an earlier one's facts, and counts for every occurrence.
+ * When the oldest change of an occurrence was stored that a consumer has not consumed, ms; undefined: there is none. A row of 0.3
+ * without changes has the rest of an earlier one's facts, and counts for every occurrence.
  */
 export async function changedBehindMs(
   db: Db,

@@ -15,8 +15,7 @@ export async function occurrencesNow(tx: Db, tenantId: string, keys: readonly Oc
  * Makes the facts of a row that has none: its occurrences as they are now, for this transaction alone. A server of 0.2 wrote it, which has
  * matched its changes by itself: what changed here before, and was matched after it, is looked at once more.
  */
-export async function factsNow(tx: Db, tenantId: string, changes: Buffer | null): Promise<Fact[]> {
-  if (changes === null) return [];
+export async function factsNow(tx: Db, tenantId: string, changes: Buffer): Promise<Fact[]> {
   const keys = new Map(decodeChanges(changes, null).map((change) => [keyText(change), change]));
   if (keys.size === 0) return [];
   const found = await occurrencesNow(tx, tenantId, [...keys.values()]);

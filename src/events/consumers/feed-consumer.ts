@@ -59,6 +59,8 @@ interface Options {
   /** How many tenants are served at once. */
   atOnce?: number;
   log?: Pick<Log, "error">;
+  /** Whether a server of 0.3 may read what is set aside. Absent: none. */
+  oldForm?(): boolean;
   /** How much of a tenant may wait; beyond it further data of this tenant are refused. */
   waitingMax?: Behind;
 }
@@ -275,7 +277,7 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
     const rows: Row[] = [];
     for (const { facts, changes, ...row } of await factsAfter(tx, tenantId, position)) {
       const readable = (read: Promise<Fact[]>) => read.catch((error) => unreadable(tenantId, row.position, error));
-      if (facts !== null) rows.push({ ...row, facts: await readable(decodeFacts(facts, pace)) });
+      if (facts !== null) rows.push({ ...row, facts: await readable(decodeFacts(facts, changes, pace)) });
       else {
         // Alone, and never kept: its facts hold under the locks of this transaction.
         if (rows.length === 0) return [{ ...row, facts: await readable(factsNow(tx, tenantId, changes)) }];
@@ -304,7 +306,7 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
     await transaction(db, async (tx) => {
       const cursor = await lockCursor(tx, tenantId, name);
       if (cursor === undefined || placeText(cursor) !== placeText(place)) return;
-      await setAside(tx, tenantId, name, { fact, cause, storedMs, nowMs: nowMs() });
+      await setAside(tx, tenantId, name, { fact, cause, storedMs, nowMs: nowMs(), oldForm: options.oldForm?.() });
       await moveCursor(tx, tenantId, name, { ...cursor, done: cursor.done + 1 });
       afterCommit(tx, () => {
         stats.setAside += 1;

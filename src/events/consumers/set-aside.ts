@@ -3,6 +3,7 @@ import { paced } from "../../event-loop.ts";
 import { enqueue, firstOf, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import { decodeFacts, encodeFacts, type Fact } from "../facts.ts";
+import { encodeChanges, entryOf } from "../feed.ts";
 import { keyText, type OccurrenceKey } from "../occurrences.ts";
 import type { Consumer } from "./consumer.ts";
 import { changedBehindMs } from "./cursors.ts";
@@ -13,7 +14,10 @@ const asideKind = (name: string) => `${name}.aside`;
 
 /** The payload of such a job. */
 interface Aside {
+  /** Of one fact, what its row of the feed would hold. */
   facts: string;
+  /** In base64; absent in those of 0.3. */
+  changes?: string;
   storedMs: number;
   cause: string;
 }
@@ -23,15 +27,25 @@ const busyMs = 1000;
 
 const idOf = (key: OccurrenceKey) => Buffer.from(keyText(key), "latin1").toString("base64url");
 
+interface ToSetAside {
+  fact: Fact;
+  cause: string;
+  storedMs: number;
+  nowMs: number;
+  /** Whether a server of 0.3 may read it. */
+  oldForm?: boolean | undefined;
+}
+
 /** Leaves facts that always fail to a job of their own, so that those behind them are consumed. */
 export async function setAside(
   tx: Db,
   tenantId: string,
   name: string,
-  { fact, cause, storedMs, nowMs }: { fact: Fact; cause: string; storedMs: number; nowMs: number },
+  { fact, cause, storedMs, nowMs, oldForm = false }: ToSetAside,
 ): Promise<void> {
-  const [stored] = await encodeFacts([fact], paced(undefined, tenantId));
+  const [stored] = await encodeFacts([fact], paced(undefined, tenantId), oldForm);
   const payload: Aside = { facts: stored?.text ?? "", storedMs, cause };
+  if (!oldForm) payload.changes = encodeChanges([entryOf(fact)]).toString("base64");
   const id = `${idOf({ eventId: fact.event.id, number: fact.after.number })}:${fact.root}`;
   await enqueue(tx, { tenantId, kind: asideKind(name) }, [{ id, payload }], nowMs);
 }
@@ -40,8 +54,9 @@ export async function setAside(
 export function asideJob(consumer: Consumer): JobKind {
   async function run(tx: Db, tenantId: string, [job]: readonly Job[], nowMs: number) {
     if (job === undefined) return [];
-    const { facts: text, storedMs } = job.payload as Aside;
-    const facts = await decodeFacts(text, paced(undefined, tenantId));
+    const { facts: text, changes, storedMs } = job.payload as Aside;
+    const beside = changes === undefined ? undefined : Buffer.from(changes, "base64");
+    const facts = await decodeFacts(text, beside, paced(undefined, tenantId));
     const now = await factsOfNow(tx, tenantId, consumer.name, facts);
     if (now === undefined || (await consumer.batch(tx, tenantId, now, { storedMs, nowMs })).taken < now.length)
       return [{ id: job.id, payload: job.payload, dueMs: nowMs + busyMs }];

@@ -66,7 +66,7 @@ export function unmatchedJob(deciding: Deciding, log?: Pick<Log, "error">): JobK
 
   async function factsOf(tenantId: string, { id, changes, done }: Row): Promise<Fact[]> {
     try {
-      return (await decodeFacts(changes, paced(undefined, tenantId))).slice(done);
+      return (await decodeFacts(changes, undefined, paced(undefined, tenantId))).slice(done);
     } catch (error) {
       log?.error({ tenant: tenantId, row: id, cause: (error as Error).message }, "unmatched changes cannot be read");
       return [];
@@ -74,7 +74,7 @@ export function unmatchedJob(deciding: Deciding, log?: Pick<Log, "error">): JobK
   }
 
   async function leave(tx: Db, tenantId: string, facts: readonly Fact[], times: { storedMs: number; nowMs: number }) {
-    for (const fact of facts) await setAside(tx, tenantId, rulesName, { fact, cause: "", ...times });
+    for (const fact of facts) await setAside(tx, tenantId, rulesName, { fact, cause: "", ...times, oldForm: true });
   }
 
   return { name: matchKind, sizeMax: 1, run };

@@ -535,7 +535,7 @@ describe("beside servers of 0.2", () => {
         if (way === "matched") await engine.consumer.batch(tx, tenantId, factsOf(changes), { storedMs: nowMs, nowMs });
         await stored(tx, locked, changes, ...more);
         if (way === "matched") return;
-        const [text] = await encodeFacts(factsOf(changes), () => undefined);
+        const [text] = await encodeFacts(factsOf(changes), () => undefined, true);
         const row = JSON.parse(text?.text ?? "");
         for (const change of row.changes) change[1][2] = change[1][2] === null;
         await tx`
