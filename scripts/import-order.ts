@@ -73,8 +73,8 @@ export const importOrder: readonly string[] = [
 /** Names that may import less than the order allows, and what is left to them. */
 export const strictImports: Readonly<Record<string, readonly string[]>> = {
   gen: [],
-  wire: ["gen", "error-reasons", "event-loop"],
-  transcoding: ["gen", "event-loop", "wire"],
+  wire: ["gen", "error-reasons", "event-loop", "proto-option"],
+  transcoding: ["gen", "event-loop", "proto-option", "wire"],
   clause: ["gen", "errors", "db", "event-loop"],
   console: ["gen", "http", "log"],
   // Without the database: what they read they are handed.
@@ -83,6 +83,7 @@ export const strictImports: Readonly<Record<string, readonly string[]>> = {
     "errors",
     "config",
     "event-loop",
+    "proto-option",
     "auth",
     "clause",
     "wire",

@@ -86,29 +86,6 @@ export function serveRequests(server: Server, onRequest: RequestHandler, options
   const networks = new WeakMap<Http2Session, string>();
   // Of connections whose last request has not been answered whole.
   const lines = new WeakMap<Socket, Line>();
-  // Requests of one connection of HTTP/1.1 are begun one after the other: after a disconnect no further one begins.
-  function inOrder(request: IncomingMessage, response: ServerResponse, begin: () => void) {
-    const { socket } = request;
-    const line = lines.get(socket);
-    if (line === undefined) {
-      lines.set(socket, { request, waiting: [] });
-      response.once("close", next);
-      return begin();
-    }
-    if (line.waiting.length >= pipelinedMax) return socket.destroy();
-    line.waiting.push(() => {
-      line.request = request;
-      response.once("close", next);
-      begin();
-    });
-
-    function next() {
-      const begin = lines.get(socket)?.waiting.shift();
-      if (begin === undefined) lines.delete(socket);
-      // In a turn of its own, as those of other connections. No answer can be read where writing has ended.
-      else setImmediate(() => socket.writable && begin());
-    }
-  }
   function take(request: Request, response: Response, sendContinue: (() => void) | undefined) {
     if ("stream" in request) {
       const { session } = request.stream;
@@ -121,7 +98,7 @@ export function serveRequests(server: Server, onRequest: RequestHandler, options
       });
       return;
     }
-    inOrder(request, response as ServerResponse, () => {
+    inOrder(lines, request, response as ServerResponse, () => {
       const hosts = request.headersDistinct.host?.length ?? 0;
       if (hosts > 1 || (hosts === 0 && request.httpVersion === "1.1"))
         return answerBrokenRequest(request.socket, "HOST");
@@ -134,25 +111,13 @@ export function serveRequests(server: Server, onRequest: RequestHandler, options
   server.on("checkContinue", (request: Request, response: Response) => {
     take(request, response, () => (response as ServerResponse).writeContinue());
   });
-  // Node makes requests and responses of streams in a listener that it adds with the first for "request".
-  const [compatible] = server.listeners("stream") as StreamListener[];
-  if (compatible !== undefined)
-    server.off("stream", compatible).on("stream", (stream, headers, flags, raw) => {
-      const { expect } = headers;
-      if (
-        !isGrpc({ method: headers[":method"], headers }) ||
-        !grpcPaths?.has(headers[":path"] ?? "") ||
-        (expect !== undefined && expect !== "100-continue")
-      )
-        return compatible(stream, headers, flags, raw);
-      const call = new GrpcStream(stream, headers, raw);
-      take(call, call, expect && (() => call.writeContinue()));
-    });
+  takeGrpcStreams(server, grpcPaths, take);
   server.on("checkExpectation", (request: Request, response: Response) => {
     if ("stream" in request) {
       response.writeHead(417, {});
       response.end();
-    } else inOrder(request, response as ServerResponse, () => answerBrokenRequest(request.socket, "EXPECTATION"));
+    } else
+      inOrder(lines, request, response as ServerResponse, () => answerBrokenRequest(request.socket, "EXPECTATION"));
   });
   // A silent client may wait for an answer; one that does not take its answer is cut.
   server.on("timeout", (socket: Socket | Http2Session) => {
@@ -174,6 +139,50 @@ export function serveRequests(server: Server, onRequest: RequestHandler, options
   });
   server.on("sessionError", () => {}); // the session is closed; its calls see their streams end
   server.emit("listening"); // starts its own watch over slow heads and idle connections
+}
+
+/** Begins the requests of one connection of HTTP/1.1 one after the other: after a disconnect no further one begins. */
+function inOrder(
+  lines: WeakMap<Socket, Line>,
+  request: IncomingMessage,
+  response: ServerResponse,
+  begin: () => void,
+): void {
+  const { socket } = request;
+  const line = lines.get(socket);
+  if (line === undefined) {
+    lines.set(socket, { request, waiting: [] });
+    response.once("close", next);
+    begin();
+  } else if (line.waiting.length >= pipelinedMax) socket.destroy();
+  else
+    line.waiting.push(() => {
+      line.request = request;
+      response.once("close", next);
+      begin();
+    });
+
+  function next() {
+    const begin = lines.get(socket)?.waiting.shift();
+    if (begin === undefined) lines.delete(socket);
+    // In a turn of its own, as those of other connections. No answer can be read where writing has ended.
+    else setImmediate(() => socket.writable && begin());
+  }
+}
+
+/** Hands over unary gRPC calls on their streams, before Node makes a request and a response of each. */
+function takeGrpcStreams(server: Server, paths: ServeOptions["grpcPaths"], take: RequestHandler) {
+  // Node's own listener, which comes with the first for "request"; a server of HTTP/1.1 alone has none.
+  const [compatible] = server.listeners("stream") as StreamListener[];
+  if (compatible === undefined) return;
+  server.off("stream", compatible).on("stream", (stream, headers, flags, raw) => {
+    const { expect, ":method": method, ":path": path = "" } = headers;
+    const continues = expect === "100-continue";
+    if (!isGrpc({ method, headers }) || !paths?.has(path) || (expect !== undefined && !continues))
+      return compatible(stream, headers, flags, raw);
+    const call = new GrpcStream(stream, headers, raw);
+    take(call, call, continues ? () => call.writeContinue() : undefined);
+  });
 }
 
 /** Ends a session that floods: each PING and SETTINGS wants an answer, and costs its sender almost nothing. */
