@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
@@ -58,7 +59,7 @@ export async function httpReceiver(host = "127.0.0.1", port = 0): Promise<HttpRe
     received.push(got);
     answerer(got, response, request.socket);
   });
-  await new Promise<void>((resolve) => server.listen(port, host, resolve));
+  await once(server.listen(port, host), "listening");
   const { port: own } = server.address() as AddressInfo;
   return {
     url: `http://${host}:${own}`,

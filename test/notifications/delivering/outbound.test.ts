@@ -94,8 +94,9 @@ describe("a name", () => {
   });
 
   test("is dialled at the address that was judged, whatever it resolves to a moment later", async () => {
-    await using good = await httpReceiver("127.0.0.2");
-    await using bad = await httpReceiver("127.0.0.1", good.port);
+    // In this order: what is free of the first address, which everyone uses, is free of the second.
+    await using bad = await httpReceiver("127.0.0.1");
+    await using good = await httpReceiver("127.0.0.2", bad.port);
     await using names = await nameServer((_name, before) => (before === 0 ? ["127.0.0.2"] : ["127.0.0.1"]));
     const client = outbound({ allowed: allowing("127.0.0.2"), timeoutMs: 10_000, resolver: names.resolver });
     good.answer(answering(200, "", { connection: "close" }));
@@ -110,8 +111,9 @@ describe("a name", () => {
   });
 
   test("with some addresses that are not public is dialled at the others alone", async () => {
-    await using good = await httpReceiver("127.0.0.2");
-    await using bad = await httpReceiver("127.0.0.1", good.port);
+    // In this order: what is free of the first address, which everyone uses, is free of the second.
+    await using bad = await httpReceiver("127.0.0.1");
+    await using good = await httpReceiver("127.0.0.2", bad.port);
     await using names = await nameServer(() => ["127.0.0.1", "127.0.0.2"]);
     const client = outbound({ allowed: allowing("127.0.0.2"), timeoutMs: 10_000, resolver: names.resolver });
     for (let i = 0; i < 5; i++) {
