@@ -121,7 +121,12 @@ async function checkInLock(tx: Db, tenantId: string, updaters: readonly CustomPr
   for (const part of portionsOf(values)) sizes.push(...(await bytesOf(tx, part)));
   const anyEnabled = updaters.some(({ enabled }) => enabled);
   await lockSet(tx, tenantId, anyEnabled);
-  const touched = await touchedUpdaters(tx, tenantId, updaters);
+  // What is refused is not looked for: PostgreSQL takes no NUL.
+  const touched = await touchedUpdaters(
+    tx,
+    tenantId,
+    updaters.filter((_, i) => refusals[i] === ""),
+  );
   const sent = values.map((each, i): Sent | string =>
     each === undefined ? (refusals[i] as string) : { values: each, bytes: sizes[i] as number },
   );
