@@ -104,7 +104,7 @@ export class GrpcStream implements Http2Request, Http2Response {
 
   end(last?: string | Uint8Array): void {
     const { stream } = this;
-    if (stream.destroyed || !mayWrite(this, last)) return;
+    if (stream.destroyed || stream.closed || !mayWrite(this, last)) return;
     if (!this.complete) discardRest(this);
     const trailers = this.#trailers;
     if (trailers !== undefined) stream.once("wantTrailers", () => stream.sendTrailers(trailers));

@@ -100,6 +100,15 @@ describe("a gRPC call on its stream", () => {
     expect(response.headersSent).toBe(false);
   });
 
+  test("that its client closes without an error, its body unread, is answered without a fault", async () => {
+    const { request, response, stream } = await open(grpc);
+    stream.write("unread");
+    stream.close(0);
+    await expect.poll(() => (request as GrpcStream).stream.closed).toBe(true);
+    sendWithTrailers(response, {}, { "grpc-status": "0" }, Buffer.from("late"));
+    expect(response.headersSent).toBe(false);
+  });
+
   test("that is answered before its body has come discards the rest", async () => {
     const { response, request, stream } = await open(grpc);
     stream.write(Buffer.alloc(100_000));
