@@ -463,6 +463,15 @@ describe.each(verbs)("%s answers", (verb) => {
   });
 });
 
+test("an updater whose id holds NUL is refused alone", async () => {
+  const { post, create } = await world();
+  const [id = ""] = await create(updater("one"));
+  const updaters = [updater("one", { id: "a\0b" }), updater("two", { id })];
+  const { status, body } = await post("change", { updaters });
+  expect(status).toBe(200);
+  expect(body.results.map(({ error }: Result) => error)).toEqual(["updaters[0].id: must not contain NUL", ""]);
+});
+
 test("the audit log reports how many items of how many went well, and their ids", async () => {
   const { call, post, create } = await world();
   const [id = ""] = await create(updater("one"));
