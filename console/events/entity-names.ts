@@ -39,5 +39,5 @@ export function entityText(name: string, { start, end }: SharedParts): string {
 /** A name by itself: the only dimension of an entity without a name of its own is not named. */
 export const plainName = (name: string) => entityText(name, sharedParts([name]));
 
-/** What people call the entity of an event. */
+/** Returns the short name of the entity of an event. */
 export const calledOf = ({ entityDisplayName = "" }: { entityDisplayName?: string }) => entityDisplayName;

@@ -440,7 +440,7 @@ export function eventList(isHeld: () => boolean) {
     /** Keys of rows that have just come. */
     fresh,
     total,
-    /** What the server doubts about the conditions; empty: nothing. */
+    /** The hint to its conditions; empty: none. */
     hint,
     loading,
     failure,

@@ -2,7 +2,7 @@
 export const operators = ["=", "!=", "=~", "!~"] as const;
 export type Operator = (typeof operators)[number];
 
-/** What a matcher is made of. */
+/** A matcher, taken apart. */
 export interface MatcherParts {
   readonly name: string;
   readonly operator: Operator;

@@ -44,7 +44,7 @@ interface MatcherRowsProps<S extends DescMessage> {
   readonly path: string;
   readonly label: string;
   readonly value: readonly string[];
-  /** What is wrong with a matcher as it stands, by its place; asked before it is sent. */
+  /** Mistakes of matchers as they are typed, by their place, before they are sent. */
   readonly mistakes?: ReadonlyMap<number, string>;
   set(matchers: string[]): void;
 }
@@ -158,7 +158,7 @@ function Rows<S extends DescMessage>(props: MatcherRowsProps<S> & { read: readon
   );
 }
 
-/** What is wrong with the list as a whole. */
+/** Shows the errors of the list as a whole. */
 function ListErrors<S extends DescMessage>({ form, path }: { form: Form<S>; path: string }) {
   const texts = form.errorsAt(path).flatMap(({ field, description }) => (field === path ? [description] : []));
   if (texts.length === 0) return null;

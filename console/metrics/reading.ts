@@ -52,7 +52,7 @@ interface Matching {
   /** Those whose series can be read, each by a name that no other one of them has. */
   readonly entities: readonly { readonly id: string; readonly name: string }[];
   readonly total: number;
-  /** What the server doubts about the clause. */
+  /** The hint to its clause; empty: none. */
   readonly hint?: string;
 }
 

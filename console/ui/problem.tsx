@@ -16,7 +16,7 @@ export function Problem({ failure, again }: { failure: Failure | undefined; agai
   );
 }
 
-/** What the server doubts about a search, in a quiet line below it; an empty hint shows nothing. */
+/** Shows the hint of a search in a quiet line below it; an empty one shows nothing. */
 export function Doubt({ hint }: { hint: string | undefined }) {
   return (
     <p class={`${ui.hint} ${ui.waiting}`} role="status">

@@ -83,7 +83,7 @@ export function goTemplates(type: DestinationType, stored?: DestinationType): Br
   });
 }
 
-/** What of a destination servers of the version before cannot read, for `Formats.begin`; undefined: nothing. */
+/** Names the feature of a destination that servers of the last release cannot read, for `Formats.begin`; undefined: there is none. */
 export function newFeatureOf(type: DestinationType): string | undefined {
   const { kind, message } = kindOf(type);
   return kind.newFeature?.(message);

@@ -130,7 +130,7 @@ interface WatchedProps {
   readonly put: Put;
 }
 
-/** What must keep coming, and how long it may stay away. */
+/** Asks for the event that must keep coming, and how long it may stay away. */
 function WatchedFields({ form, source: { eventName, durationSec }, put }: WatchedProps) {
   const names = useEventNames();
   return (

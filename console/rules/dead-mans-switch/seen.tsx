@@ -49,7 +49,7 @@ interface SeenProps {
   watch(clause: Clause): void;
 }
 
-/** Where the event was seen, beside the form. */
+/** Shows beside the form which entities have sent the event. */
 export function SeenEvents({ eventName, clause, watch }: SeenProps) {
   const name = useSettled(eventName);
   const { value, failure, again } = useAnswer((signal) => readSeen(name, signal), name).value;
@@ -71,7 +71,7 @@ interface SeenOnProps {
 
 const shownMax = 10;
 
-/** Where the event was seen, so that these entities can be watched; or how to have Prometheus send it. */
+/** Lists the entities that have sent the event, to be watched with a press; without any, shows the rule for Prometheus. */
 function SeenOn({ name, seen, clause, watch }: SeenOnProps) {
   const ids = [...new Set(seen.map(({ id }) => id))];
   const text = useSettled(clauseText(clause));

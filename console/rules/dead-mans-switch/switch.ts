@@ -34,7 +34,7 @@ const usualSender = {
   },
 };
 
-/** What a new one begins with: Prometheus' Watchdog has stayed away for five minutes. */
+/** Returns the switch that the form begins with: Watchdog of Prometheus has stayed away for five minutes. */
 export const blankSwitch = () =>
   blank(TriggerSchema, {
     name: `No ${watchdog}`,
