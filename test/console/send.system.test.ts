@@ -37,7 +37,7 @@ const root = join(import.meta.dirname, "../..");
 const newest = (page: Page, of: string) => page.getByRole("list", { name: `Newest of ${of}` });
 
 /** Opens the page of a new tenant from an empty list, makes a key, and puts the two files into a new folder. */
-async function prepared(page: Page, program: string) {
+async function opened(page: Page, program: string) {
   const tenant = await testTenant(sql);
   const dir = temporaryDir();
   await openConsole(page, server, tenant);
@@ -45,8 +45,13 @@ async function prepared(page: Page, program: string) {
   await page.getByRole("heading", { level: 1, name: "Send data" }).waitFor();
   await page.getByRole("link", { name: program, exact: true }).click();
   await page.getByRole("heading", { name: "Events none yet" }).waitFor();
-  await pasteFiles(page, dir);
   return { tenant, dir };
+}
+
+async function prepared(page: Page, program: string) {
+  const world = await opened(page, program);
+  await pasteFiles(page, world.dir);
+  return world;
 }
 
 describe("what is shown to paste, when it is pasted", () => {
@@ -136,10 +141,16 @@ describe("the key that is made there", () => {
   onPage(
     "is gone with the page, and with Undo",
     async (page) => {
-      const { dir } = await prepared(page, "curl");
+      const { dir } = await opened(page, "curl");
+      await page.getByRole("button", { name: "Make a key" }).click();
+      await page.getByText("It is shown this once").waitFor();
+      const files = [await copied(page, "The key"), await copied(page, "The certificate")];
+      const line = await copied(page, "An event");
+      // The notice stays for ten seconds, and while the pointer is on it.
+      await page.getByRole("button", { name: "Undo" }).hover();
+      for (const file of files) await paste(dir, file);
       const key = readFileSync(join(dir, "belfry.key"), "utf8");
       expect(key).toMatch(/^bf_/);
-      const line = await copied(page, "An event");
       await page.getByRole("button", { name: "Undo" }).click();
       await page.getByText("Taken back.").waitFor();
       expect(await page.content()).not.toContain(key);
