@@ -80,12 +80,19 @@ async function* pagesOf(
     .where(silencesWhere(tenantId, { states: [state], canonical }, nowMs))
     .orderBy(order, id);
   for (let from = 0; from < ids.length; from += pageRows) {
-    const page = ids.slice(from, from + pageRows);
-    const rows = await orm(db)
+    const page = ids.slice(from, from + pageRows).map((each) => each.id);
+    // One look at the primary key an id: `id = any(…)` may walk the index by age, which ends with the id.
+    const silence = orm(db)
       .select()
       .from(silences)
-      .where(and(eq(silences.tenantId, tenantId), sql`${id} = any(${uuidArray(page.map((each) => each.id))}::uuid[])`));
-    const byId = new Map(rows.map((row) => [row.id, row]));
-    yield page.flatMap((each) => byId.get(each.id) ?? []);
+      .where(and(eq(silences.tenantId, tenantId), sql`${id} = asked.id`))
+      .limit(1)
+      .as("silence");
+    const rows = await orm(db)
+      .select()
+      .from(sql`unnest(${uuidArray(page)}::uuid[]) as asked(id)`)
+      .crossJoinLateral(silence);
+    const byId = new Map(rows.map((row) => [row.silence.id, row.silence]));
+    yield page.flatMap((each) => byId.get(each) ?? []);
   }
 }
