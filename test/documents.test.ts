@@ -101,13 +101,13 @@ describe("docs/errors.md", () => {
     const tables = page.slice(page.indexOf("## Messages"));
     const shown = [...tables.matchAll(/^\| `([^`\n]+)` \|/gm)].map(([, text]) => text ?? "");
     expect(shown.length).toBeGreaterThan(100);
-    const reasons = reasonsOf(tree.get("src/notifications/delivering/retry.ts"));
+    const reasons = reasonsOf(tree.get("src/notifications/kinds/retry.ts"));
     const composed = [...reasons, "sent", "has … more mistakes"];
     expect(shown.filter((text) => !known.has(text) && !composed.includes(text))).toEqual([]);
   });
 
   test("lists every reason of a delivery", () => {
-    const reasons = reasonsOf(tree.get("src/notifications/delivering/retry.ts"));
+    const reasons = reasonsOf(tree.get("src/notifications/kinds/retry.ts"));
     expect(reasons.length).toBeGreaterThan(10);
     expect(reasons.filter((reason) => !page.includes(`\n| \`${reason}\` |`))).toEqual([]);
   });
@@ -139,7 +139,7 @@ describe("docs/errors.md", () => {
         "src/integrations/opentelemetry/protobuf-of-json.ts: message",
         "src/integrations/sent-again.ts: error.rawMessage",
         "src/maintenance/windows.ts: kind",
-        "src/notifications/kinds.ts: texts.message",
+        "src/notifications/kinds/kinds.ts: texts.message",
         "src/notifications/kinds/attempt-outcome.ts: error.message",
         "src/notifications/kinds/attempt-outcome.ts: told(answer)",
         "src/notifications/kinds/email.ts: answer",
@@ -151,11 +151,11 @@ describe("docs/errors.md", () => {
         "src/notifications/kinds/office-chat.ts: told(answer)",
         "src/notifications/kinds/team-chat.ts: told(answer)",
         "src/notifications/kinds/webhook.ts: why",
-        "src/notifications/preview-message.ts: broken",
-        "src/notifications/preview-message.ts: broken.rule",
-        "src/notifications/rules.ts: broken",
-        "src/notifications/stored-credential.ts: refused.rule",
-        "src/notifications/stored-credential.ts: rule",
+        "src/notifications/api/preview-message.ts: broken",
+        "src/notifications/api/preview-message.ts: broken.rule",
+        "src/notifications/api/rules.ts: broken",
+        "src/notifications/kinds/stored-credential.ts: refused.rule",
+        "src/notifications/kinds/stored-credential.ts: rule",
         "src/properties/updaters.ts: kind",
         "src/protocols/error-body.ts: message",
         "src/rpc/errors.ts: error.rawMessage",

@@ -17,7 +17,7 @@ import type { Db } from "../db/connect.ts";
 import { transaction } from "../db/transaction.ts";
 import { invalidField, notFound } from "../errors.ts";
 import { paced } from "../event-loop.ts";
-import { unmutedRules } from "../notifications/window-messages.ts";
+import { unmutedRules } from "../notifications/api/window-messages.ts";
 import { heldCount, heldEntities, targetsOf } from "./entities.ts";
 import { clauseOf, isStoredSchedule, storedClause, toProgress, type WindowRow } from "./messages.ts";
 import { advance, notRun, type Progress, type Rules, replan } from "./progress.ts";

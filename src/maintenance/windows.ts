@@ -11,7 +11,7 @@ import {
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
 import { alreadyExists, failedPrecondition, invalidField, invalidFields, notFound } from "../errors.ts";
-import { brokenWindowMessage } from "../notifications/window-messages.ts";
+import { brokenWindowMessage } from "../notifications/api/window-messages.ts";
 import { checkEtag } from "../rpc/etag.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
 import type { WindowHooks } from "./hooks.ts";

@@ -11,16 +11,16 @@ import type { EntityCache } from "../entities/entity-cache.ts";
 import type { StoreChanges } from "../events/changes.ts";
 import { dataBounds, ingestEvents } from "../events/ingest.ts";
 import type { Log } from "../log.ts";
-import { hostsInUse } from "./bound-credentials.ts";
+import type { OpenWindows } from "./api/explain.ts";
+import { notificationServices } from "./api/service.ts";
+import { type AlertStates, alertStates } from "./api/silences/alert-states.ts";
+import { type SilenceDoor, silenceDoor } from "./api/silences/door.ts";
 import { BeyondChain, countMadeEvent } from "./deciding/chain-counts.ts";
 import type { RuleEngine } from "./deciding/engine.ts";
-import type { Dispatcher } from "./delivering/dispatcher.ts";
-import { beyondChain, openSendEnvironment } from "./delivering/send-environment.ts";
-import { startSending } from "./delivering/start.ts";
-import type { OpenWindows } from "./explain.ts";
-import { notificationServices } from "./service.ts";
-import { type AlertStates, alertStates } from "./silences/alert-states.ts";
-import { type SilenceDoor, silenceDoor } from "./silences/door.ts";
+import { beyondChain, openSendEnvironment } from "./kinds/send-environment.ts";
+import { hostsInUse } from "./sending/bound-credentials.ts";
+import type { Dispatcher } from "./sending/dispatcher.ts";
+import { startSending } from "./sending/start.ts";
 import { silenceWriter } from "./silences/write.ts";
 
 interface Options {

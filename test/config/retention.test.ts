@@ -4,7 +4,7 @@ import { afterAll, expect, test } from "vitest";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
-import { historyPartitions } from "../../src/notifications/delivering/history.ts";
+import { historyPartitions } from "../../src/notifications/queue/history.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
 import { putModels } from "../entities/stored.ts";

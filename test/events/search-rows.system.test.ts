@@ -17,7 +17,7 @@ import { seenOccurrences } from "../../src/events/matching.ts";
 import { openAlerts } from "../../src/events/open-alerts.ts";
 import { searchEvents } from "../../src/events/search.ts";
 import { toSet } from "../../src/events/set-matching-status.ts";
-import { fieldsOf } from "../../src/notifications/deciding/matcher/rows.ts";
+import { fieldsOf } from "../../src/notifications/rules/rows.ts";
 import { testDatabase } from "../support/database.ts";
 import { estateMs, fillEstate } from "../support/event-estate.ts";
 import { explained } from "../support/rows-read.ts";

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
-import { raiseRulesVersion } from "../../src/notifications/rules-version.ts";
+import { raiseRulesVersion } from "../../src/notifications/silences/rules-version.ts";
 import { openHttp2 } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";

@@ -2,8 +2,8 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import type { KindName } from "../../src/notifications/delivering/retry.ts";
-import { checkDestination, paceOf } from "../../src/notifications/kinds.ts";
+import { checkDestination, paceOf } from "../../src/notifications/kinds/kinds.ts";
+import type { KindName } from "../../src/notifications/kinds/retry.ts";
 
 type Type = NonNullable<MessageInitShape<typeof DestinationTypeSchema>["type"]>;
 

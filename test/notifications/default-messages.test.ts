@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { compose } from "../../src/notifications/kinds.ts";
+import { compose } from "../../src/notifications/kinds/kinds.ts";
 import { samples } from "./disk-alerts.ts";
 import { destinations, type Site, site } from "./kinds.ts";
 

@@ -7,7 +7,7 @@ import { DestinationService } from "#gen/belfry/notifications/v1/destination_ser
 import { RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
-import { unsealDestination } from "../../src/notifications/unseal-destination.ts";
+import { unsealDestination } from "../../src/notifications/sending/unseal-destination.ts";
 import { transport } from "../support/clients.ts";
 import { masterKeys, testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";

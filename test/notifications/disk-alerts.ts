@@ -1,7 +1,7 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
-import type { AlertSnapshot } from "../../src/notifications/delivery-snapshot.ts";
-import { aboutGroup } from "../../src/notifications/group-notification.ts";
-import type { Notification } from "../../src/notifications/notification.ts";
+import type { Notification } from "../../src/notifications/subject/notification.ts";
+import type { AlertSnapshot } from "../../src/notifications/subject/snapshot.ts";
+import { aboutGroup } from "../../src/notifications/templates/group-notification.ts";
 import { metricNotification, notificationOf } from "./notifications.ts";
 
 /** Says nothing of its own. */

@@ -6,7 +6,7 @@ import type { SMTPServerOptions } from "smtp-server";
 import { beforeAll, describe, expect, test } from "vitest";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { certificate } from "../../src/http/certificate.ts";
-import { compose } from "../../src/notifications/kinds.ts";
+import { compose } from "../../src/notifications/kinds/kinds.ts";
 import { type MailReceiver, mailReceiver } from "../support/receivers.ts";
 import { type Site, site, type TypeInit } from "./kinds.ts";
 import { metricNotification, notificationOf } from "./notifications.ts";

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { compose } from "../../src/notifications/kinds.ts";
+import { compose } from "../../src/notifications/kinds/kinds.ts";
 import { destinations, type Site, site, type TypeInit } from "./kinds.ts";
 import { eventId, metricNotification, notificationOf } from "./notifications.ts";
 

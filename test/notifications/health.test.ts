@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
-import { retryDelivery } from "../../src/notifications/deliveries.ts";
+import { retryDelivery } from "../../src/notifications/api/deliveries.ts";
 import { onCitus } from "../support/citus.ts";
 import { httpReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";

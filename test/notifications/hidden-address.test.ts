@@ -5,9 +5,9 @@ import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
-import { sealAddresses } from "../../src/notifications/address-sealing.ts";
-import { addressHint } from "../../src/notifications/hidden-address.ts";
-import { unsealDestination } from "../../src/notifications/unseal-destination.ts";
+import { addressHint } from "../../src/notifications/kinds/hidden-address.ts";
+import { sealAddresses } from "../../src/notifications/sending/address-sealing.ts";
+import { unsealDestination } from "../../src/notifications/sending/unseal-destination.ts";
 import { transport } from "../support/clients.ts";
 import { testDatabase } from "../support/database.ts";
 import { answering, httpReceiver } from "../support/receivers.ts";

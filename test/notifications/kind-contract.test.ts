@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Course, KindName, Reason } from "../../src/notifications/delivering/retry.ts";
+import type { Course, KindName, Reason } from "../../src/notifications/kinds/retry.ts";
 import { nameServer } from "../support/name-server.ts";
 import { type Answerer, answering, misbehaving } from "../support/receivers.ts";
 import { destinations, type Site, secrets, site, successes } from "./kinds.ts";

@@ -3,14 +3,14 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import type { EventItem } from "../../src/events/ingest.ts";
-import type { KindName } from "../../src/notifications/delivering/retry.ts";
+import type { AttemptOutcome } from "../../src/notifications/kinds/kind.ts";
+import { send, type Try } from "../../src/notifications/kinds/kinds.ts";
+import type { KindName } from "../../src/notifications/kinds/retry.ts";
 import {
   openSendEnvironment,
   type SendEnvironment,
   type SendOptions,
-} from "../../src/notifications/delivering/send-environment.ts";
-import type { AttemptOutcome } from "../../src/notifications/kinds/kind.ts";
-import { send, type Try } from "../../src/notifications/kinds.ts";
+} from "../../src/notifications/kinds/send-environment.ts";
 import { type Answerer, answering, type HttpReceiver, httpReceiver } from "../support/receivers.ts";
 import { notificationOf } from "./notifications.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "vitest";
-import type { KindName } from "../../src/notifications/delivering/retry.ts";
-import { sampleGroup } from "../../src/notifications/group-notification.ts";
-import type { Notification } from "../../src/notifications/notification.ts";
+import type { KindName } from "../../src/notifications/kinds/retry.ts";
+import type { Notification } from "../../src/notifications/subject/notification.ts";
+import { sampleGroup } from "../../src/notifications/templates/group-notification.ts";
 import { destinations, site, successes } from "./kinds.ts";
 import { notificationOf } from "./notifications.ts";
 

@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { EventSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
-import type { KindName } from "../../src/notifications/delivering/retry.ts";
-import type { Notification } from "../../src/notifications/notification.ts";
+import type { KindName } from "../../src/notifications/kinds/retry.ts";
+import type { Notification } from "../../src/notifications/subject/notification.ts";
 import { validateItem } from "../../src/rpc/validate.ts";
 import { decodedWords, mailParts } from "../support/mail-parts.ts";
 import { type MailReceiver, mailReceiver } from "../support/receivers.ts";

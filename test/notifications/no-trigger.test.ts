@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import type { KindName } from "../../src/notifications/delivering/retry.ts";
-import { sampleGroup } from "../../src/notifications/group-notification.ts";
-import { compose } from "../../src/notifications/kinds.ts";
+import { compose } from "../../src/notifications/kinds/kinds.ts";
+import type { KindName } from "../../src/notifications/kinds/retry.ts";
+import { sampleGroup } from "../../src/notifications/templates/group-notification.ts";
 import { destinations, type Site, site } from "./kinds.ts";
 import { notificationOf } from "./notifications.ts";
 

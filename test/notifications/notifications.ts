@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import type { Notification } from "../../src/notifications/notification.ts";
+import type { Notification } from "../../src/notifications/subject/notification.ts";
 
 export const eventId = "YWJjZGVmZ2hpamtsbW5vcHFyc3Q=";
 

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { compose } from "../../src/notifications/kinds.ts";
+import { compose } from "../../src/notifications/kinds/kinds.ts";
 import { answering } from "../support/receivers.ts";
 import { type Site, secrets, site, type TypeInit } from "./kinds.ts";
 import { metricNotification, notificationOf } from "./notifications.ts";

@@ -17,13 +17,13 @@ import { occurrenceIdText } from "../../src/events/occurrence-id.ts";
 import { setStatuses } from "../../src/events/set-status.ts";
 import { claim, finishJobs } from "../../src/jobs/queue.ts";
 import type { JobKind } from "../../src/jobs/worker.ts";
-import { announceRuleChange } from "../../src/notifications/after-rule-change.ts";
+import { announceRuleChange } from "../../src/notifications/deciding/after-rule-change.ts";
 import { type RuleEngine, ruleEngine } from "../../src/notifications/deciding/engine.ts";
-import { groupsKind } from "../../src/notifications/deciding/groups/group-jobs.ts";
-import { standingKind } from "../../src/notifications/deciding/look-at-changed-rules.ts";
+import { groupsKind } from "../../src/notifications/deciding/group-jobs.ts";
+import { standingKind } from "../../src/notifications/deciding/reevaluate-changed-rules.ts";
 import { repeatKind } from "../../src/notifications/deciding/repetitions.ts";
 import { unmuteKind } from "../../src/notifications/deciding/unmute-jobs.ts";
-import type { RulePart } from "../../src/notifications/rules-version.ts";
+import type { RulePart } from "../../src/notifications/silences/rules-version.ts";
 import { ingestEvents } from "../entities/stored.ts";
 
 /** A rule as tests write it. */

@@ -5,8 +5,8 @@ import { DestinationSchema, DestinationTypeSchema } from "#gen/belfry/notificati
 import { DestinationService } from "#gen/belfry/notifications/v1/destination_service_pb.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
-import { storedRefreshToken } from "../../src/notifications/delivering/refresh-token.ts";
-import { fixedOrigin, originOf } from "../../src/notifications/secret-addresses.ts";
+import { storedRefreshToken } from "../../src/notifications/kinds/refresh-token.ts";
+import { fixedOrigin, originOf } from "../../src/notifications/kinds/secret-addresses.ts";
 import { transport } from "../support/clients.ts";
 import { answering, httpReceiver } from "../support/receivers.ts";
 import { masterKeys, testServer } from "../support/server.ts";

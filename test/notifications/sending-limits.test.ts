@@ -7,8 +7,8 @@ import {
   heldBack,
   judged,
   taken,
-} from "../../src/notifications/delivering/destination-state.ts";
-import { sendSlots } from "../../src/notifications/delivering/send-slots.ts";
+} from "../../src/notifications/queue/destination-state.ts";
+import { sendSlots } from "../../src/notifications/queue/send-slots.ts";
 
 const t0 = 1_800_000_000_000;
 const unbound: DestinationBounds = { pace: undefined, maxPerMinute: 0 };

@@ -6,11 +6,11 @@ import { DestinationService } from "#gen/belfry/notifications/v1/destination_ser
 import { readConfig } from "../../src/config/settings.ts";
 import { connectOnce } from "../../src/db/connect.ts";
 import { transaction } from "../../src/db/transaction.ts";
-import { retryDelivery } from "../../src/notifications/deliveries.ts";
-import type { Attempt } from "../../src/notifications/delivering/attempts.ts";
-import { cutOffResults } from "../../src/notifications/delivering/classify-response.ts";
-import { record } from "../../src/notifications/delivering/result-statements.ts";
-import { openSendEnvironment } from "../../src/notifications/delivering/send-environment.ts";
+import { retryDelivery } from "../../src/notifications/api/deliveries.ts";
+import { openSendEnvironment } from "../../src/notifications/kinds/send-environment.ts";
+import type { Attempt } from "../../src/notifications/queue/attempts.ts";
+import { record } from "../../src/notifications/queue/result-statements.ts";
+import { cutOffResults } from "../../src/notifications/sending/classify-response.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
 import { transport } from "../support/clients.ts";

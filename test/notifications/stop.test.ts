@@ -3,10 +3,10 @@ import { expect, test, vi } from "vitest";
 import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import type { Recheck } from "../../src/notifications/deciding/recheck.ts";
-import { backResult, type Result } from "../../src/notifications/delivering/classify-response.ts";
-import { claimDeliveries, type DueDelivery, renewLeases } from "../../src/notifications/delivering/delivery-queue.ts";
-import { dispatcher } from "../../src/notifications/delivering/dispatcher.ts";
-import { record } from "../../src/notifications/delivering/result-statements.ts";
+import { claimDeliveries, type DueDelivery, renewLeases } from "../../src/notifications/queue/delivery-queue.ts";
+import { record } from "../../src/notifications/queue/result-statements.ts";
+import { backResult, type Result } from "../../src/notifications/sending/classify-response.ts";
+import { dispatcher } from "../../src/notifications/sending/dispatcher.ts";
 import { masterKeys } from "../support/server.ts";
 import { dispatchSite } from "./dispatch.ts";
 

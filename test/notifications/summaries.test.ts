@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { readConfig } from "../../src/config/settings.ts";
-import { deleteOldNotes } from "../../src/notifications/delivering/history.ts";
+import { deleteOldNotes } from "../../src/notifications/queue/history.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { type Server, startServer } from "../../src/server.ts";
 import { consumed } from "../support/consumed.ts";

@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { ClauseSchema, FilterSchema, Operation, QuerySchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { EntityRow } from "../../src/entities/messages.ts";
 import { unpaced } from "../../src/event-loop.ts";
-import { fieldsOf } from "../../src/notifications/deciding/matcher/rows.ts";
-import { entityQueryTrouble, meansOf } from "../../src/notifications/sources/entity-query.ts";
+import { fieldsOf } from "../../src/notifications/rules/rows.ts";
+import { entityQueryTrouble, meansOf } from "../../src/notifications/rules/sources/entity-query.ts";
 import { tool } from "../integrations/calls.ts";
 import { silencePlace } from "./silences/place.ts";
 

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { compose } from "../../src/notifications/kinds.ts";
+import { compose } from "../../src/notifications/kinds/kinds.ts";
 import { answering, type Received } from "../support/receivers.ts";
 import { destinations, type Site, secrets, site, type TypeInit } from "./kinds.ts";
 import { eventId, metricNotification, notificationOf } from "./notifications.ts";

@@ -39,14 +39,14 @@ const callers: Readonly<Record<string, readonly string[]>> = {
   "src/clause/check.ts": ["Filter.value"],
   "src/clause/trigger.ts": ["TriggerMatchers.matchers", "TriggerQuery.matchers"],
   "src/integrations/alertmanager/listing.ts": ["?filter", "?receiver"],
-  "src/notifications/kinds.ts": [...marked.keys()].filter((name) => /Destination\.|^Fact\./.test(name)),
+  "src/notifications/kinds/kinds.ts": [...marked.keys()].filter((name) => /Destination\.|^Fact\./.test(name)),
   "src/notifications/kinds/webhook.ts": ["WebhookDestination.body"],
-  "src/notifications/preview-message.ts": ["PreviewMessageRequest.message"],
-  "src/notifications/rules.ts": ["Rule.matchers", "Rule.message"],
-  "src/notifications/silences/service.ts": ["ListSilencesRequest.filter"],
+  "src/notifications/api/preview-message.ts": ["PreviewMessageRequest.message"],
+  "src/notifications/api/rules.ts": ["Rule.matchers", "Rule.message"],
+  "src/notifications/api/silences/service.ts": ["ListSilencesRequest.filter"],
   "src/notifications/silences/silences.ts": ["Silence.matchers"],
-  "src/notifications/sources/event.ts": ["TriggerQuery.matchers"],
-  "src/notifications/window-messages.ts": ["Rule.message"],
+  "src/notifications/rules/sources/event.ts": ["TriggerQuery.matchers"],
+  "src/notifications/api/window-messages.ts": ["Rule.message"],
 };
 const compiling =
   /(?<![.\w])(?:readMatchers?|readExpression|parsePattern|brokenTemplate|checkedTemplate|render)\(|RE2JS\.compile\(/;

@@ -1,8 +1,8 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import type { AskedLabels, OpenAlert } from "../../events/open-alerts.ts";
-import type { AlertStates } from "../../notifications/silences/alert-states.ts";
-import type { SilenceDoor } from "../../notifications/silences/door.ts";
+import type { AlertStates } from "../../notifications/api/silences/alert-states.ts";
+import type { SilenceDoor } from "../../notifications/api/silences/door.ts";
 import { next, takeNull } from "../../transcoding/json/scan.ts";
 import { type Answer, type Integration, json, type Operation, type OperationCall } from "../integration.ts";
 import { malformed } from "./alerts.ts";

@@ -14,7 +14,7 @@ import { exhausted } from "../../errors.ts";
 import type { Pace } from "../../event-loop.ts";
 import { annotationsOf, fingerprintOf, isAlert } from "../../events/labels.ts";
 import type { OpenAlert } from "../../events/open-alerts.ts";
-import type { AlertGroup, AlertState, AlertStates } from "../../notifications/silences/alert-states.ts";
+import type { AlertGroup, AlertState, AlertStates } from "../../notifications/api/silences/alert-states.ts";
 import { invalidValue } from "../../wire/status.ts";
 import type { OperationCall } from "../integration.ts";
 import { timeText } from "./times.ts";

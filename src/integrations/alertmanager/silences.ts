@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Permission } from "#gen/belfry/auth/v1/permission_pb.ts";
 import { matcherText } from "../../clause/label-matcher.ts";
-import type { SilenceDoor } from "../../notifications/silences/door.ts";
+import type { SilenceDoor } from "../../notifications/api/silences/door.ts";
 import { isSilenceId, type SilenceState, type StoredSilence, stateOf } from "../../notifications/silences/silences.ts";
 import { messageTooLarge } from "../../wire/status.ts";
 import { type Answer, json, type Operation, type OperationCall } from "../integration.ts";

@@ -1,6 +1,6 @@
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
-import type { Occasion } from "../notification.ts";
+import type { Occasion } from "../subject/notification.ts";
 
 /** What of a rule decides when it notifies. */
 export interface Manner {

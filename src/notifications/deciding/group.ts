@@ -1,6 +1,6 @@
+import type { Decided, Notice, Stage } from "./batch.ts";
 import type { Due } from "./decide.ts";
-import { groupJobs } from "./groups/group-jobs.ts";
-import type { Decided, Notice, Stage } from "./passage.ts";
+import { groupJobs } from "./group-jobs.ts";
 
 const isUpdate = ({ occasion }: Due) => occasion !== "first" && occasion !== "repeat" && occasion !== "clear";
 

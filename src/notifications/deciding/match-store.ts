@@ -1,7 +1,7 @@
 import { byteaArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
-import { occurrenceSubject, type Subject } from "../matched-subject.ts";
+import { occurrenceSubject, type Subject } from "../subject/subject.ts";
 import type { Match } from "./decide.ts";
 
 /** No rule: its row carries the chain of an occurrence that rules have made. */

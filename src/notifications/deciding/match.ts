@@ -2,9 +2,13 @@ import type { Db } from "../../db/connect.ts";
 import type { Fact } from "../../events/facts.ts";
 import type { Occurrence } from "../../events/lifecycle.ts";
 import { lockEvents } from "../../events/lock.ts";
-import type { DeliverySnapshot } from "../delivery-snapshot.ts";
-import { occurrenceSubject, type Subject } from "../matched-subject.ts";
-import { chainRulesMax } from "../notification.ts";
+import { findMatches, type Matched } from "../rules/find-matches.ts";
+import { matchRow, readEntitiesOf } from "../rules/rows.ts";
+import type { LoadedRule, TenantRules } from "../rules/tenant-rules.ts";
+import { chainRulesMax } from "../subject/notification.ts";
+import type { DeliverySnapshot } from "../subject/snapshot.ts";
+import { occurrenceSubject, type Subject } from "../subject/subject.ts";
+import { type Sight, type Stage, workMs } from "./batch.ts";
 import type { Signature } from "./decide.ts";
 import {
   keyText,
@@ -16,11 +20,7 @@ import {
   unmatched,
   writeMatches,
 } from "./match-store.ts";
-import { findMatches, type Matched } from "./matcher/find-matches.ts";
-import { matchRow, readEntitiesOf } from "./matcher/rows.ts";
-import type { LoadedRule, TenantRules } from "./matcher/tenant-rules.ts";
 import { inMaintenance } from "./mute.ts";
-import { type Sight, type Stage, workMs } from "./passage.ts";
 
 /** Facts of occurrences, and the rules against which they are held. */
 export interface Changes {

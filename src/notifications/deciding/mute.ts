@@ -1,9 +1,9 @@
 import type { EntityRow } from "../../entities/messages.ts";
 import { paced } from "../../event-loop.ts";
 import { holding, type LoadedSilence } from "../silences/silences-in-force.ts";
+import { type Labelled, labelsKey, readLabels } from "../subject/labels.ts";
+import { type Decided, type Holds, type Passage, type Stage, workMs } from "./batch.ts";
 import { keyText } from "./match-store.ts";
-import { type Decided, type Holds, type Passage, type Stage, workMs } from "./passage.ts";
-import { type Labelled, labelsKey, readLabels } from "./subject-labels.ts";
 import { lookAtSilenced } from "./unmute-jobs.ts";
 
 /** Whether an entity is in a maintenance window, of which `decide` hears before it decides. */

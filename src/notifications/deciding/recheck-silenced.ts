@@ -3,17 +3,17 @@ import type { Db, Sql } from "../../db/connect.ts";
 import { paced } from "../../event-loop.ts";
 import { findOccurrences, keyText as occurrenceText } from "../../events/occurrences.ts";
 import { failpoint } from "../../failpoint.ts";
-import type { DeliverySnapshot } from "../delivery-snapshot.ts";
-import type { Occasion } from "../notification.ts";
+import type { TenantRules } from "../rules/tenant-rules.ts";
 import { holding, type LoadedSilence } from "../silences/silences-in-force.ts";
+import { labelsKey, readLabels } from "../subject/labels.ts";
+import type { Occasion } from "../subject/notification.ts";
+import type { DeliverySnapshot } from "../subject/snapshot.ts";
+import { workMs } from "./batch.ts";
 import type { Signature } from "./decide.ts";
 import { toldOf } from "./match.ts";
 import { keyText } from "./match-store.ts";
-import type { TenantRules } from "./matcher/tenant-rules.ts";
 import { untilMsOf } from "./mute.ts";
-import { workMs } from "./passage.ts";
 import type { Verdict, Waiting } from "./recheck.ts";
-import { labelsKey, readLabels } from "./subject-labels.ts";
 
 const no = (reason: string): Verdict => ({ send: false, reason });
 

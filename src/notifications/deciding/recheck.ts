@@ -1,17 +1,17 @@
 import { byteaArray, jsonArray, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
-import type { DeliverySnapshot } from "../delivery-snapshot.ts";
-import type { Subject } from "../matched-subject.ts";
-import type { Occasion } from "../notification.ts";
+import { readGroups } from "../groups/group-store.ts";
+import { endsIn, judgeMessages } from "../groups/recheck-messages.ts";
+import type { TenantRules } from "../rules/tenant-rules.ts";
+import type { Occasion } from "../subject/notification.ts";
+import type { DeliverySnapshot } from "../subject/snapshot.ts";
+import type { Subject } from "../subject/subject.ts";
 import type { Deciding } from "./deciding.ts";
-import { readGroups } from "./groups/group-store.ts";
-import { endsIn, judgeMessages } from "./groups/recheck-messages.ts";
 import { pairText } from "./look.ts";
 import { keyText, readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
-import type { TenantRules } from "./matcher/tenant-rules.ts";
 import { judgeSilenced } from "./recheck-silenced.ts";
-import { reconsider } from "./reconsider.ts";
+import { reconsider } from "./reevaluate.ts";
 import { unseenSinceMs } from "./rules-consumer.ts";
 
 /** A delivery that is about to be tried. */

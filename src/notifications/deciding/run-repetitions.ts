@@ -4,7 +4,7 @@ import type { JobKind } from "../../jobs/worker.ts";
 import type { Deciding } from "./deciding.ts";
 import { pairText } from "./look.ts";
 import { readMatches, type StoredMatch } from "./match-store.ts";
-import { reconsider } from "./reconsider.ts";
+import { reconsider } from "./reevaluate.ts";
 import { type RepetitionPayload, repeatKind, repetitionOf } from "./repetitions.ts";
 
 /** What must wait for other changes is looked at again after this time. */

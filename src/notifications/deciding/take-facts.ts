@@ -2,8 +2,8 @@ import type { Db } from "../../db/connect.ts";
 import { afterCommit } from "../../db/transaction.ts";
 import type { Times } from "../../events/consumers/consumer.ts";
 import type { Fact } from "../../events/facts.ts";
+import type { TenantRules } from "../rules/tenant-rules.ts";
 import type { Deciding } from "./deciding.ts";
-import type { TenantRules } from "./matcher/tenant-rules.ts";
 import { passFrom } from "./stages.ts";
 
 /** Passes facts through all stages, as many as one transaction should take; returns how many these are. */

@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 import type { OAuthAuthorization } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import type { Outbound, OutboundResponse } from "../delivering/outbound.ts";
-import { type Reason, reasonOf } from "../delivering/retry.ts";
 import { isSuccess, parsedObject, told } from "./attempt-outcome.ts";
+import type { Outbound, OutboundResponse } from "./outbound.ts";
+import { type Reason, reasonOf } from "./retry.ts";
 
 const keptMax = 1000;
 // Ends before the receiver's own end, so that a token is good for the whole try.

@@ -1,6 +1,6 @@
-import { OutboundError, type OutboundResponse } from "../delivering/outbound.ts";
-import { courseOf, type KindName, type Reason, reasonOf, retryAfterMs } from "../delivering/retry.ts";
 import type { AttemptOutcome, ThreadState } from "./kind.ts";
+import { OutboundError, type OutboundResponse } from "./outbound.ts";
+import { courseOf, type KindName, type Reason, reasonOf, retryAfterMs } from "./retry.ts";
 
 /** The receiver has taken it. */
 export function sent(answer: string, state: ThreadState): AttemptOutcome {

@@ -1,8 +1,8 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
-import type { Notification } from "../notification.ts";
-import { escapeHtml, visible } from "../rendering/markup.ts";
-import { title } from "../rendering/titles.ts";
-import { severityName } from "../rendering/variables.ts";
+import type { Notification } from "../subject/notification.ts";
+import { escapeHtml, visible } from "../templates/markup.ts";
+import { title } from "../templates/titles.ts";
+import { severityName } from "../templates/variables.ts";
 import { allFactsOf, bodyOf, linksOf, occasionText } from "./default-texts.ts";
 
 const grey = "#5f6b7a";

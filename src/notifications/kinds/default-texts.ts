@@ -1,8 +1,8 @@
 import { matcherText } from "../../clause/label-matcher.ts";
 import { annotationsOf } from "../../events/labels.ts";
-import type { Notification } from "../notification.ts";
-import { cutText } from "../rendering/template.ts";
-import { labelsApart } from "../rendering/titles.ts";
+import type { Notification } from "../subject/notification.ts";
+import { cutText } from "../templates/template.ts";
+import { labelsApart } from "../templates/titles.ts";
 import {
   eventLinkText,
   eventUrl,
@@ -12,7 +12,7 @@ import {
   labelsOf,
   onlyOccurrence,
   severityName,
-} from "../rendering/variables.ts";
+} from "../templates/variables.ts";
 
 /** What a rule without a message says, and a mail's subject: whether it is over, how bad it is, and the title. */
 export const defaultMessage =

@@ -1,14 +1,14 @@
 import type { EmailDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { type Recipient, sentReason } from "../delivering/attempts.ts";
-import type { Mail, Relay } from "../delivering/mail-relay.ts";
-import type { Reason } from "../delivering/retry.ts";
-import { html, plainText } from "../rendering/markup.ts";
-import { cutText } from "../rendering/template.ts";
-import { oneLine } from "../rendering/titles.ts";
+import { type Recipient, sentReason } from "../queue/attempts.ts";
+import { html, plainText } from "../templates/markup.ts";
+import { cutText } from "../templates/template.ts";
+import { oneLine } from "../templates/titles.ts";
 import { notSent, sent } from "./attempt-outcome.ts";
 import { htmlMail, textMail } from "./default-mail.ts";
 import { defaultMessage } from "./default-texts.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, Sending } from "./kind.ts";
+import type { Mail, Relay } from "./mail-relay.ts";
+import type { Reason } from "./retry.ts";
 
 // A line of a mail has at most 998 bytes; people read the first fifty characters.
 const subjectCharsMax = 200;

@@ -5,13 +5,13 @@ import { EventSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import type { EventItem } from "../../events/ingest.ts";
 import { validateItem } from "../../rpc/validate.ts";
 import { chainEventsMax } from "../deciding/chain-counts.ts";
-import { beyondChain } from "../delivering/send-environment.ts";
-import { chainRulesMax, standInEntity } from "../notification.ts";
-import { plainText } from "../rendering/markup.ts";
-import { cutText } from "../rendering/template.ts";
-import { oneLine } from "../rendering/titles.ts";
+import { chainRulesMax, standInEntity } from "../subject/notification.ts";
+import { plainText } from "../templates/markup.ts";
+import { cutText } from "../templates/template.ts";
+import { oneLine } from "../templates/titles.ts";
 import { notSent, sent } from "./attempt-outcome.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, ThreadState } from "./kind.ts";
+import { beyondChain } from "./send-environment.ts";
 
 const labelCharsMax = 255;
 const summaryCharsMax = 128;

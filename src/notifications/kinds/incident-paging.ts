@@ -1,11 +1,11 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { IncidentPagingDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { isBlank } from "../../entities/identity.ts";
-import type { Notification } from "../notification.ts";
-import { plainText, visible } from "../rendering/markup.ts";
-import { cutCharacters, cutText } from "../rendering/template.ts";
-import { calledOf, titleLines } from "../rendering/titles.ts";
-import { hasMembers, isoTime, linesMax } from "../rendering/variables.ts";
+import type { Notification } from "../subject/notification.ts";
+import { plainText, visible } from "../templates/markup.ts";
+import { cutCharacters, cutText } from "../templates/template.ts";
+import { calledOf, titleLines } from "../templates/titles.ts";
+import { hasMembers, isoTime, linesMax } from "../templates/variables.ts";
 import { isPage, isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { defaultMessage, firstLine, linksOf } from "./default-texts.ts";
 import type { DestinationKind } from "./kind.ts";

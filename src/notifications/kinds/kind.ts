@@ -1,11 +1,11 @@
 import type { Pace } from "../../event-loop.ts";
 import type { Broken } from "../../rpc/constraint-rules.ts";
-import type { Recipient } from "../delivering/attempts.ts";
-import type { Course, Reason } from "../delivering/retry.ts";
-import type { SendEnvironment } from "../delivering/send-environment.ts";
-import type { Notification } from "../notification.ts";
-import type { Markup } from "../rendering/markup.ts";
+import type { Recipient } from "../queue/attempts.ts";
+import type { Notification } from "../subject/notification.ts";
+import type { Markup } from "../templates/markup.ts";
 import type { SignIn } from "./access-tokens.ts";
+import type { Course, Reason } from "./retry.ts";
+import type { SendEnvironment } from "./send-environment.ts";
 
 /** What earlier sends of one (destination, occurrence) left, for the next one; kept by the caller, read by its kind alone. */
 export type ThreadState = Readonly<Record<string, string>>;

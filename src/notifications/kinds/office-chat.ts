@@ -1,15 +1,15 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { OfficeChatDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import type { OutboundResponse } from "../delivering/outbound.ts";
-import { reasonOf } from "../delivering/retry.ts";
-import { cardBytes, escapeCard, markdown } from "../rendering/markup.ts";
-import { cutText } from "../rendering/template.ts";
-import { title, titleLines } from "../rendering/titles.ts";
-import { hasEnded, hasMembers, severityName, summaryText } from "../rendering/variables.ts";
+import { cardBytes, escapeCard, markdown } from "../templates/markup.ts";
+import { cutText } from "../templates/template.ts";
+import { title, titleLines } from "../templates/titles.ts";
+import { hasEnded, hasMembers, severityName, summaryText } from "../templates/variables.ts";
 import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
 import { factsOf, linksOf } from "./default-texts.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, ThreadState } from "./kind.ts";
+import type { OutboundResponse } from "./outbound.ts";
+import { reasonOf } from "./retry.ts";
 
 // Both products take 28 KB with all that surrounds the card.
 const cardBytesMax = 27_000;

@@ -1,13 +1,13 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import type { TeamChatDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { OutboundError, type OutboundResponse } from "../delivering/outbound.ts";
-import type { Reason } from "../delivering/retry.ts";
-import type { Notification } from "../notification.ts";
-import { chat } from "../rendering/markup.ts";
-import { title } from "../rendering/titles.ts";
+import type { Notification } from "../subject/notification.ts";
+import { chat } from "../templates/markup.ts";
+import { title } from "../templates/titles.ts";
 import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { defaultMessage, factsOf, linksOf, occasionText } from "./default-texts.ts";
 import type { AttemptOutcome, DestinationKind, Rendered, Sending } from "./kind.ts";
+import { OutboundError, type OutboundResponse } from "./outbound.ts";
+import type { Reason } from "./retry.ts";
 
 const textCharsMax = 4000;
 /** Leaves room for the links. */

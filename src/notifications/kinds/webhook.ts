@@ -5,17 +5,17 @@ import { type WebhookDestination, WebhookFormat } from "#gen/belfry/notification
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Pace } from "../../event-loop.ts";
 import type { Broken } from "../../rpc/constraint-rules.ts";
-import type { Notification } from "../notification.ts";
-import { alertsOf, sharedOf, templateVariables } from "../rendering/alerts.ts";
-import { address, json, leavesSegment, plainText } from "../rendering/markup.ts";
-import { newSteps, parseTemplate, render, TemplateError } from "../rendering/template.ts";
-import { eventUrl, hasMembers, isoTime } from "../rendering/variables.ts";
-import { sampleNotifications } from "../sample-notifications.ts";
-import { fixedOrigin, originOf } from "../secret-addresses.ts";
+import type { Notification } from "../subject/notification.ts";
+import { alertsOf, sharedOf, templateVariables } from "../templates/alerts.ts";
+import { address, json, leavesSegment, plainText } from "../templates/markup.ts";
+import { newSteps, parseTemplate, render, TemplateError } from "../templates/template.ts";
+import { eventUrl, hasMembers, isoTime } from "../templates/variables.ts";
 import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
 import { defaultMessage } from "./default-texts.ts";
 import type { DestinationKind, Rendered } from "./kind.ts";
+import { sampleNotifications } from "./sample-notifications.ts";
+import { fixedOrigin, originOf } from "./secret-addresses.ts";
 
 /** Headers that the sender sets itself, or that HTTP does. */
 const reserved =

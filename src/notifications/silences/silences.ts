@@ -12,8 +12,8 @@ import { exhausted, failedPrecondition, invalidField, invalidFields, notFound } 
 import { unpaced } from "../../event-loop.ts";
 import { announce } from "../../jobs/queue.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
-import { hastenHeld } from "../deciding/groups/group-store.ts";
-import { raiseRulesVersion } from "../rules-version.ts";
+import { hastenHeld } from "../groups/group-store.ts";
+import { raiseRulesVersion } from "./rules-version.ts";
 import { covers, isActive, loadedSilence } from "./silences-in-force.ts";
 import { silences } from "./tables.ts";
 

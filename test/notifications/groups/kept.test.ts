@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { deleteOldNotes } from "../../../src/notifications/delivering/history.ts";
+import { deleteOldNotes } from "../../../src/notifications/queue/history.ts";
 import { groupPlace } from "./group-place.ts";
 
 const closed = { status: "STATUS_CLOSED" };

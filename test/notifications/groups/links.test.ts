@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { sampleGroup } from "../../../src/notifications/group-notification.ts";
-import { eventLinkText, eventUrl } from "../../../src/notifications/rendering/variables.ts";
+import { sampleGroup } from "../../../src/notifications/templates/group-notification.ts";
+import { eventLinkText, eventUrl } from "../../../src/notifications/templates/variables.ts";
 import { metricNotification, notificationOf } from "../notifications.ts";
 import { groupPlace } from "./group-place.ts";
 

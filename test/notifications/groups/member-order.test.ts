@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { paced } from "../../../src/event-loop.ts";
-import { groupSnapshot, type Listed } from "../../../src/notifications/deciding/groups/group-snapshot.ts";
+import { groupSnapshot, type Listed } from "../../../src/notifications/groups/group-snapshot.ts";
 import { cases } from "../../support/cases.ts";
 import { heldMs, turnMsMax } from "../../support/loop-turns.ts";
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { QuotaBounds } from "../../../src/db/admission-quota.ts";
 import { transaction } from "../../../src/db/transaction.ts";
 import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
-import { groupsKind } from "../../../src/notifications/deciding/groups/group-jobs.ts";
+import { groupsKind } from "../../../src/notifications/deciding/group-jobs.ts";
 import { announceSilences, createSilence, expireSilence } from "../../../src/notifications/silences/silences.ts";
 import { cases, seed } from "../../support/cases.ts";
 import { testDatabase } from "../../support/database.ts";

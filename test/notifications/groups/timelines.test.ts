@@ -10,7 +10,7 @@ import {
   nextFlushMs,
   type Seen,
   sentAfter,
-} from "../../../src/notifications/deciding/groups/flush.ts";
+} from "../../../src/notifications/groups/flush.ts";
 import { cases, seed } from "../../support/cases.ts";
 import { happenings, membersMax, model, type Story, spanSec, story } from "./group-model.ts";
 

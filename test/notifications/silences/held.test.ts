@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { renewHeld } from "../../../src/notifications/delivering/history.ts";
+import { renewHeld } from "../../../src/notifications/queue/history.ts";
 import { silencePlace } from "./place.ts";
 
 const closed = { status: "STATUS_CLOSED" };

@@ -1,0 +1,239 @@
+import type { Fragment } from "postgres";
+import type { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import { textArray, uuidArray } from "../../db/batch.ts";
+import type { Db } from "../../db/connect.ts";
+import type { Pace } from "../../event-loop.ts";
+import { changedBehindMs } from "../../events/consumers/cursors.ts";
+import { asideOf } from "../../events/consumers/set-aside.ts";
+import type { LabelView } from "../../events/labels.ts";
+import { parseOccurrenceId } from "../../events/occurrence-id.ts";
+import { findOccurrences, keyText as occurrenceText } from "../../events/occurrences.ts";
+import { rulesName } from "../deciding/deciding.ts";
+import { keyText, nilRule, readMatches, type StoredMatch } from "../deciding/match-store.ts";
+import { holdsOf } from "../deciding/mute.ts";
+import { type Grouping, groupLabels } from "../rules/grouping.ts";
+import { type MatchRow, matchRow } from "../rules/rows.ts";
+import { activeSilences, type StoredSilence, toLoaded } from "../silences/silences.ts";
+import { silencesInForce } from "../silences/silences-in-force.ts";
+import { labelsKey, readLabels } from "../subject/labels.ts";
+import { groupSubject, occurrenceSubject } from "../subject/subject.ts";
+import { type DeliveryRow, hasMember, readDeliveries } from "./delivery-rows.ts";
+import { ownTriggers, type StoredTrigger } from "./explanation-steps.ts";
+
+export interface RuleRow {
+  id: string;
+  name: string;
+  enabled: boolean;
+  repeat: boolean;
+  repeatIntervalSec: number;
+  /** Null in rows of 0.1.0: by reports. */
+  repeatWhile: RepeatWhile | null;
+  delaySec: number;
+  muteDuringMaintenance: boolean;
+  matchers: string[];
+  grouping: Grouping | null;
+  destinationNames: string[];
+  triggerNames: string[];
+  triggers: StoredTrigger[];
+}
+
+/** What is asked about, and what is stored of it: the same for all rules. */
+export interface About {
+  readonly key: Buffer;
+  /** As triggers see it; undefined for what is no occurrence. */
+  readonly row: MatchRow | undefined;
+  /** What is noted of it, by the ids of rules. */
+  readonly noted: ReadonlyMap<string, StoredMatch>;
+  /** The rules that led to it. */
+  readonly chain: readonly string[];
+  /** Since when a change of it waits to be looked at. */
+  readonly unseenMs: number | undefined;
+  /** Why looking at a change of it has failed, and when that is tried again. */
+  readonly aside: Awaited<ReturnType<typeof asideOf>>;
+}
+
+/** A group of a rule that something is a member of. */
+interface Membership {
+  readonly ruleId: string;
+  readonly groupKey: Buffer;
+  /** The destinations that were sent a message in which it fires. */
+  readonly sentTo: readonly string[];
+  readonly joinsMs: number;
+  /** When the group is flushed next; null: nothing is due. */
+  readonly dueMs: number | null;
+}
+
+/** What is asked about, and what a rule has to do with it. */
+export interface Case extends About {
+  readonly rule: RuleRow;
+  readonly match: StoredMatch | undefined;
+  /** The groups of the rule that it is a member of. */
+  readonly memberships: readonly Membership[];
+  /** The newest first. */
+  readonly deliveries: readonly DeliveryRow[];
+}
+
+/** How many deliveries about an occurrence are read, of all rules together. */
+const ownDeliveriesMax = 500;
+
+/** Of deliveries, the newest first: the first one to each destination. */
+export function newestOfEach(deliveries: readonly DeliveryRow[]): DeliveryRow[] {
+  const found = new Map<string, DeliveryRow>();
+  for (const each of deliveries) if (!found.has(each.destinationName)) found.set(each.destinationName, each);
+  return [...found.values()];
+}
+
+/** The condition of a delivery that is about this, alone or, where one of these rules groups it, as a member. */
+export function isTold(db: Db, tenantId: string, { key, noted }: About, rules: readonly RuleRow[]): Fragment {
+  const isGrouped = rules.some(({ id }) => noted.get(id)?.grouped);
+  return isGrouped ? db`(subject = ${key} or ${hasMember(db, tenantId, db`subject = ${key}`)})` : db`subject = ${key}`;
+}
+
+/** Reads, by the ids of rules, in which of their groups this is a member. By group_members_by_member. */
+export async function readMemberships(db: Db, tenantId: string, { noted }: About, rules: readonly RuleRow[]) {
+  const matches = rules.flatMap(({ id }) => noted.get(id) ?? []).filter(({ grouped }) => grouped);
+  const [first] = matches;
+  if (first === undefined) return new Map<string, Membership[]>();
+  const { eventId, key } = first.subject;
+  const rows = await db<Membership[]>`
+    select m.rule_id as "ruleId", m.group_key as "groupKey", m.sent_to as "sentTo", m.joins_ms::float8 as "joinsMs", g.due_ms::float8 as "dueMs"
+    from group_members m
+      left join alert_groups g
+        on g.tenant_id = ${tenantId} and g.rule_id = m.rule_id and g.group_key = m.group_key
+    where m.tenant_id = ${tenantId} and m.rule_id = any(${uuidArray(matches.map(({ ruleId }) => ruleId))}::uuid[])
+      and m.member = ${eventId ?? key}
+    order by m.rule_id, m.group_key`;
+  return Map.groupBy(rows, ({ ruleId }) => ruleId);
+}
+
+/** Reads the newest deliveries of these rules about an occurrence. None is older than the first of their matches. */
+export async function readOwn(db: Db, tenantId: string, about: About, rules: readonly RuleRow[]) {
+  if (rules.length === 0) return [];
+  const names = [...new Set(rules.flatMap(({ destinationNames }) => destinationNames))];
+  const ids = textArray(rules.map(({ id }) => id));
+  const sinceMs = Math.min(...rules.map(({ id }) => about.noted.get(id)?.matchedMs ?? Infinity));
+  const told = isTold(db, tenantId, about, rules);
+  return await readDeliveries(db, {
+    waiting: db`tenant_id = ${tenantId} and destination_name = any(${textArray(names)}::text[])
+      and ${told} and created_ms >= 0 and rule_id = any(${ids}::text[]::uuid[])`,
+    done: db`tenant_id = ${tenantId} and created_ms >= ${BigInt(sinceMs)} and ${told}
+      and rule_id = any(${ids}::text[]::uuid[])`,
+    limit: ownDeliveriesMax,
+  });
+}
+
+/** Reads what is stored of an occurrence, or of what else deliveries are about, by its text; undefined: there is no such occurrence. */
+export async function readAbout(db: Db, tenantId: string, text: string): Promise<About | undefined> {
+  const occurrence = parseOccurrenceId(text);
+  const found = occurrence && (await findOccurrences(db, tenantId, [occurrence])).get(occurrenceText(occurrence));
+  if (occurrence !== undefined && found === undefined) return undefined;
+  const key = found ? occurrenceSubject(found.event, found.occurrence.number).key : Buffer.from(text, "base64url");
+  // Before what is noted: what was looked at by then is noted.
+  const [unseenMs, aside] = await Promise.all([
+    occurrence && changedBehindMs(db, tenantId, rulesName, occurrence),
+    occurrence && asideOf(db, tenantId, rulesName, occurrence),
+  ]);
+  const matches = await readMatches(db, tenantId, [key]);
+  const noted: ReadonlyMap<string, StoredMatch> = matches.get(keyText(key)) ?? new Map();
+  const chain = noted.get(nilRule)?.chain ?? [];
+  return { key, row: found && matchRow(found.event, found.occurrence), noted, chain, unseenMs, aside };
+}
+
+/** Reads rules with their destinations and triggers, by name. */
+export async function readRules(db: Db, tenantId: string, which: Fragment): Promise<RuleRow[]> {
+  const rows = await db<Omit<RuleRow, "triggers">[]>`
+    select id, name, enabled, repeat, repeat_interval_sec::float8 as "repeatIntervalSec",
+      repeat_while as "repeatWhile", delay_sec as "delaySec",
+      mute_during_maintenance as "muteDuringMaintenance", matchers, grouping,
+      array(select d.destination_name from rule_destinations d
+        where d.tenant_id = ${tenantId} and d.rule_name = rules.name order by d.place) as "destinationNames",
+      array(select u.trigger_name from rule_triggers u
+        where u.tenant_id = ${tenantId} and u.rule_name = rules.name order by u.place) as "triggerNames"
+    from rules where tenant_id = ${tenantId} and ${which} order by name`;
+  const names = new Set(rows.flatMap(({ triggerNames }) => triggerNames));
+  const triggers = await db<StoredTrigger[]>`
+    select name, type from triggers where tenant_id = ${tenantId} and name = any(${textArray([...names])}::text[])`;
+  const byName = new Map(triggers.map((trigger) => [trigger.name, trigger]));
+  return rows.map((row) => ({
+    ...row,
+    triggers: [...row.triggerNames.flatMap((name) => byName.get(name) ?? []), ...ownTriggers(row.matchers)],
+  }));
+}
+
+/** A destination that holds back what waits for it. */
+interface HeldDestination {
+  name: string;
+  disabledReason: string;
+  openUntilMs: number;
+}
+
+/** Reads which destinations of deliveries that wait get nothing now, by name. By the primary keys. */
+export async function heldDestinations(db: Db, tenantId: string, deliveries: readonly DeliveryRow[], nowMs: number) {
+  const waiting = deliveries.filter(({ status }) => status === "PENDING");
+  const names = [...new Set(waiting.map(({ destinationName }) => destinationName))];
+  if (names.length === 0) return new Map<string, HeldDestination>();
+  const rows = await db<HeldDestination[]>`
+    select d.name, d.disabled_reason as "disabledReason", coalesce(s.open_until_ms, 0)::float8 as "openUntilMs"
+    from destinations d
+      left join lateral (
+        select open_until_ms from destination_states
+        where tenant_id = ${tenantId} and destination_name = d.name and opened > 0 limit 1) as s on true
+    where d.tenant_id = ${tenantId} and d.name = any(${textArray(names)}::text[])`;
+  const held = rows.filter(({ disabledReason, openUntilMs }) => disabledReason !== "" || openUntilMs > nowMs);
+  return new Map(held.map((row) => [row.name, row]));
+}
+
+type HeldBy = (known: Case) => StoredSilence | undefined;
+
+/** Reads the labels of what is asked about; undefined: it is not known, or deleted. */
+export async function readAboutLabels(
+  db: Db,
+  tenantId: string,
+  { row, noted }: About,
+  rules: readonly RuleRow[],
+): Promise<LabelView | undefined> {
+  const match = rules.flatMap(({ id }) => noted.get(id) ?? [])[0];
+  const subject =
+    match?.subject ?? (row && occurrenceSubject({ id: row.event_id, entityId: row.entity_id }, row.number));
+  if (subject === undefined) return undefined;
+  const labelled = { subject, triggerName: match?.triggerNames[0] ?? "", isSeries: match?.value !== undefined };
+  return (await readLabels(db, tenantId, [labelled])).get(labelsKey(labelled));
+}
+
+/** Tells whether something stands that its group has not taken in yet: it has just begun, or its labels have changed. */
+export function joinsGroup({ rule, match, memberships }: Case, labels: LabelView | undefined): boolean {
+  if (!match?.standing || !match.grouped) return false;
+  if (rule.grouping === null || labels === undefined) return memberships.length === 0;
+  const key = groupSubject(rule.id, groupLabels(rule.grouping, labels));
+  const beyond = groupSubject(rule.id, undefined);
+  return !memberships.some(({ groupKey }) => groupKey.equals(key) || groupKey.equals(beyond));
+}
+
+/**
+ * Reads the silences that hold notifications about it now. Of a rule that matches, the answer returns the one that ends last of those
+ * that hold it back from all of its destinations or some.
+ */
+export async function silencesOver(
+  db: Db,
+  tenantId: string,
+  view: LabelView | undefined,
+  nowMs: number,
+  pace: Pace,
+): Promise<HeldBy> {
+  const active = view === undefined ? [] : await activeSilences(db, tenantId, nowMs);
+  if (view === undefined || active.length === 0) return () => undefined;
+  const found = await silencesInForce(new Map(active.map((each) => [each.id, toLoaded(each)]))).matching(
+    view,
+    nowMs,
+    pace,
+  );
+  return ({ rule, deliveries }) => {
+    const holds = [...holdsOf(found, rule).values()];
+    const last = holds.reduce<(typeof holds)[number] | undefined>(
+      (a, b) => (a && a.untilMs >= b.untilMs ? a : b),
+      undefined,
+    );
+    const id = last?.silenceId ?? deliveries.find(({ silenceId }) => silenceId !== null)?.silenceId;
+    return active.find((each) => each.id === id);
+  };
+}

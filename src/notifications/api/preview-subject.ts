@@ -1,0 +1,94 @@
+import { create } from "@bufbuild/protobuf";
+import { GetEventRequestSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
+import type { PreviewRuleRequest } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import type { Event } from "#gen/belfry/receiver/v1/receiver_pb.ts";
+import type { Db } from "../../db/connect.ts";
+import { idText, nameFromDimensions } from "../../entities/identity.ts";
+import type { EntityRow } from "../../entities/messages.ts";
+import { notFound } from "../../errors.ts";
+import { eventTexts, identityOf } from "../../events/fields.ts";
+import { getEvent } from "../../events/get.ts";
+import { applyInstance, CLOSED } from "../../events/lifecycle.ts";
+import { occurrenceIdText, parseOccurrenceId } from "../../events/occurrence-id.ts";
+import { findOccurrences, keyText } from "../../events/occurrences.ts";
+import { type MatchRow, matchRow } from "../rules/rows.ts";
+import { type Notification, notifiedEvent } from "../subject/notification.ts";
+import { readSeen, type StoredTrigger } from "./explanation-steps.ts";
+
+/** The event of a preview as triggers see it. @throws code 5 when there is none of the id */
+export async function previewRow(
+  db: Db,
+  tenantId: string,
+  subject: PreviewRuleRequest["subject"],
+  triggers: readonly StoredTrigger[],
+): Promise<MatchRow> {
+  if (subject.case !== "event") {
+    const row = await storedEvent(db, tenantId, subject.value ?? "");
+    await readSeen(db, tenantId, row, triggers);
+    return row;
+  }
+  const row = sentEvent(tenantId, subject.value);
+  await readSeen(db, tenantId, row, triggers);
+  row.count += 1n;
+  return row.entity === undefined ? withNewEntity(row, subject.value) : row;
+}
+
+/** An event that is there, as its latest occurrence stands. @throws code 5 when there is none */
+async function storedEvent(db: Db, tenantId: string, id: string): Promise<MatchRow> {
+  const { result } = await getEvent(db, tenantId, create(GetEventRequestSchema, { id }));
+  const key = parseOccurrenceId(result?.occurrences[0]?.id ?? "");
+  const found = key && (await findOccurrences(db, tenantId, [key])).get(keyText(key));
+  if (found === undefined) throw notFound("event", id);
+  return matchRow(found.event, found.occurrence);
+}
+
+/** An event as agents send it, as the first of its occurrence. */
+function sentEvent(tenantId: string, event: Event): MatchRow {
+  const { dimensions, type, summary, body, severity, status, acknowledged = false, expiresAt } = event;
+  const timeMs = event.timestamp ?? 0n;
+  const metadata = event.metadataFields ?? {};
+  const report = { timeMs, severity, status, acknowledged, type, summary, body, metadata };
+  const expiry = expiresAt !== undefined && { expiresAtMs: expiresAt };
+  return matchRow(
+    identityOf(tenantId, dimensions, eventTexts(event)),
+    applyInstance([], { ...report, ...expiry }).after,
+  );
+}
+
+/** An entity that the event would make. */
+function withNewEntity(row: MatchRow, { dimensions }: Event): MatchRow {
+  const name = nameFromDimensions(dimensions);
+  const entity: EntityRow = {
+    id: row.entity_id,
+    name,
+    dimensions,
+    metadata: {},
+    custom_properties: {},
+    model_production_state: null,
+    window_production_state: null,
+    priority: null,
+    model_ms: null,
+    created_ms: row.start_ms,
+    updated_ms: row.start_ms,
+    liveness_ms: row.start_ms,
+  };
+  return { ...row, entity, entity_name: name, entity_dimensions: dimensions };
+}
+
+/** What a notification says of the row. */
+export function previewSubject(
+  row: MatchRow,
+): Pick<Notification, "event" | "entity" | "subjectId" | "clear" | "occasion"> {
+  const clear = row.status === CLOSED;
+  return {
+    clear,
+    occasion: clear ? "clear" : "first",
+    subjectId: occurrenceIdText(row.event_id, row.number),
+    event: notifiedEvent(row),
+    entity: {
+      id: idText(row.entity_id),
+      name: row.entity_name,
+      dimensions: row.entity_dimensions as Record<string, string>,
+    },
+  };
+}

@@ -1,0 +1,166 @@
+import type { Db } from "../../db/connect.ts";
+import { readEntities } from "../../entities/read.ts";
+import { newRoot } from "../../events/facts.ts";
+import { lockEvents } from "../../events/lock.ts";
+import { keyText as occurrenceText, readOccurrences } from "../../events/occurrences.ts";
+import { findMatches } from "../rules/find-matches.ts";
+import { matchRow } from "../rules/rows.ts";
+import type { LoadedRule, Matches, TenantRules } from "../rules/tenant-rules.ts";
+import type { Subject } from "../subject/subject.ts";
+import { type Sight, workMs } from "./batch.ts";
+import type { Deciding } from "./deciding.ts";
+import { type Look, pairText } from "./look.ts";
+import { signatureOf, toldOf } from "./match.ts";
+import { keyText, lockMatches, nilRule, readMatches, type StoredMatch, type StoredMatches } from "./match-store.ts";
+import { inMaintenance } from "./mute.ts";
+import { unseenSinceMs } from "./rules-consumer.ts";
+import { passFrom } from "./stages.ts";
+
+/** What looking again has found. */
+export interface Reconsidered {
+  /** How many of the subjects it has looked at, the first of them: as many as one transaction should. */
+  readonly taken: number;
+  /** What is noted of the subjects now. */
+  readonly matches: StoredMatches;
+  /** How a rule sees what is noted. */
+  look(match: StoredMatch): Look;
+}
+
+const gone: Look = { triggerNames: [], now: undefined, told: {} };
+
+/** What is looked at again, and why. */
+interface Reconsidering {
+  readonly nowMs: number;
+  /** When the last of the delays, or of the windows, ended, or rules were changed. */
+  readonly sinceMs: number;
+  /** The rules and subjects (`pairText`) whose first notification waits for this look. */
+  readonly delayEnds?: ReadonlySet<string>;
+  /** Further matches that are looked at: by default only what is kept silent. */
+  readonly concerns?: (match: StoredMatch) => boolean;
+  /** Whether the triggers were changed: what is no occurrence is held against them again. */
+  readonly judges?: boolean;
+  /** True if matches of rules that group no more leave their groups. */
+  readonly ungroups?: boolean;
+  /** Whether the rules were disabled before: a delay that ended meanwhile was looked at by no one. */
+  readonly enabled?: boolean;
+}
+
+/**
+ * Looks at subjects once more, one at least and no further after `workMs` of matching, as they and their entities are now, under their locks in the caller's transaction, for the
+ * rules whose delay of them ends, that keep silent about them, or that are concerned, and stores what follows. Undefined: changes of
+ * occurrences from before `sinceMs` wait to be matched, which come first; nothing was looked at.
+ */
+export async function reconsider(
+  tx: Db,
+  tenantId: string,
+  asked: readonly Subject[],
+  { memory, wake, lookAtStanding }: Deciding,
+  {
+    nowMs,
+    sinceMs,
+    delayEnds = new Set(),
+    concerns = () => false,
+    judges = false,
+    ungroups = false,
+    enabled = false,
+  }: Reconsidering,
+): Promise<Reconsidered | undefined> {
+  const rules = await memory.now(tx, tenantId);
+  const looked = await lookAtOccurrences(tx, tenantId, rules, asked, { sinceMs, nowMs });
+  if (looked === undefined) return undefined;
+  const { looks, taken } = looked;
+  const subjects = asked.slice(0, taken);
+  const root = newRoot();
+  const keys = subjects.map(({ key }) => key);
+  const others = subjects.flatMap(({ eventId, key }) => (eventId === undefined ? [key] : []));
+  if (others.length > 0) await lockMatches(tx, tenantId, others);
+  const entityIds = new Map(subjects.map(({ entityId }) => [keyText(entityId), entityId]));
+  const [matches, rows] = await Promise.all([
+    readMatches(tx, tenantId, keys),
+    readEntities(tx, tenantId, [...entityIds.values()]),
+  ]);
+  const entities = new Map(rows.map((row) => [keyText(row.id), row]));
+  const concerned = [...matches.values()]
+    .flatMap((byRule) => [...byRule.values()])
+    .filter((match) => match.standing && rules.byId.has(match.ruleId))
+    .filter((match) => match.muted || delayEnds.has(pairText(match)) || concerns(match));
+  const still = concerned.filter(({ subject }) => subject.eventId === undefined);
+  const ofOthers = await lookAtStanding(tx, tenantId, still, { rules, entities, nowMs, judges });
+  const look = (match: StoredMatch): Look => {
+    if (enabled && match.firstDueMs !== undefined && match.firstDueMs <= nowMs) return gone;
+    if (match.subject.eventId !== undefined) return looks(match, matches) ?? gone;
+    return ofOthers.get(pairText(match)) ?? standingStill(match);
+  };
+
+  function* sights(): Generator<Sight> {
+    for (const match of concerned) {
+      const rule = rules.byId.get(match.ruleId) as LoadedRule;
+      const { subject } = match;
+      const { triggerNames, now, told } = look(match);
+      const muted = inMaintenance(entities.get(keyText(subject.entityId)));
+      const leavesGroup = ungroups && match.grouped === true && rule.grouping === null;
+      const how = { again: false, inMaintenance: muted, delayEnds: delayEnds.has(pairText(match)), leavesGroup };
+      const matches = triggerNames.length > 0;
+      yield { ...how, rule, subject, matches, now, triggerNames: () => triggerNames, told: () => ({ ...told, root }) };
+    }
+  }
+  await passFrom("decide", { tx, tenantId, nowMs, wake, noted: matches, sights: sights(), silences: rules.silences });
+  return { taken, matches, look };
+}
+
+/** What is no occurrence stands as its last point, or its staying away, has left it. */
+const standingStill = ({ standing, triggerNames, value, valueMs }: StoredMatch): Look => ({
+  triggerNames: standing ? triggerNames : [],
+  now: undefined,
+  told: { ...(value !== undefined && { value }), ...(valueMs !== undefined && { timeMs: valueMs }) },
+});
+
+/**
+ * Locks the events of occurrences among the subjects, and holds them against all rules, as many as there is time for. Undefined: others
+ * come first.
+ */
+async function lookAtOccurrences(
+  tx: Db,
+  tenantId: string,
+  rules: TenantRules,
+  subjects: readonly Subject[],
+  { sinceMs, nowMs }: Pick<Reconsidering, "sinceMs" | "nowMs">,
+) {
+  const keys = subjects.flatMap(({ eventId, number }) =>
+    eventId === undefined || number === undefined ? [] : [{ eventId, number }],
+  );
+  if (keys.length === 0) return { taken: subjects.length, looks: () => undefined };
+  await lockEvents(
+    tx,
+    tenantId,
+    keys.map(({ eventId }) => eventId),
+  );
+  if ((await unseenSinceMs(tx, tenantId, nowMs)) <= sinceMs) return undefined;
+  const occurrences = await readOccurrences(tx, tenantId, keys);
+  // In the order of the subjects.
+  const all = [...new Set(keys.map(occurrenceText))].flatMap((key) => {
+    const found = occurrences.get(key);
+    if (found === undefined) return [];
+    const row = matchRow(found.event, found.occurrence);
+    return [{ key, occurrence: found.occurrence, row, matches: new Map() as Matches }];
+  });
+  const count = await findMatches(tx, tenantId, rules, all, { untilMs: performance.now() + workMs });
+  const byKey = new Map(all.slice(0, count).map((each) => [each.key, each]));
+  const next = all[count]?.key;
+  const keyOf = ({ eventId, number }: Subject) =>
+    eventId === undefined || number === undefined ? undefined : occurrenceText({ eventId, number });
+  const taken = next === undefined ? subjects.length : subjects.findIndex((subject) => keyOf(subject) === next);
+  const looks = ({ subject, ruleId }: StoredMatch, noted: StoredMatches): Look | undefined => {
+    const { eventId, number } = subject;
+    const found = eventId && number && byKey.get(occurrenceText({ eventId, number }));
+    if (!found) return undefined;
+    const rule = rules.byId.get(ruleId);
+    const chain = noted.get(keyText(subject.key))?.get(nilRule)?.chain ?? [];
+    return {
+      triggerNames: (rule && found.matches.get(rule)) ?? [],
+      now: signatureOf(found.occurrence),
+      told: toldOf(found.occurrence, chain),
+    };
+  };
+  return { looks, taken };
+}

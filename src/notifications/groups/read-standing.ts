@@ -1,0 +1,129 @@
+import type { Db } from "../../db/connect.ts";
+import type { EntityRow } from "../../entities/messages.ts";
+import { readEntities } from "../../entities/read.ts";
+import type { Pace } from "../../event-loop.ts";
+import type { EventIdentity } from "../../events/fields.ts";
+import type { LabelView } from "../../events/labels.ts";
+import { CLOSED, type Occurrence } from "../../events/lifecycle.ts";
+import { keyText as occurrenceText, readOccurrences } from "../../events/occurrences.ts";
+import { type Holds, workMs } from "../deciding/batch.ts";
+import { keyText, nilRule, readMatches, type StoredMatch } from "../deciding/match-store.ts";
+import { holdsOf, inMaintenance } from "../deciding/mute.ts";
+import type { LoadedRule } from "../rules/tenant-rules.ts";
+import type { LoadedSilence, Silences } from "../silences/silences-in-force.ts";
+import { viewOf } from "../subject/labels.ts";
+
+/** What stands of a subject for a rule that groups. */
+export interface Standing {
+  readonly match: StoredMatch;
+  /** Of an occurrence. */
+  readonly found: { readonly event: EventIdentity; readonly occurrence: Occurrence } | undefined;
+  readonly entity: EntityRow | undefined;
+  readonly labels: LabelView;
+  /** Whether it is notified as a member, and has not ended: a closed occurrence has. */
+  readonly fires: boolean;
+  /** When it began to match, or its alert to fire. */
+  readonly startMs: number;
+  /** The rules that made it. */
+  readonly chain: readonly string[];
+  /** By destination: the silence that holds it. */
+  readonly silenced: Holds;
+  /** By destination: until when something holds it back. */
+  readonly holds: ReadonlyMap<string, number>;
+}
+
+/** What silences were asked about members, until a time: what is left is asked in the next run. */
+export interface Asking {
+  /** By the subject and how it stands. */
+  readonly answers: Map<string, readonly LoadedSilence[]>;
+  /** When the time is over that the first question began; undefined: none was asked. So each run asks one at least. */
+  untilMs?: number;
+  /** Whether some were not asked. */
+  isLate: boolean;
+}
+
+const portion = 500;
+
+/** Asks the silences about a subject, once for as long as it stands so. */
+async function silencesOver(
+  { silences, nowMs, pace, asking }: Reading,
+  { subject: { key } }: StoredMatch,
+  occurrence: Occurrence | undefined,
+  labels: LabelView,
+): Promise<readonly LoadedSilence[]> {
+  if (!silences.any(nowMs)) return [];
+  if (asking === undefined) return await silences.matching(labels, nowMs, pace);
+  const asked = `${keyText(key)}${occurrence?.severity}:${occurrence?.lastSeenMs}:${occurrence?.instanceCount}`;
+  const known = asking.answers.get(asked);
+  if (known !== undefined) return known;
+  asking.untilMs ??= performance.now() + workMs;
+  if (performance.now() > asking.untilMs) {
+    asking.isLate = true;
+    return [];
+  }
+  const found = await silences.matching(labels, nowMs, pace);
+  asking.answers.set(asked, found);
+  return found;
+}
+
+/** How subjects are read. */
+interface Reading {
+  readonly silences: Silences;
+  readonly nowMs: number;
+  readonly pace: Pace;
+  /** Absent: all are asked about now. */
+  readonly asking?: Asking;
+}
+
+/** Reads what stands of subjects, by their keys' texts; what is deleted is left out. */
+export async function readStanding(
+  tx: Db,
+  tenantId: string,
+  rule: LoadedRule,
+  keys: readonly Buffer[],
+  reading: Reading,
+): Promise<Map<string, Standing>> {
+  const { pace } = reading;
+  const all = new Map<string, Standing>();
+  for (let from = 0; from < keys.length; from += portion) {
+    const noted = await readMatches(tx, tenantId, keys.slice(from, from + portion));
+    const matches = [...noted.values()].flatMap((byRule) => byRule.get(rule.id) ?? []);
+    const occurrenceKeys = matches.flatMap(({ subject: { eventId, number } }) =>
+      eventId === undefined || number === undefined ? [] : [{ eventId, number }],
+    );
+    const entityIds = new Map(matches.map(({ subject: { entityId } }) => [keyText(entityId), entityId]));
+    const [occurrences, entities] = await Promise.all([
+      readOccurrences(tx, tenantId, occurrenceKeys),
+      readEntities(tx, tenantId, [...entityIds.values()]),
+    ]);
+    const byId = new Map(entities.map((entity) => [keyText(entity.id), entity]));
+    for (const match of matches) {
+      await pace();
+      const { subject, triggerNames, value } = match;
+      const { eventId, number } = subject;
+      const isOccurrence = eventId !== undefined && number !== undefined;
+      const found = isOccurrence ? occurrences.get(occurrenceText({ eventId, number })) : undefined;
+      const entity = byId.get(keyText(subject.entityId));
+      const dimensions = (entity?.dimensions ?? {}) as Readonly<Record<string, string>>;
+      const labelled = { subject, triggerName: triggerNames[0] ?? "", isSeries: value !== undefined };
+      const labels = viewOf(labelled, dimensions, found);
+      if (labels === undefined) continue;
+      const silenced = holdsOf(await silencesOver(reading, match, found?.occurrence, labels), rule);
+      const holds = new Map([...silenced].map(([name, { untilMs }]) => [name, untilMs]));
+      if (rule.muteDuringMaintenance && inMaintenance(entity))
+        for (const name of rule.destinationNames) holds.set(name, Infinity);
+      all.set(keyText(subject.key), {
+        match,
+        found,
+        entity,
+        labels,
+        fires: match.standing && match.grouped === true && found?.occurrence.status !== CLOSED,
+        startMs: found === undefined ? match.matchedMs : Math.min(Number(found.occurrence.startMs), match.matchedMs),
+        chain: noted.get(keyText(subject.key))?.get(nilRule)?.chain ?? [],
+        silenced,
+        holds,
+      });
+    }
+  }
+  return all;
+}

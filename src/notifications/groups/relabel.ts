@@ -1,0 +1,92 @@
+import { paced } from "../../event-loop.ts";
+import { toTexts } from "../../events/fields.ts";
+import { isAlert, type LabelView } from "../../events/labels.ts";
+import type { Ongoing, Over, Passage, Stage } from "../deciding/batch.ts";
+import { groupJobs } from "../deciding/group-jobs.ts";
+import { keyText } from "../deciding/match-store.ts";
+import { holdsOf } from "../deciding/mute.ts";
+import { groupLabels } from "../rules/grouping.ts";
+import { labelsOf, readEntitiesOf } from "../rules/rows.ts";
+import type { LoadedRule } from "../rules/tenant-rules.ts";
+import { groupSubject } from "../subject/subject.ts";
+import { memberOf, membershipsOf, readGroups, type StoredGroup, type StoredMember } from "./group-store.ts";
+
+/** An ongoing match with its labels. */
+interface Labelled extends Ongoing {
+  readonly labels: LabelView;
+  /** The destinations at which no silence holds it; none are asked for where there is no silence. */
+  readonly free: readonly string[];
+}
+
+/** Tells whether a change of an event may move it to another group: its name is `alertname`, and never changes. */
+const mayMove = ({ grouping }: LoadedRule) => grouping?.by.some((name) => name !== "alertname") === true;
+
+/**
+ * Follows the labels of what goes on: a member whose group is another one by them is taken into it, and what a silence held that no
+ * longer matches them is looked at again. Alerts have the same labels for ever.
+ */
+export const relabel: Stage = async ({ tx, tenantId, nowMs, noted, ongoing, silences, over, jobs }) => {
+  const asksSilences = silences.any(nowMs);
+  const asked = ongoing.filter(
+    ({ rule, row }) => (asksSilences || mayMove(rule)) && !isAlert(toTexts(row), { type: row.type }),
+  );
+  if (asked.length === 0) return {};
+  await readEntitiesOf(
+    tx,
+    tenantId,
+    asked.map(({ row }) => row),
+  );
+  const pace = paced(undefined, tenantId);
+  const singles: Labelled[] = [];
+  const members: Labelled[] = [];
+  for (const each of asked) {
+    await pace();
+    const { rule, subject, row } = each;
+    const labels = labelsOf(row);
+    const holds = asksSilences ? holdsOf(await silences.matching(labels, nowMs, pace), rule) : undefined;
+    const free = holds === undefined ? [] : rule.destinationNames.filter((name) => !holds.has(name));
+    const isGrouped = noted.get(keyText(subject.key))?.get(rule.id)?.grouped === true;
+    (isGrouped ? members : singles).push({ ...each, labels, free });
+  }
+  const moved = await regroup({ tx, tenantId }, members);
+  return {
+    over: [...over, ...moved.over, ...singles.flatMap((each) => released(each, each.subject.key))],
+    jobs: moved.members.length === 0 ? jobs : [...jobs, groupJobs(moved.members)],
+  };
+};
+
+/** What silences hold of a match, or of its group, is looked at where they hold it no more. */
+const released = ({ rule: { id }, free }: Labelled, key: Buffer): Over[] =>
+  free.length === 0 ? [] : [{ rule: { id, destinationNames: free }, key, heldOnly: true }];
+
+/** Finds members that are in another group than their labels say, or in one that waits for a silence which holds them no more. */
+async function regroup({ tx, tenantId }: Pick<Passage, "tx" | "tenantId">, all: readonly Labelled[]) {
+  const members: { ruleId: string; subject: { key: Buffer } }[] = [];
+  const over: Over[] = [];
+  for (const [rule, some] of Map.groupBy(all, (each) => each.rule)) {
+    const keys = some.map(({ subject }) => memberOf(subject));
+    const stored = await membershipsOf(tx, tenantId, rule.id, keys);
+    const byMember = Map.groupBy(stored, ({ member }) => keyText(member));
+    const isAsked = some.some(({ free }) => free.length > 0);
+    const groupKeys = new Map(stored.map(({ groupKey }) => [keyText(groupKey), groupKey]));
+    const groups = isAsked ? await readGroups(tx, tenantId, rule.id, [...groupKeys.values()]) : [];
+    const held = new Set(groups.filter(isHeldUnheard).map(({ key }) => keyText(key)));
+    for (const each of some) {
+      const own = byMember.get(keyText(memberOf(each.subject))) ?? [];
+      const waits = each.free.length > 0 && own.some(({ groupKey }) => held.has(keyText(groupKey)));
+      if (waits || isElsewhere(each, own)) members.push({ ruleId: rule.id, subject: each.subject });
+      over.push(...own.flatMap(({ groupKey }) => released(each, groupKey)));
+    }
+  }
+  return { members, over };
+}
+
+const isHeldUnheard = ({ held, flushedMs }: StoredGroup) => held && flushedMs === undefined;
+
+/** Tells whether a member is in no group of its labels. One of the group of those beyond the bound stays there. */
+function isElsewhere({ rule, labels }: Labelled, own: readonly StoredMember[]): boolean {
+  if (rule.grouping === null || !mayMove(rule)) return false;
+  const key = groupSubject(rule.id, groupLabels(rule.grouping, labels));
+  const beyond = groupSubject(rule.id, undefined);
+  return !own.some(({ groupKey }) => groupKey.equals(key) || groupKey.equals(beyond));
+}

@@ -1,0 +1,174 @@
+import { create } from "@bufbuild/protobuf";
+import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
+import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import { idText } from "../../entities/identity.ts";
+import type { DueDelivery } from "../queue/delivery-queue.ts";
+import { type Notification, notifiedEvent, standInEntity } from "../subject/notification.ts";
+import type { SummarySnapshot } from "../subject/snapshot.ts";
+import { aboutGroup } from "../templates/group-notification.ts";
+import { summaryText } from "../templates/variables.ts";
+import { type DeliveryFacts, type DeliveryTexts, type EntityContext, occurrenceKey } from "./delivery-context.ts";
+
+const summaryCharsMax = 128;
+
+/** What a delivery reports; undefined when what it is about no longer exists. */
+export function notificationOf(
+  row: DueDelivery,
+  facts: DeliveryFacts,
+  texts: DeliveryTexts,
+  tenantId: string,
+): Notification | undefined {
+  const { told } = row;
+  if (told.summary !== undefined) return summaryNotification(row, told.summary, facts, texts, tenantId);
+  if (told.group !== undefined) return groupNotification(row, told.group.message, facts, texts, tenantId);
+  const rule = facts.rules.get(row.ruleId);
+  const entity = row.entityId === null ? entityOf(row) : texts.entities.get(row.entityId.toString("hex"));
+  if (rule === undefined || entity === undefined) return undefined;
+  const event = row.eventId === null ? windowEvent(row) : eventOf(row, texts);
+  if (event === undefined && row.eventId !== null) return undefined;
+  return {
+    id: row.id,
+    occasion: row.occasion,
+    clear: row.occasion === "clear",
+    timeMs: row.createdMs,
+    tenant: { id: tenantId, name: facts.tenantName },
+    rule: told.window === undefined ? rule : { ...rule, message: told.window.message },
+    trigger: triggerOf(row, texts),
+    subjectId: subjectId(row),
+    ...(event && { event }),
+    entity: { id: entity.id.length === 0 ? "" : idText(entity.id), name: entity.name, dimensions: entity.dimensions },
+    ...(row.metricName !== null && {
+      metric: {
+        name: row.metricName,
+        ...(told.labels !== undefined && { labels: told.labels }),
+        ...(told.value !== undefined && { value: told.value }),
+        ...(told.timeMs !== undefined && { timeMs: told.timeMs }),
+      },
+    }),
+    ...causeOf(row),
+  };
+}
+
+function triggerOf({ triggerNames: [name = ""], told }: DueDelivery, { triggers }: DeliveryTexts) {
+  return {
+    name,
+    type: triggers.get(name) ?? create(TriggerTypeSchema),
+    ...(told.threshold !== undefined && { threshold: told.threshold }),
+    ...(told.thresholdType !== undefined && { thresholdType: told.thresholdType }),
+  };
+}
+
+const causeOf = ({ told: { chain = [], root } }: DueDelivery) => ({ chain, ...(root !== undefined && { root }) });
+
+/** The id of the occurrence, or what stands for it with another source. */
+export function subjectId({ eventId, number, subject }: Pick<DueDelivery, "eventId" | "number" | "subject">): string {
+  return eventId === null ? subject.toString("base64url") : `${idText(eventId)}:${number}`;
+}
+
+/** A maintenance window, or a group, replaces both event and entity. */
+export function entityOf({ ruleName, told: { window, group } }: DueDelivery): EntityContext | undefined {
+  if (group !== undefined) return { id: Buffer.alloc(0), ...standInEntity(ruleName) };
+  return window && { id: Buffer.alloc(0), name: window.name, dimensions: { window: window.id } };
+}
+
+function windowEvent({ told: { window } }: DueDelivery): Notification["event"] {
+  if (window === undefined) return undefined;
+  const { id, name, message, what, atMs } = window;
+  const summary = `Maintenance window ${name} has ${what === "start" ? "begun" : "ended"}`;
+  return {
+    id: "",
+    name,
+    type: "maintenance",
+    summary: [...summary].slice(0, summaryCharsMax).join(""),
+    body: message,
+    metadata: { window: id },
+    severity: Severity.INFO,
+    status: what === "start" ? Status.OPEN : Status.CLOSED,
+    acknowledged: false,
+    timeMs: atMs,
+    count: 1n,
+  };
+}
+
+/** The scalars are those of the decision, the texts those of now. */
+function eventOf({ eventId, number, told }: DueDelivery, texts: DeliveryTexts): Notification["event"] {
+  if (eventId === null || number === null) return undefined;
+  const now = texts.occurrences.get(occurrenceKey(eventId, number));
+  if (now === undefined) return undefined;
+  const event = notifiedEvent(now);
+  return {
+    ...event,
+    severity: (told.severity ?? event.severity) as Severity,
+    status: (told.status ?? event.status) as Status,
+    acknowledged: told.acknowledged ?? event.acknowledged,
+    timeMs: told.timeMs ?? event.timeMs,
+    count: told.count === undefined ? event.count : BigInt(told.count),
+  };
+}
+
+const namesMax = 5;
+
+/** A summary, or its end: how many there are and the first five names. Its subject is its own, so that it joins no other thread. */
+export function summaryNotification(
+  row: DueDelivery,
+  { id, count, names, severity, eventId, entity }: SummarySnapshot,
+  { rules, tenantName }: DeliveryFacts,
+  texts: DeliveryTexts,
+  tenantId: string,
+): Notification | undefined {
+  const rule = rules.get(row.ruleId);
+  if (rule === undefined) return undefined;
+  const clear = row.occasion === "clear";
+  const summary = { id, count, names };
+  const line = `${count} notifications: ${names.slice(0, namesMax).join(", ")}${count > namesMax ? ", …" : ""}`;
+  return {
+    id: row.id,
+    occasion: clear ? "clear" : "first",
+    clear,
+    timeMs: row.createdMs,
+    tenant: { id: tenantId, name: tenantName },
+    rule: { ...rule, message: "" },
+    trigger: triggerOf(row, texts),
+    subjectId: `summary:${id}`,
+    summary,
+    event: {
+      id: eventId,
+      name: "notifications",
+      type: "summary",
+      summary: [...line].slice(0, summaryCharsMax).join(""),
+      body: `${summaryText(summary)}. There were more than the destination takes in a minute.`,
+      severity: severity as Severity,
+      status: clear ? Status.CLOSED : Status.OPEN,
+      acknowledged: false,
+      timeMs: row.createdMs,
+      count: BigInt(count),
+      metadata: { count, names: [...names] },
+    },
+    entity,
+    ...causeOf(row),
+  };
+}
+
+/** The message of a group, as it was decided. */
+function groupNotification(
+  row: DueDelivery,
+  messageId: string,
+  { rules, tenantName }: DeliveryFacts,
+  texts: DeliveryTexts,
+  tenantId: string,
+): Notification | undefined {
+  const rule = rules.get(row.ruleId);
+  const told = texts.groups.get(messageId);
+  if (rule === undefined || told === undefined) return undefined;
+  const base = {
+    id: row.id,
+    occasion: row.occasion,
+    clear: row.occasion === "clear",
+    timeMs: row.createdMs,
+    tenant: { id: tenantId, name: tenantName },
+    rule,
+    trigger: triggerOf(row, texts),
+    ...causeOf(row),
+  };
+  return aboutGroup(base, { ...told, key: subjectId(row) });
+}

@@ -1,0 +1,223 @@
+import { fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
+import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { Keyring } from "../../credentials/keyring.ts";
+import { byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
+import type { Db } from "../../db/connect.ts";
+import type { StoredOccurrence } from "../../events/columns.ts";
+import { type IdentityColumns, identityColumns } from "../../events/fields.ts";
+import { storedColumns } from "../../events/rows.ts";
+import type { ThreadState } from "../kinds/kind.ts";
+import type { ProductAddresses } from "../kinds/stored-credential.ts";
+import type { DueDelivery } from "../queue/delivery-queue.ts";
+import { storedTriggerType } from "../rules/sources.ts";
+import type { GroupSnapshot } from "../subject/snapshot.ts";
+import { type OpenDestination, unsealDestination } from "./unseal-destination.ts";
+
+/** A rule, as its notifications show it. */
+export interface RuleContext {
+  id: string;
+  name: string;
+  message: string;
+  enabled: boolean;
+  repeatIntervalSec: bigint;
+  triggerNames: string[];
+  destinationNames: string[];
+}
+
+/** An occurrence with what its event says. */
+export type OccurrenceContext = StoredOccurrence & IdentityColumns;
+
+export interface EntityContext {
+  id: Buffer;
+  name: string;
+  dimensions: Record<string, string>;
+}
+
+/** What earlier deliveries of one destination and subject have left; `match` of the state names the match that began it. */
+export interface Thread {
+  state: ThreadState;
+  /** Whether anything of it ever went out, or may have. */
+  sent: boolean;
+}
+
+/** What decides whether deliveries are made, and where they go; read of all of them. */
+export interface DeliveryFacts {
+  readonly tenantName: string;
+  /** By id. */
+  readonly rules: ReadonlyMap<string, RuleContext>;
+  /** With their secrets readable, or why they are not. */
+  readonly destinations: ReadonlyMap<string, OpenDestination | Error>;
+  /** By `threadKey`. */
+  readonly threads: ReadonlyMap<string, Thread>;
+  /** The ids of ends after which more of another match waits for the same destination and subject. */
+  readonly followed: ReadonlySet<string>;
+}
+
+/** What deliveries report beyond what is stored in them. May be long, so it is read of those alone that are made. */
+export interface DeliveryTexts {
+  readonly triggers: ReadonlyMap<string, TriggerType>;
+  /** By `occurrenceKey`. */
+  readonly occurrences: ReadonlyMap<string, OccurrenceContext>;
+  /** By their ids in hexadecimal. */
+  readonly entities: ReadonlyMap<string, EntityContext>;
+  /** What messages of groups say, by their ids. */
+  readonly groups: ReadonlyMap<string, GroupSnapshot>;
+}
+
+/** What destinations are opened with. */
+export interface Opening {
+  readonly keyring: Keyring;
+  readonly world: ProductAddresses;
+}
+
+type Subject = Pick<DueDelivery, "destinationName" | "subject">;
+export const threadKey = ({ destinationName, subject }: Subject) => `${subject.toString("hex")} ${destinationName}`;
+export const occurrenceKey = (eventId: Buffer, number: number) => `${eventId.toString("hex")}:${number}`;
+
+export const memberKey = (row: Subject & { ruleId: string }) => `${threadKey(row)} ${row.ruleId}`;
+
+const each = <T>(values: readonly T[]): T[] => [...new Set(values)];
+
+/** By their names, which are their keys: a rule of a name has another id when it was deleted and made again. */
+function readRules(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const [names, ids] = [each(rows.map(({ ruleName }) => ruleName)), each(rows.map(({ ruleId }) => ruleId))];
+  return tx<RuleContext[]>`
+    select r.id, r.name, r.message, r.enabled, r.repeat_interval_sec as "repeatIntervalSec",
+      array(select t.trigger_name from rule_triggers t where t.tenant_id = ${tenantId} and t.rule_name = r.name
+        order by t.place) as "triggerNames",
+      array(select d.destination_name from rule_destinations d where d.tenant_id = ${tenantId} and d.rule_name = r.name
+        order by d.place) as "destinationNames"
+    from rules r
+    where r.tenant_id = ${tenantId} and r.name = any(${textArray(names)}::text[]) and r.id = any(${uuidArray(ids)}::uuid[])`;
+}
+
+function readTriggers(tx: Db, tenantId: string, names: readonly string[]) {
+  return tx<{ name: string; type: JsonValue }[]>`
+    select name, type from triggers where tenant_id = ${tenantId} and name = any(${textArray(names)}::text[])`;
+}
+
+function readOccurrences(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const byKey = new Map(
+    rows.flatMap(({ eventId, number }) =>
+      eventId === null || number === null ? [] : [[occurrenceKey(eventId, number), { eventId, number }]],
+    ),
+  );
+  if (byKey.size === 0) return [];
+  const keys = [...byKey.values()];
+  return tx<OccurrenceContext[]>`
+    select ${storedColumns(tx)}, ${identityColumns(tx)}
+    from unnest(
+      ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[], ${int4Array(keys.map(({ number }) => number))}::int4[]
+    ) as asked (event_id, number)
+      cross join lateral (
+        select * from occurrences
+        where tenant_id = ${tenantId} and event_id = asked.event_id
+          and number >= asked.number and number <= asked.number order by number offset 0
+      ) as o
+      cross join lateral (
+        select * from events where tenant_id = ${tenantId} and id >= asked.event_id and id <= asked.event_id
+        order by id offset 0
+      ) as e`;
+}
+
+/** Reads the entities of deliveries, each once. */
+export function readEntities(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const ids = each(rows.flatMap(({ entityId }) => entityId?.toString("hex") ?? [])).map((id) => Buffer.from(id, "hex"));
+  if (ids.length === 0) return [];
+  return tx<EntityContext[]>`
+    select id, name, dimensions from entities where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[])`;
+}
+
+function readGroupMessages(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const ids = each(rows.flatMap(({ told }) => told.group?.message ?? []));
+  if (ids.length === 0) return [];
+  return tx<{ id: string; told: GroupSnapshot }[]>`
+    select id, told from group_messages where tenant_id = ${tenantId} and id = any(${uuidArray(ids)}::uuid[])`;
+}
+
+function readThreads(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const byKey = [...new Map(rows.map((row) => [threadKey(row), row])).values()];
+  return tx<(Subject & Thread)[]>`
+    select t.destination_name as "destinationName", t.subject, t.state, t.sent
+    from unnest(
+      ${textArray(byKey.map(({ destinationName }) => destinationName))}::text[],
+      ${byteaArray(byKey.map(({ subject }) => subject))}::bytea[]
+    ) as asked (destination_name, subject)
+      cross join lateral (
+        select * from delivery_threads
+        where tenant_id = ${tenantId} and destination_name = asked.destination_name and subject = asked.subject offset 0
+      ) as t`;
+}
+
+/** By due_deliveries_by_age. */
+function readFollowed(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+  const ids = rows.flatMap(({ occasion, id }) => (occasion === "clear" ? [id] : []));
+  if (ids.length === 0) return [];
+  return tx<{ id: string }[]>`
+    select d.id from due_deliveries d
+    where d.tenant_id = ${tenantId} and d.id = any(${uuidArray(ids)}::uuid[]) and (
+      select (array_agg(e.occasion order by e.created_ms, e.id))[1] from due_deliveries e
+      where e.tenant_id = ${tenantId} and e.destination_name = d.destination_name and e.subject = d.subject
+        and e.created_ms >= 0 and (e.created_ms, e.id) > (d.created_ms, d.id)) <> 'first'`;
+}
+
+/** The types of destinations as senders take them. What cannot be opened hinders its own deliveries alone. */
+async function readDestinations(tx: Db, tenantId: string, names: readonly string[], { keyring, world }: Opening) {
+  const stored = await tx<{ name: string; type: JsonValue }[]>`
+    select name, type from destinations where tenant_id = ${tenantId} and name = any(${textArray(names)}::text[])`;
+  const opened = stored.map(async ({ name, type }): Promise<[string, OpenDestination | Error]> => {
+    try {
+      const masked = fromJson(DestinationTypeSchema, type);
+      return [name, await unsealDestination(tx, tenantId, name, masked, keyring, world, "destination.type")];
+    } catch (error) {
+      // What the database says is no matter of the destination.
+      if ((error as { severity?: unknown }).severity !== undefined) throw error;
+      return [name, error as Error];
+    }
+  });
+  return new Map(await Promise.all(opened));
+}
+
+/** Reads what decides about these deliveries of one tenant, in statements that go to the database together. */
+export async function readDeliveryFacts(
+  tx: Db,
+  tenantId: string,
+  rows: readonly DueDelivery[],
+  opening: Opening,
+): Promise<DeliveryFacts> {
+  const [tenants, rules, destinations, threads, followed] = await Promise.all([
+    tx<{ name: string }[]>`select name from tenants where id = ${tenantId}`,
+    readRules(tx, tenantId, rows),
+    readDestinations(tx, tenantId, each(rows.map(({ destinationName }) => destinationName)), opening),
+    readThreads(tx, tenantId, rows),
+    readFollowed(tx, tenantId, rows),
+  ]);
+  return {
+    tenantName: tenants[0]?.name ?? "",
+    rules: new Map(rules.map((rule) => [rule.id, rule])),
+    destinations,
+    threads: new Map(threads.map((thread) => [threadKey(thread), thread])),
+    followed: new Set(followed.map(({ id }) => id)),
+  };
+}
+
+/** Reads what these deliveries of one tenant report: what is absent of it does not exist. */
+export async function readDeliveryTexts(
+  tx: Db,
+  tenantId: string,
+  rows: readonly DueDelivery[],
+): Promise<DeliveryTexts> {
+  const [triggers, occurrences, entities, groups] = await Promise.all([
+    readTriggers(tx, tenantId, each(rows.flatMap(({ triggerNames }) => triggerNames[0] ?? []))),
+    readOccurrences(tx, tenantId, rows),
+    readEntities(tx, tenantId, rows),
+    readGroupMessages(tx, tenantId, rows),
+  ]);
+  return {
+    groups: new Map(groups.map(({ id, told }) => [id, told])),
+    triggers: new Map(triggers.map(({ name, type }) => [name, storedTriggerType(type)])),
+    occurrences: new Map(occurrences.map((each) => [occurrenceKey(each.event_id, each.number), each])),
+    entities: new Map(entities.map((entity) => [entity.id.toString("hex"), entity])),
+  };
+}
