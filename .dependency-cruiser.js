@@ -1,4 +1,4 @@
-import { importOrder, strictImports } from "./scripts/import-order.ts";
+import { importOrder, notificationLayers, strictImports } from "./scripts/import-order.ts";
 
 /** A pattern for the files of these names; none match when there are no names. */
 const filesOf = (names) => names.map((name) => (name === "gen" ? "^gen/" : `^src/${name}(/|\\.ts$)`));
@@ -24,11 +24,21 @@ const consoleOrder = consoleFolders.map((name, index) => ({
   to: { path: "^console/", pathNot: consoleFolders.slice(0, index + 1).map((each) => `^console/${each}/`) },
 }));
 
+const domain = "^src/notifications/";
+const layerOrder = notificationLayers.map((name, index) => ({
+  name: `notifications-order-${name}`,
+  comment: `notifications/${name} may import ${notificationLayers.slice(0, index).join(", ") || "nothing of the domain"}`,
+  severity: "error",
+  from: { path: `${domain}${name}/` },
+  to: { path: domain, pathNot: notificationLayers.slice(0, index + 1).map((each) => `${domain}${each}/`) },
+}));
+
 /** @type {import("dependency-cruiser").IConfiguration} */
 export default {
   forbidden: [
     ...order,
     ...consoleOrder,
+    ...layerOrder,
     {
       name: "tables-are-private",
       comment: "tables.ts is imported inside its own folder, and by a tables.ts to its right for a foreign key",
@@ -49,6 +59,13 @@ export default {
       severity: "error",
       from: { path: "^(src|scripts|test|bench|console)/" },
       to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } },
+    },
+    {
+      name: "no-cycle-of-types",
+      comment: "in a domain with layers types, too, have one direction",
+      severity: "error",
+      from: { path: domain },
+      to: { circular: true },
     },
     {
       name: "no-tools-in-src",

@@ -98,3 +98,20 @@ export const strictImports: Readonly<Record<string, readonly string[]>> = {
     "receiver",
   ],
 };
+
+/**
+ * The layers of `src/notifications`, in import order: a file may import only from its own layer and from those before it. What calls
+ * against the order is a function that `start.ts` or `deciding/engine.ts` hands down.
+ */
+export const notificationLayers: readonly string[] = [
+  "subject",
+  "silences",
+  "rules",
+  "templates",
+  "groups",
+  "deciding",
+  "kinds",
+  "queue",
+  "sending",
+  "api",
+];

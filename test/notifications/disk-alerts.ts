@@ -1,6 +1,5 @@
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
-import type { Notification } from "../../src/notifications/subject/notification.ts";
-import type { AlertSnapshot } from "../../src/notifications/subject/snapshot.ts";
+import type { AlertSnapshot, Notification } from "../../src/notifications/subject/notification.ts";
 import { aboutGroup } from "../../src/notifications/templates/group-notification.ts";
 import { metricNotification, notificationOf } from "./notifications.ts";
 

@@ -3,7 +3,7 @@ import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import type { EventItem } from "../../src/events/ingest.ts";
-import type { AttemptOutcome } from "../../src/notifications/kinds/kind.ts";
+import type { AttemptOutcome } from "../../src/notifications/kinds/attempt-outcome.ts";
 import { send, type Try } from "../../src/notifications/kinds/kinds.ts";
 import type { KindName } from "../../src/notifications/kinds/retry.ts";
 import {

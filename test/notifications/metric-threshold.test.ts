@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ruleEngine } from "../../src/notifications/deciding/engine.ts";
-import { forgetOldMatches } from "../../src/notifications/deciding/match-store.ts";
+import { forgetOldMatches } from "../../src/notifications/rules/match-store.ts";
 import { makeRoom, put, testStore } from "../metrics/points.ts";
 import { testDatabase } from "../support/database.ts";
 import { ruleTenant, type TestRule } from "./rule-tenant.ts";

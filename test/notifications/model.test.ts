@@ -5,7 +5,7 @@ import { readConfig } from "../../src/config/settings.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
 import type { Consumer } from "../../src/events/consumers/consumer.ts";
 import { type RuleEngine, ruleEngine } from "../../src/notifications/deciding/engine.ts";
-import type { Waiting } from "../../src/notifications/deciding/recheck.ts";
+import type { Waiting } from "../../src/notifications/deciding/verdict.ts";
 import { notSent, sent } from "../../src/notifications/kinds/attempt-outcome.ts";
 import { openSendEnvironment } from "../../src/notifications/kinds/send-environment.ts";
 import { historyPartitions } from "../../src/notifications/queue/history.ts";

@@ -19,11 +19,11 @@ import { claim, finishJobs } from "../../src/jobs/queue.ts";
 import type { JobKind } from "../../src/jobs/worker.ts";
 import { announceRuleChange } from "../../src/notifications/deciding/after-rule-change.ts";
 import { type RuleEngine, ruleEngine } from "../../src/notifications/deciding/engine.ts";
-import { groupsKind } from "../../src/notifications/deciding/group-jobs.ts";
 import { standingKind } from "../../src/notifications/deciding/reevaluate-changed-rules.ts";
 import { repeatKind } from "../../src/notifications/deciding/repetitions.ts";
 import { unmuteKind } from "../../src/notifications/deciding/unmute-jobs.ts";
 import type { RulePart } from "../../src/notifications/silences/rules-version.ts";
+import { groupsKind } from "../../src/notifications/subject/group-jobs.ts";
 import { ingestEvents } from "../entities/stored.ts";
 
 /** A rule as tests write it. */

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { keepPartitions } from "../../src/db/partitions.ts";
 import { historyPartitions } from "../../src/notifications/queue/history.ts";
+import type { Result } from "../../src/notifications/queue/result.ts";
 import { record } from "../../src/notifications/queue/result-statements.ts";
-import type { Result } from "../../src/notifications/sending/classify-response.ts";
 import { answering } from "../support/receivers.ts";
 import { dispatchSite } from "./dispatch.ts";
 

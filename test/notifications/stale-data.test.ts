@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
 import { claim, finishJobs } from "../../src/jobs/queue.ts";
 import { ruleEngine } from "../../src/notifications/deciding/engine.ts";
-import { triggerTroubles } from "../../src/notifications/rules/sources.ts";
+import { triggerTroubles } from "../../src/notifications/deciding/sources.ts";
 import { testDatabase } from "../support/database.ts";
 import { onOnePostgres } from "../support/one-postgres.ts";
 import { report, ruleTenant } from "./rule-tenant.ts";

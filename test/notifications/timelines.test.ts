@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { decide, type Manner, type Match, type Signature } from "../../src/notifications/deciding/decide.ts";
+import { decide } from "../../src/notifications/deciding/decide.ts";
+import type { Match, Signature } from "../../src/notifications/rules/match-store.ts";
+import type { Manner } from "../../src/notifications/rules/tenant-rules.ts";
 
 const pages = ["rules", "silences"].map((name) =>
   readFileSync(new URL(`../../docs/${name}.md`, import.meta.url), "utf8"),

@@ -1,4 +1,13 @@
-import { adapters, domains, edges, importOrder, mechanisms, observers, pages } from "../../scripts/import-order.ts";
+import {
+  adapters,
+  domains,
+  edges,
+  importOrder,
+  mechanisms,
+  notificationLayers,
+  observers,
+  pages,
+} from "../../scripts/import-order.ts";
 import type { Tree } from "./tree.ts";
 
 /** A rule of the house: what it promises, a tree that breaks it, and the search for what does. */
@@ -92,6 +101,14 @@ export const houseRules: readonly Rule[] = [
       namesIn(tree, "src")
         .filter((name) => !importOrder.includes(name.replace(/\.ts$/, "")))
         .map((name) => `src/${name}: not in scripts/import-order.ts`),
+  },
+  {
+    guarantee: "every folder of src/notifications is a layer, and only what starts them stands beside them",
+    broken: { "src/notifications/escalations/levels.ts": "", "src/notifications/later.ts": "" },
+    violations: (tree) =>
+      namesIn(tree, "src/notifications")
+        .filter((name) => ![...notificationLayers, "start.ts"].includes(name))
+        .map((name) => `src/notifications/${name}: not in scripts/import-order.ts`),
   },
   {
     guarantee: "a domain folder is a proto package of the same name, and the other way round",

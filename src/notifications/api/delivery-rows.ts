@@ -6,9 +6,9 @@ import { uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { keyTexts, type SortKey } from "../../db/paging/keyset.ts";
 import { idText } from "../../entities/identity.ts";
-import { neverMs } from "../deciding/mute.ts";
 import { type Attempt, countOf, newest } from "../queue/attempts.ts";
 import { subjectId } from "../sending/compose.ts";
+import { neverMs } from "../silences/holds.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
 
 /** A delivery as it is stored, waiting or done. */

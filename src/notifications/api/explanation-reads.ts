@@ -9,14 +9,14 @@ import type { LabelView } from "../../events/labels.ts";
 import { parseOccurrenceId } from "../../events/occurrence-id.ts";
 import { findOccurrences, keyText as occurrenceText } from "../../events/occurrences.ts";
 import { rulesName } from "../deciding/deciding.ts";
-import { keyText, nilRule, readMatches, type StoredMatch } from "../deciding/match-store.ts";
-import { holdsOf } from "../deciding/mute.ts";
 import { type Grouping, groupLabels } from "../rules/grouping.ts";
+import { nilRule, readMatches, type StoredMatch } from "../rules/match-store.ts";
 import { type MatchRow, matchRow } from "../rules/rows.ts";
+import { holdsOf } from "../silences/holds.ts";
 import { activeSilences, type StoredSilence, toLoaded } from "../silences/silences.ts";
 import { silencesInForce } from "../silences/silences-in-force.ts";
 import { labelsKey, readLabels } from "../subject/labels.ts";
-import { groupSubject, occurrenceSubject } from "../subject/subject.ts";
+import { groupSubject, keyText, occurrenceSubject } from "../subject/subject.ts";
 import { type DeliveryRow, hasMember, readDeliveries } from "./delivery-rows.ts";
 import { ownTriggers, type StoredTrigger } from "./explanation-steps.ts";
 

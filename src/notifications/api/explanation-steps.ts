@@ -4,7 +4,7 @@ import { ConnectError } from "@connectrpc/connect";
 import { type ExplanationStep, ExplanationStepSchema } from "#gen/belfry/notifications/v1/explanation_pb.ts";
 import type { Db } from "../../db/connect.ts";
 import type { Pace } from "../../event-loop.ts";
-import type { StoredMatch } from "../deciding/match-store.ts";
+import type { StoredMatch } from "../rules/match-store.ts";
 import { type Fields, type MatchRow, readCounts, readEntitiesOf } from "../rules/rows.ts";
 import { mismatchOf, seesOccurrences, storedTriggerType } from "../rules/sources.ts";
 

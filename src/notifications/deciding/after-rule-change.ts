@@ -3,9 +3,9 @@ import type { Db } from "../../db/connect.ts";
 import { principalOf } from "../../rpc/context.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
 import { audited } from "../../tenants/audit.ts";
-import { onRulesChange } from "../rules/sources.ts";
 import { type RulePart, raiseRulesVersion } from "../silences/rules-version.ts";
 import { lookAtStanding } from "./reevaluate-changed-rules.ts";
+import { onRulesChange } from "./sources.ts";
 
 /**
  * Ends a change of a trigger, destination or rule, in its transaction: its audit row, and the word to all servers.

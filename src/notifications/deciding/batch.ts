@@ -1,17 +1,23 @@
 import type { Db } from "../../db/connect.ts";
+import type { Fact } from "../../events/facts.ts";
 import type { NewJob } from "../../jobs/queue.ts";
+import type { Signature, StoredMatch, StoredMatches } from "../rules/match-store.ts";
 import type { MatchRow } from "../rules/rows.ts";
-import type { LoadedRule } from "../rules/tenant-rules.ts";
-import type { Hold } from "../silences/silences.ts";
+import type { LoadedRule, TenantRules } from "../rules/tenant-rules.ts";
 import type { Silences } from "../silences/silences-in-force.ts";
+import type { Holds, Notice, Over } from "../subject/notice.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
 import type { Subject } from "../subject/subject.ts";
-import type { Decision, Due, Seen, Signature } from "./decide.ts";
-import type { Changes } from "./match.ts";
-import type { StoredMatch, StoredMatches } from "./match-store.ts";
+import type { Decision, Seen } from "./decide.ts";
 
 /** Informs the process that deliveries of a tenant are stored, and when the first is due. */
 export type Wake = (tenantId: string, dueMs: number) => void;
+
+/** Facts of occurrences, and the rules against which they are held. */
+export interface Changes {
+  readonly rules: TenantRules;
+  readonly facts: readonly Fact[];
+}
 
 /** A subject as a rule sees it. */
 export interface Sight extends Seen {
@@ -46,27 +52,6 @@ export interface Decided extends Pick<Decision, "due" | "over"> {
   readonly holds?: Holds;
 }
 
-/** What holds notifications back, by destination. */
-export type Holds = ReadonlyMap<string, Hold>;
-
-/** A notification that is to go to destinations. */
-export interface Notice extends Due {
-  readonly rule: { readonly id: string; readonly name: string };
-  readonly destinationNames: readonly string[];
-  readonly triggerNames: readonly string[];
-  readonly subject: Pick<Subject, "key"> & Partial<Subject>;
-  readonly told: DeliverySnapshot;
-  readonly holds?: Holds;
-}
-
-/** A subject of which something has ended: what waits of it is looked at again now. */
-export interface Over {
-  readonly rule: { readonly id: string; readonly destinationNames: readonly string[] };
-  readonly key: Buffer;
-  /** Whether only what silences hold is looked at. */
-  readonly heldOnly: boolean;
-}
-
 /** Holds what passes through the stages in one transaction, under the locks of its subjects. */
 export interface Passage {
   readonly tx: Db;
@@ -99,9 +84,6 @@ export interface Passage {
 
 /** One stage: returns what it adds to the passage, or replaces. */
 export type Stage = (passage: Passage) => Partial<Passage> | Promise<Partial<Passage>>;
-
-/** How long one transaction, or one look at what waits to be sent, compares, ms: triggers with rows, and silences with labels. */
-export const workMs = 200;
 
 /** Rows of one statement, and sights after which others get their turn: what is more is written in several. */
 export const portion = 1000;

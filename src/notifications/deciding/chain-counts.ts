@@ -1,5 +1,5 @@
 import type { Db } from "../../db/connect.ts";
-import { nilRule } from "./match-store.ts";
+import { nilRule } from "../rules/match-store.ts";
 
 /** How many events rules make of what has set them off once: a report, a management call, a crossing, the end of a window. */
 export const chainEventsMax = 100;

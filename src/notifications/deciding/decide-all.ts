@@ -1,11 +1,12 @@
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { paced } from "../../event-loop.ts";
-import type { LoadedRule } from "../rules/tenant-rules.ts";
+import { type Match, note, type StoredMatch } from "../rules/match-store.ts";
+import type { LoadedRule, Manner } from "../rules/tenant-rules.ts";
+import { keyText } from "../subject/subject.ts";
 import { type Decided, type Ongoing, type Passage, portion, type Sight, type Stage } from "./batch.ts";
-import { type Decision, decide, type Manner, type Match } from "./decide.ts";
+import { type Decision, decide } from "./decide.ts";
 import { pairText } from "./look.ts";
-import { keyText, note, type StoredMatch } from "./match-store.ts";
 
 /** Decides on the sights, in their order, in slices: each as the one before has left the match. */
 export const decideAll: Stage = async ({ tenantId, nowMs, sights, noted }) => {

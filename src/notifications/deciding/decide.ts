@@ -1,42 +1,9 @@
 import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
+import type { Match, Signature } from "../rules/match-store.ts";
+import type { Manner } from "../rules/tenant-rules.ts";
+import type { Due } from "../subject/notice.ts";
 import type { Occasion } from "../subject/notification.ts";
-
-/** What of a rule decides when it notifies. */
-export interface Manner {
-  readonly repeat: boolean;
-  readonly repeatIntervalMs: number;
-  /** Whether repetitions follow the clock, while the occurrence is so; unspecified: they follow reports. */
-  readonly repeatWhile: RepeatWhile;
-  readonly delayMs: number;
-  readonly sendUpdates: boolean;
-  readonly muteDuringMaintenance: boolean;
-}
-
-/** What of an occurrence is reported, and reported again when it changes. */
-export interface Signature {
-  readonly severity: number;
-  readonly status: number;
-  readonly acknowledged: boolean;
-}
-
-/** How a rule stands to a subject that it has matched. Times are ms since the epoch. */
-export interface Match {
-  /** Whether it matches now. */
-  readonly standing: boolean;
-  /** Whether something is held back because the entity is in maintenance. */
-  readonly muted: boolean;
-  /** What was reported last; undefined for what is no occurrence. */
-  readonly told: Signature | undefined;
-  /** When the match that stands, or stood last, began. */
-  readonly matchedMs: number;
-  /** When the delay of its first notification ends; undefined: none waits for a look at its end. */
-  readonly firstDueMs: number | undefined;
-  /** When a first or repeated notification was last due; undefined: never. */
-  readonly notifiedMs: number | undefined;
-  /** When its newest delivery was decided. */
-  readonly lastMs: number;
-}
 
 /** How a subject is seen. */
 export interface Seen {
@@ -49,14 +16,6 @@ export interface Seen {
   readonly now: Signature | undefined;
   /** Whether it is looked at because the delay of a first notification has ended. */
   readonly delayEnds?: boolean;
-}
-
-/** A notification to each destination of the rule. */
-export interface Due {
-  readonly occasion: Occasion;
-  /** Greater than that of all earlier ones of the rule and subject. */
-  readonly createdMs: number;
-  readonly dueMs: number;
 }
 
 /** What follows from a sight. */

@@ -1,7 +1,7 @@
 import type { RulesMemory } from "../rules/rules-memory.ts";
-import type { SourceHooks } from "../rules/sources/source.ts";
 import type { Wake } from "./batch.ts";
 import type { LookAtStanding } from "./look.ts";
+import type { SourceHooks } from "./sources/source.ts";
 
 /** Names the cursors of rules in the feeds of tenants. */
 export const rulesName = "rules";

@@ -6,17 +6,18 @@ import type { JobKind } from "../../jobs/worker.ts";
 import type { Log } from "../../log.ts";
 import type { OnPoints } from "../../metrics/store.ts";
 import { groupJob } from "../groups/run-groups.ts";
+import { forgetOccurrences } from "../rules/match-store.ts";
 import { rulesMemory } from "../rules/rules-memory.ts";
-import { lookAtStanding, startSources } from "../rules/sources.ts";
 import type { TenantRules } from "../rules/tenant-rules.ts";
 import { resolvedJob } from "../silences/until-resolved.ts";
 import type { Wake } from "./batch.ts";
-import { forgetOccurrences } from "./match-store.ts";
 import { onPoints } from "./on-points.ts";
 import { type Recheck, recheckMatches } from "./recheck.ts";
-import { standingJob } from "./reevaluate-changed-rules.ts";
-import { rulesConsumer } from "./rules-consumer.ts";
+import { standingJob, ungroup } from "./reevaluate-changed-rules.ts";
+import { rulesConsumer, unseenSinceMs } from "./rules-consumer.ts";
 import { repeatJob } from "./run-repetitions.ts";
+import { lookAtStanding, startSources } from "./sources.ts";
+import { passFrom } from "./stages.ts";
 import { unmatchedJob } from "./unmatched.ts";
 import { windowRules } from "./windows.ts";
 
@@ -64,7 +65,14 @@ export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number, log?: Pick
       unmatchedJob(deciding, log),
       repeatJob(deciding),
       standingJob(deciding),
-      groupJob(deciding),
+      groupJob({
+        memory,
+        unseenSinceMs,
+        ungroup,
+        async send(tx, tenantId, messages, now) {
+          await passFrom("enqueue", { tx, tenantId, nowMs: now, wake, ...messages });
+        },
+      }),
       resolvedJob(),
     ],
     inForce: (tenantId) => memory.now(sql, tenantId),

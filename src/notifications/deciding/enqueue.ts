@@ -4,10 +4,12 @@ import { home } from "../../db/home-row.ts";
 import { paced } from "../../event-loop.ts";
 import { failpoint } from "../../failpoint.ts";
 import { announce, enqueue as enqueueJobs } from "../../jobs/queue.ts";
+import { writeMatches } from "../rules/match-store.ts";
 import { type HeldUntil, shareSilences } from "../silences/silences.ts";
 import { deliveryId } from "../subject/delivery-id.ts";
-import { type Notice, type Over, portion, type Stage } from "./batch.ts";
-import { keyText, writeMatches } from "./match-store.ts";
+import type { Notice, Over } from "../subject/notice.ts";
+import { keyText } from "../subject/subject.ts";
+import { portion, type Stage } from "./batch.ts";
 import { repetitionJobs, repetitionOf } from "./repetitions.ts";
 
 /** The work that due deliveries are, in the table of all that is due. */

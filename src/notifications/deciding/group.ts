@@ -1,6 +1,6 @@
-import type { Decided, Notice, Stage } from "./batch.ts";
-import type { Due } from "./decide.ts";
-import { groupJobs } from "./group-jobs.ts";
+import { groupJobs } from "../subject/group-jobs.ts";
+import type { Due, Notice } from "../subject/notice.ts";
+import type { Decided, Stage } from "./batch.ts";
 
 const isUpdate = ({ occasion }: Due) => occasion !== "first" && occasion !== "repeat" && occasion !== "clear";
 

@@ -1,9 +1,10 @@
 import type { Db } from "../../db/connect.ts";
 import type { EntityRow } from "../../entities/messages.ts";
+import type { StoredMatch } from "../rules/match-store.ts";
 import type { TenantRules } from "../rules/tenant-rules.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
+import { keyText } from "../subject/subject.ts";
 import type { Sight } from "./batch.ts";
-import { keyText, type StoredMatch } from "./match-store.ts";
 
 /** How a rule sees a subject now. */
 export interface Look extends Pick<Sight, "now"> {

@@ -3,30 +3,24 @@ import type { Fact } from "../../events/facts.ts";
 import type { Occurrence } from "../../events/lifecycle.ts";
 import { lockEvents } from "../../events/lock.ts";
 import { findMatches, type Matched } from "../rules/find-matches.ts";
-import { matchRow, readEntitiesOf } from "../rules/rows.ts";
-import type { LoadedRule, TenantRules } from "../rules/tenant-rules.ts";
-import { chainRulesMax } from "../subject/notification.ts";
-import type { DeliverySnapshot } from "../subject/snapshot.ts";
-import { occurrenceSubject, type Subject } from "../subject/subject.ts";
-import { type Sight, type Stage, workMs } from "./batch.ts";
-import type { Signature } from "./decide.ts";
 import {
-  keyText,
   nilRule,
   note,
   readMatches,
+  type Signature,
   type StoredMatch,
   type StoredMatches,
   unmatched,
   writeMatches,
-} from "./match-store.ts";
-import { inMaintenance } from "./mute.ts";
-
-/** Facts of occurrences, and the rules against which they are held. */
-export interface Changes {
-  readonly rules: TenantRules;
-  readonly facts: readonly Fact[];
-}
+} from "../rules/match-store.ts";
+import { matchRow, readEntitiesOf } from "../rules/rows.ts";
+import type { LoadedRule, TenantRules } from "../rules/tenant-rules.ts";
+import { inMaintenance } from "../silences/holds.ts";
+import { workMs } from "../silences/silences-in-force.ts";
+import { chainRulesMax } from "../subject/notification.ts";
+import type { DeliverySnapshot } from "../subject/snapshot.ts";
+import { keyText, occurrenceSubject, type Subject } from "../subject/subject.ts";
+import type { Sight, Stage } from "./batch.ts";
 
 /** One transaction decides on about this many. */
 const matchesMax = 5000;

@@ -1,14 +1,10 @@
-import type { EntityRow } from "../../entities/messages.ts";
 import { paced } from "../../event-loop.ts";
-import { holding, type LoadedSilence } from "../silences/silences-in-force.ts";
+import { holdsOf } from "../silences/holds.ts";
+import { type LoadedSilence, workMs } from "../silences/silences-in-force.ts";
 import { type Labelled, labelsKey, readLabels } from "../subject/labels.ts";
-import { type Decided, type Holds, type Passage, type Stage, workMs } from "./batch.ts";
-import { keyText } from "./match-store.ts";
+import { keyText } from "../subject/subject.ts";
+import type { Decided, Passage, Stage } from "./batch.ts";
 import { lookAtSilenced } from "./unmute-jobs.ts";
-
-/** Whether an entity is in a maintenance window, of which `decide` hears before it decides. */
-export const inMaintenance = (entity: Pick<EntityRow, "window_production_state"> | undefined): boolean =>
-  (entity?.window_production_state ?? null) !== null;
 
 /**
  * Holds back what nobody is to hear now, before it joins a message. `decide` keeps silent about entities in maintenance by itself:
@@ -56,20 +52,3 @@ async function held(
     return found.length === 0 ? each : { ...each, holds: holdsOf(found, each.rule) };
   });
 }
-
-/** Returns, by destination, which of these silences holds a rule's notifications. */
-export function holdsOf(
-  silences: readonly LoadedSilence[],
-  { name, destinationNames }: { readonly name: string; readonly destinationNames: readonly string[] },
-): Holds {
-  return new Map(
-    destinationNames.flatMap((destination) => {
-      const silence = holding(silences, name, destination);
-      return silence === undefined ? [] : [[destination, { silenceId: silence.id, untilMs: untilMsOf(silence) }]];
-    }),
-  );
-}
-
-/** What a silence holds that ends with what it matched is due at its end, or never by itself. */
-export const neverMs = 253_402_300_799_999;
-export const untilMsOf = ({ endsMs }: LoadedSilence) => Math.min(endsMs, neverMs);

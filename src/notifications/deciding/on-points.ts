@@ -1,9 +1,9 @@
 import { LRUCache } from "lru-cache";
 import type { Db } from "../../db/connect.ts";
 import type { OnPoints } from "../../metrics/store.ts";
-import type { SourceHooks } from "../rules/sources/source.ts";
 import type { TenantRules } from "../rules/tenant-rules.ts";
 import type { Deciding } from "./deciding.ts";
+import type { SourceHooks } from "./sources/source.ts";
 
 /** A server learns of changed rules for points so soon, ms: no statement a batch is spent on it. */
 const versionMs = 1000;

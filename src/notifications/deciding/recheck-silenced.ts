@@ -3,17 +3,16 @@ import type { Db, Sql } from "../../db/connect.ts";
 import { paced } from "../../event-loop.ts";
 import { findOccurrences, keyText as occurrenceText } from "../../events/occurrences.ts";
 import { failpoint } from "../../failpoint.ts";
+import type { Signature } from "../rules/match-store.ts";
 import type { TenantRules } from "../rules/tenant-rules.ts";
-import { holding, type LoadedSilence } from "../silences/silences-in-force.ts";
+import { untilMsOf } from "../silences/holds.ts";
+import { holding, type LoadedSilence, workMs } from "../silences/silences-in-force.ts";
 import { labelsKey, readLabels } from "../subject/labels.ts";
 import type { Occasion } from "../subject/notification.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
-import { workMs } from "./batch.ts";
-import type { Signature } from "./decide.ts";
+import { keyText } from "../subject/subject.ts";
 import { toldOf } from "./match.ts";
-import { keyText } from "./match-store.ts";
-import { untilMsOf } from "./mute.ts";
-import type { Verdict, Waiting } from "./recheck.ts";
+import type { Verdict, Waiting } from "./verdict.ts";
 
 const no = (reason: string): Verdict => ({ send: false, reason });
 

@@ -1,10 +1,10 @@
 import type { Db } from "../../db/connect.ts";
 import { enqueue, type Job, type NewJob } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
+import { type StoredMatch, standingSubjects } from "../rules/match-store.ts";
 import type { RulePart } from "../silences/rules-version.ts";
+import { groupJobs, groupsKind } from "../subject/group-jobs.ts";
 import type { Deciding } from "./deciding.ts";
-import { groupJobs, groupsKind } from "./group-jobs.ts";
-import { type StoredMatch, standingSubjects } from "./match-store.ts";
 import { reconsider } from "./reevaluate.ts";
 import { repeatKind, repetitionJobs, repetitionOf } from "./repetitions.ts";
 
@@ -46,10 +46,13 @@ export async function lookAtStanding(
   await enqueue(tx, { tenantId, kind: standingKind }, [{ payload }], first.nowMs);
 }
 
-/** Returns the job that takes what a rule matches out of its groups, which have been sent their end. */
-export function ungroupingJob(ruleId: string, nowMs: number): NewJob {
-  const payload: Payload = { ruleIds: [ruleId], atMs: nowMs, enabled: false, ungroups: true };
-  return { payload };
+/** Leaves a job for each rule that takes what it matches out of its groups, which have been sent their end. */
+export async function ungroup(tx: Db, tenantId: string, ruleIds: readonly string[], nowMs: number): Promise<void> {
+  const jobs = ruleIds.map((ruleId): NewJob => {
+    const payload: Payload = { ruleIds: [ruleId], atMs: nowMs, enabled: false, ungroups: true };
+    return { payload };
+  });
+  await enqueue(tx, { tenantId, kind: standingKind }, jobs, nowMs);
 }
 
 /** Ends, with a clear, what no longer holds; a portion of the tenant's matches a run. */

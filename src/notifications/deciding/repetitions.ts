@@ -1,7 +1,8 @@
 import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import type { NewJob } from "../../jobs/queue.ts";
-import { type Manner, repeatMs } from "./decide.ts";
-import type { StoredMatch } from "./match-store.ts";
+import type { StoredMatch } from "../rules/match-store.ts";
+import type { Manner } from "../rules/tenant-rules.ts";
+import { repeatMs } from "./decide.ts";
 
 /** The jobs that repeat notifications by the clock: one for each rule and subject that was notified. */
 export const repeatKind = "notifications.repeat";

@@ -1,9 +1,9 @@
 import type { Db } from "../../db/connect.ts";
 import type { Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
+import { readMatches, type StoredMatch } from "../rules/match-store.ts";
 import type { Deciding } from "./deciding.ts";
 import { pairText } from "./look.ts";
-import { readMatches, type StoredMatch } from "./match-store.ts";
 import { reconsider } from "./reevaluate.ts";
 import { type RepetitionPayload, repeatKind, repetitionOf } from "./repetitions.ts";
 

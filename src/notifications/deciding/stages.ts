@@ -1,4 +1,3 @@
-import { relabel } from "../groups/relabel.ts";
 import { noSilences } from "../silences/silences-in-force.ts";
 import type { Passage, Stage } from "./batch.ts";
 import { decideAll } from "./decide-all.ts";
@@ -6,6 +5,7 @@ import { enqueue } from "./enqueue.ts";
 import { group } from "./group.ts";
 import { match } from "./match.ts";
 import { mute } from "./mute.ts";
+import { relabel } from "./relabel.ts";
 import { wakeDispatcher } from "./wake-dispatcher.ts";
 
 /**

@@ -5,7 +5,7 @@ import type { Pace } from "../../event-loop.ts";
 import { eventTexts } from "../../events/fields.ts";
 import { annotationsOf, fingerprintOf, isAlert, keepShared, type LabelView, labelOf } from "../../events/labels.ts";
 import { occurrenceIdText } from "../../events/occurrence-id.ts";
-import type { AlertSnapshot, GroupSnapshot } from "../subject/snapshot.ts";
+import type { AlertSnapshot, GroupSnapshot } from "../subject/notification.ts";
 import type { Standing } from "./read-standing.ts";
 
 /** How many members a message says, and how many bytes of them. */

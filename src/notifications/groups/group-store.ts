@@ -2,11 +2,11 @@ import { byteaArray, uuidArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
 import type { Pace } from "../../event-loop.ts";
-import { enqueue, newestMs } from "../../jobs/queue.ts";
-import { flushJob, groupsKind } from "../deciding/group-jobs.ts";
+import { newestMs } from "../../jobs/queue.ts";
 import type { Grouping } from "../rules/grouping.ts";
 import { firstId } from "../subject/delivery-id.ts";
-import type { GroupSnapshot } from "../subject/snapshot.ts";
+import { groupsKind } from "../subject/group-jobs.ts";
+import type { GroupSnapshot } from "../subject/notification.ts";
 import type { Subject } from "../subject/subject.ts";
 import type { GroupState } from "./flush.ts";
 
@@ -130,15 +130,6 @@ export async function dueGroups(
       and ${untilMs === undefined ? tx`true` : tx`g.due_ms <= ${BigInt(untilMs)}`}
     order by g.due_ms, g.group_key limit ${limit}`;
   return rows.map((row) => ({ ...toGroup(row), count: row.count }));
-}
-
-/** Has groups in which something is held back, and of which nobody has heard, flushed now: a silence or a window has ended. */
-export async function hastenHeld(tx: Db, tenantId: string, nowMs: number): Promise<void> {
-  const rows = await tx<{ ruleId: string }[]>`
-    update alert_groups set due_ms = ${BigInt(nowMs)}
-    where tenant_id = ${tenantId} and held and flushed_ms is null and due_ms > ${BigInt(nowMs)} returning rule_id as "ruleId"`;
-  const jobs = [...new Set(rows.map(({ ruleId }) => ruleId))].map((ruleId) => flushJob(ruleId, nowMs));
-  await enqueue(tx, { tenantId, kind: groupsKind }, jobs, nowMs);
 }
 
 /** Tells when the first group of a rule is due; undefined: none is. */

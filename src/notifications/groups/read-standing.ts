@@ -6,12 +6,13 @@ import type { EventIdentity } from "../../events/fields.ts";
 import type { LabelView } from "../../events/labels.ts";
 import { CLOSED, type Occurrence } from "../../events/lifecycle.ts";
 import { keyText as occurrenceText, readOccurrences } from "../../events/occurrences.ts";
-import { type Holds, workMs } from "../deciding/batch.ts";
-import { keyText, nilRule, readMatches, type StoredMatch } from "../deciding/match-store.ts";
-import { holdsOf, inMaintenance } from "../deciding/mute.ts";
+import { nilRule, readMatches, type StoredMatch } from "../rules/match-store.ts";
 import type { LoadedRule } from "../rules/tenant-rules.ts";
-import type { LoadedSilence, Silences } from "../silences/silences-in-force.ts";
+import { holdsOf, inMaintenance } from "../silences/holds.ts";
+import { type LoadedSilence, type Silences, workMs } from "../silences/silences-in-force.ts";
 import { viewOf } from "../subject/labels.ts";
+import type { Holds } from "../subject/notice.ts";
+import { keyText } from "../subject/subject.ts";
 
 /** What stands of a subject for a rule that groups. */
 export interface Standing {

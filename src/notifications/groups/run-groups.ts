@@ -6,18 +6,14 @@ import { newRoot } from "../../events/facts.ts";
 import { failpoint } from "../../failpoint.ts";
 import { type Again, enqueue, type Job, type NewJob } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
-import type { Notice, Over } from "../deciding/batch.ts";
-import type { Deciding } from "../deciding/deciding.ts";
-import { flushJob, type GroupPayload, groupJobs, groupsKind } from "../deciding/group-jobs.ts";
-import { keyText } from "../deciding/match-store.ts";
-import { standingKind, ungroupingJob } from "../deciding/reevaluate-changed-rules.ts";
-import { unseenSinceMs } from "../deciding/rules-consumer.ts";
-import { passFrom } from "../deciding/stages.ts";
 import { type Grouping, groupLabels, groupsMax, sameGroups } from "../rules/grouping.ts";
+import type { RulesMemory } from "../rules/rules-memory.ts";
 import type { LoadedRule, TenantRules } from "../rules/tenant-rules.ts";
 import { noSilences } from "../silences/silences-in-force.ts";
 import { deliveryId } from "../subject/delivery-id.ts";
-import { groupSubject } from "../subject/subject.ts";
+import { flushJob, type GroupPayload, groupJobs, groupsKind } from "../subject/group-jobs.ts";
+import type { Notice, Over } from "../subject/notice.ts";
+import { groupSubject, keyText } from "../subject/subject.ts";
 import {
   type Flush,
   fires,
@@ -68,15 +64,31 @@ const laterMs = 200;
 /** Rules of which this process remembers what silences were asked for groups that took more than a run. */
 const unfinishedMax = 100;
 
+/** Functions of the layer that decides, which lies below this one. */
+export interface GroupFlushing {
+  readonly memory: Pick<RulesMemory, "now">;
+  /** Stores messages, and has what they make unnecessary rechecked. */
+  send(
+    tx: Db,
+    tenantId: string,
+    messages: { readonly notices: readonly Notice[]; readonly over: readonly Over[] },
+    nowMs: number,
+  ): Promise<void>;
+  /** Returns when the oldest change was stored that no rule has seen yet, ms; Infinity: they have seen all. */
+  unseenSinceMs(db: Db, tenantId: string, nowMs: number): Promise<number>;
+  /** Leaves jobs that take what these rules match out of its groups. */
+  ungroup(tx: Db, tenantId: string, ruleIds: readonly string[], nowMs: number): Promise<void>;
+}
+
 /** Looks at the groups of rules: takes in what began, and flushes what is due. */
-export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): JobKind {
+export function groupJob(flushing: GroupFlushing): JobKind {
   const unfinished = new LRUCache<string, Unfinished>({ max: unfinishedMax });
 
   async function run(tx: Db, tenantId: string, jobs: readonly Job[], nowMs: number): Promise<readonly Again[]> {
-    const rules = await memory.now(tx, tenantId);
+    const rules = await flushing.memory.now(tx, tenantId);
     const again: Again[] = [];
     const timers: NewJob[] = [];
-    const ungrouping: NewJob[] = [];
+    const ungrouping: string[] = [];
     const notices: Notice[] = [];
     const over: Over[] = [];
     const byRule = [...Map.groupBy(jobs, ({ payload }) => (payload as GroupPayload).ruleId)].sort(([a], [b]) =>
@@ -94,13 +106,13 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
       const known = unfinished.get(place);
       const answers: Asking["answers"] = known?.silences === rules.silences ? known.answers : new Map();
       const asking: Asking = { answers, isLate: false };
-      const done = await lookAtRule({ tx, tenantId, rule, rules, nowMs, pace, asking }, keys, own);
+      const done = await lookAtRule({ flushing, tx, tenantId, rule, rules, nowMs, pace, asking }, keys, own);
       if (asking.isLate) unfinished.set(place, { silences: rules.silences, answers });
       else unfinished.delete(place);
       notices.push(...done.notices);
       over.push(...done.over.map((key) => ({ rule, key, heldOnly: true })));
       const [first] = own as [Job, ...Job[]];
-      if (rule.grouping === null && done.moved.length > 0) ungrouping.push(ungroupingJob(ruleId, nowMs));
+      if (rule.grouping === null && done.moved.length > 0) ungrouping.push(ruleId);
       else {
         const { jobs: moves } = groupJobs(done.moved.map((subject) => ({ ruleId, subject })));
         timers.push(...moves.map((job) => ({ ...job, dueMs: nowMs })));
@@ -113,11 +125,11 @@ export function groupJob({ memory, wake }: Pick<Deciding, "memory" | "wake">): J
       }
     }
     if (notices.length > 0 || over.length > 0) {
-      await passFrom("enqueue", { tx, tenantId, nowMs, wake, notices, over });
+      await flushing.send(tx, tenantId, { notices, over }, nowMs);
       failpoint("groups:flushed");
     }
     await enqueue(tx, { tenantId, kind: groupsKind }, timers, nowMs);
-    await enqueue(tx, { tenantId, kind: standingKind }, ungrouping, nowMs);
+    await flushing.ungroup(tx, tenantId, ungrouping, nowMs);
     return again;
   }
   return { name: groupsKind, sizeMax: keysMax, timed: true, run };
@@ -130,6 +142,7 @@ interface Unfinished extends Pick<Asking, "answers"> {
 
 /** What a look at the groups of a rule works with. */
 interface Look {
+  readonly flushing: GroupFlushing;
   readonly asking: Asking;
   readonly tx: Db;
   readonly tenantId: string;
@@ -174,7 +187,7 @@ async function lookAtRule(look: Look, keys: readonly Buffer[], own: readonly Job
   const dueMs = await nextDueMs(tx, tenantId, rule.id);
   if (dueMs === undefined || dueMs > nowMs) return { ...nothing, nextMs: dueMs };
   const late = { ...nothing, nextMs: dueMs, isLate: true };
-  if ((await unseenSinceMs(tx, tenantId, nowMs)) <= dueMs) return late;
+  if ((await look.flushing.unseenSinceMs(tx, tenantId, nowMs)) <= dueMs) return late;
   // What is matched may be in a job that came after this run's, or that another server has, or had when it died.
   const known = own.flatMap(({ payload }) => (payload as GroupPayload).untilMs ?? []);
   const ids = own.map(({ id }) => id);

@@ -1,6 +1,40 @@
-import type { AttemptOutcome, ThreadState } from "./kind.ts";
 import { OutboundError, type OutboundResponse } from "./outbound.ts";
-import { courseOf, type KindName, type Reason, reasonOf, retryAfterMs } from "./retry.ts";
+import { type Course, courseOf, type KindName, type Reason, reasonOf, retryAfterMs } from "./retry.ts";
+
+/** What came of one of several addresses. */
+export interface Recipient {
+  readonly address: string;
+  /** `sent`, or why it failed. */
+  readonly reason: string;
+  /** What the receiver said. */
+  readonly answer: string;
+}
+
+/** Reason of what the receiver has taken. */
+export const sentReason = "sent";
+
+/** What earlier sends of one (destination, occurrence) left, for the next one; kept by the caller, read by its kind alone. */
+export type ThreadState = Readonly<Record<string, string>>;
+
+/** What a try came to. Neither answers nor `state` hold a secret. */
+export type AttemptOutcome = {
+  /** What came of each address that it tried, where there are several. */
+  readonly recipients?: readonly Recipient[];
+} & (
+  | { readonly result: "sent"; readonly answer: string; readonly state: ThreadState }
+  | {
+      readonly result: "failed";
+      readonly reason: Reason;
+      /** What follows: whether it is tried again, and how soon (`nextTryMs`). */
+      readonly course: Course;
+      readonly retryAfterMs?: number | undefined;
+      /** What the receiver said, in a few words, for people. */
+      readonly answer: string;
+      readonly state: ThreadState;
+      /** The root of which no further event is made: that is said once a rule. */
+      readonly beyond?: string;
+    }
+);
 
 /** The receiver has taken it. */
 export function sent(answer: string, state: ThreadState): AttemptOutcome {

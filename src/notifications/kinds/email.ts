@@ -1,12 +1,11 @@
 import type { EmailDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { type Recipient, sentReason } from "../queue/attempts.ts";
 import { html, plainText } from "../templates/markup.ts";
 import { cutText } from "../templates/template.ts";
 import { oneLine } from "../templates/titles.ts";
-import { notSent, sent } from "./attempt-outcome.ts";
+import { type AttemptOutcome, notSent, type Recipient, sent, sentReason } from "./attempt-outcome.ts";
 import { htmlMail, textMail } from "./default-mail.ts";
 import { defaultMessage } from "./default-texts.ts";
-import type { AttemptOutcome, DestinationKind, Rendered, Sending } from "./kind.ts";
+import type { DestinationKind, Rendered, Sending } from "./kind.ts";
 import type { Mail, Relay } from "./mail-relay.ts";
 import type { Reason } from "./retry.ts";
 

@@ -9,8 +9,8 @@ import { chainRulesMax, standInEntity } from "../subject/notification.ts";
 import { plainText } from "../templates/markup.ts";
 import { cutText } from "../templates/template.ts";
 import { oneLine } from "../templates/titles.ts";
-import { notSent, sent } from "./attempt-outcome.ts";
-import type { AttemptOutcome, DestinationKind, Rendered, ThreadState } from "./kind.ts";
+import { type AttemptOutcome, notSent, sent, type ThreadState } from "./attempt-outcome.ts";
+import type { DestinationKind, Rendered } from "./kind.ts";
 import { beyondChain } from "./send-environment.ts";
 
 const labelCharsMax = 255;

@@ -8,10 +8,19 @@ import { cutCharacters, cutText } from "../templates/template.ts";
 import { calledOf, oneLine } from "../templates/titles.ts";
 import { hasMembers } from "../templates/variables.ts";
 import { NoToken } from "./access-tokens.ts";
-import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told } from "./attempt-outcome.ts";
+import {
+  type AttemptOutcome,
+  isSuccess,
+  notSent,
+  parsedObject,
+  refusedOutcome,
+  sent,
+  type ThreadState,
+  told,
+} from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
 import { allFactsOf, bodyOf, defaultMessage, firstLine, linksOf, occasionText } from "./default-texts.ts";
-import type { AttemptOutcome, DestinationKind, Rendered, Sending, ThreadState, TryEnvironment } from "./kind.ts";
+import type { DestinationKind, Rendered, Sending, TryEnvironment } from "./kind.ts";
 import { OutboundError, type OutboundResponse } from "./outbound.ts";
 
 const shortCharsMax = 160;

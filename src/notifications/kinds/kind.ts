@@ -1,14 +1,10 @@
 import type { Pace } from "../../event-loop.ts";
 import type { Broken } from "../../rpc/constraint-rules.ts";
-import type { Recipient } from "../queue/attempts.ts";
 import type { Notification } from "../subject/notification.ts";
 import type { Markup } from "../templates/markup.ts";
 import type { SignIn } from "./access-tokens.ts";
-import type { Course, Reason } from "./retry.ts";
+import type { AttemptOutcome, Recipient, ThreadState } from "./attempt-outcome.ts";
 import type { SendEnvironment } from "./send-environment.ts";
-
-/** What earlier sends of one (destination, occurrence) left, for the next one; kept by the caller, read by its kind alone. */
-export type ThreadState = Readonly<Record<string, string>>;
 
 /** A notification with what a destination makes of it. */
 export interface Rendered<D> {
@@ -35,26 +31,6 @@ export interface Sending<D> extends Rendered<D> {
 export interface TryEnvironment extends SendEnvironment {
   readonly signIn: SignIn;
 }
-
-/** What a try came to. Neither answers nor `state` hold a secret. */
-export type AttemptOutcome = {
-  /** What came of each address that it tried, where there are several. */
-  readonly recipients?: readonly Recipient[];
-} & (
-  | { readonly result: "sent"; readonly answer: string; readonly state: ThreadState }
-  | {
-      readonly result: "failed";
-      readonly reason: Reason;
-      /** What follows: whether it is tried again, and how soon (`nextTryMs`). */
-      readonly course: Course;
-      readonly retryAfterMs?: number | undefined;
-      /** What the receiver said, in a few words, for people. */
-      readonly answer: string;
-      readonly state: ThreadState;
-      /** The root of which no further event is made: that is said once a rule. */
-      readonly beyond?: string;
-    }
-);
 
 /** What a destination would get: for people to read, without secrets. */
 export interface Composed {

@@ -2,7 +2,6 @@ import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { type DestinationType, DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { paced, type Pace as Turns } from "../../event-loop.ts";
 import { type Broken, fieldPath } from "../../rpc/constraint-rules.ts";
-import type { Recipient } from "../queue/attempts.ts";
 import type { Notification } from "../subject/notification.ts";
 import { templateVariables } from "../templates/alerts.ts";
 import {
@@ -17,14 +16,14 @@ import {
 } from "../templates/template.ts";
 import { type Described, hasMembers, linesMax } from "../templates/variables.ts";
 import type { SignIn } from "./access-tokens.ts";
-import { notSent } from "./attempt-outcome.ts";
+import { type AttemptOutcome, notSent, type Recipient, type ThreadState } from "./attempt-outcome.ts";
 import { groupMessage, summaryMessage } from "./default-texts.ts";
 import { email } from "./email.ts";
 import { event } from "./event.ts";
 import { withoutAddress } from "./hidden-address.ts";
 import { incidentPaging } from "./incident-paging.ts";
 import { itsm } from "./itsm.ts";
-import type { AttemptOutcome, Composed, DestinationKind, RateLimit, ThreadState } from "./kind.ts";
+import type { Composed, DestinationKind, RateLimit } from "./kind.ts";
 import { officeChat } from "./office-chat.ts";
 import { redacted, secretsOf } from "./redact.ts";
 import type { KindName } from "./retry.ts";

@@ -4,10 +4,19 @@ import { cardBytes, escapeCard, markdown } from "../templates/markup.ts";
 import { cutText } from "../templates/template.ts";
 import { title, titleLines } from "../templates/titles.ts";
 import { hasEnded, hasMembers, severityName, summaryText } from "../templates/variables.ts";
-import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
+import {
+  type AttemptOutcome,
+  isSuccess,
+  notSent,
+  refusedOutcome,
+  sent,
+  type ThreadState,
+  told,
+  tried,
+} from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
 import { factsOf, linksOf } from "./default-texts.ts";
-import type { AttemptOutcome, DestinationKind, Rendered, ThreadState } from "./kind.ts";
+import type { DestinationKind, Rendered } from "./kind.ts";
 import type { OutboundResponse } from "./outbound.ts";
 import { reasonOf } from "./retry.ts";
 

@@ -3,9 +3,18 @@ import type { TeamChatDestination } from "#gen/belfry/notifications/v1/destinati
 import type { Notification } from "../subject/notification.ts";
 import { chat } from "../templates/markup.ts";
 import { title } from "../templates/titles.ts";
-import { isSuccess, notSent, parsedObject, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
+import {
+  type AttemptOutcome,
+  isSuccess,
+  notSent,
+  parsedObject,
+  refusedOutcome,
+  sent,
+  told,
+  tried,
+} from "./attempt-outcome.ts";
 import { defaultMessage, factsOf, linksOf, occasionText } from "./default-texts.ts";
-import type { AttemptOutcome, DestinationKind, Rendered, Sending } from "./kind.ts";
+import type { DestinationKind, Rendered, Sending } from "./kind.ts";
 import { OutboundError, type OutboundResponse } from "./outbound.ts";
 import type { Reason } from "./retry.ts";
 

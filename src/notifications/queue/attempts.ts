@@ -1,14 +1,7 @@
+import { type Recipient, sentReason } from "../kinds/attempt-outcome.ts";
+
 /** Most attempts of a delivery that are kept, the newest. More than its tries: only retries by hand and lost attempts exceed it. */
 const attemptsKept = 20;
-
-/** What came of one of several addresses. */
-export interface Recipient {
-  readonly address: string;
-  /** `sent`, or why it failed. */
-  readonly reason: string;
-  /** What the receiver said. */
-  readonly answer: string;
-}
 
 /** One try of a delivery, as it is kept. */
 export interface Attempt {
@@ -24,9 +17,6 @@ export interface Attempt {
 }
 
 const isSent = ({ reason }: Recipient) => reason === sentReason;
-
-/** Reason of what the receiver has taken. */
-export const sentReason = "sent";
 
 /** Tells whether some of the addresses of an attempt were sent. */
 export const hasReached = ({ recipients = [] }: { readonly recipients?: readonly Recipient[] }) =>

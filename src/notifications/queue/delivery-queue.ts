@@ -42,6 +42,12 @@ export interface DueDelivery {
   lost: boolean;
 }
 
+type Subject = Pick<DueDelivery, "destinationName" | "subject">;
+export const threadKey = ({ destinationName, subject }: Subject) => `${subject.toString("hex")} ${destinationName}`;
+export const occurrenceKey = (eventId: Buffer, number: number) => `${eventId.toString("hex")}:${number}`;
+
+export const memberKey = (row: Subject & { ruleId: string }) => `${threadKey(row)} ${row.ruleId}`;
+
 /** A destination that has something due; `kind` is null when it is gone. */
 export interface DueDestination {
   name: string;

@@ -1,7 +1,7 @@
 import { uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { countBeyond } from "../deciding/chain-counts.ts";
-import type { Result } from "../sending/classify-response.ts";
+import type { Result } from "./result.ts";
 
 /** A result of a delivery that would have made an event beyond the bound of what set it off. */
 export type Beyond = Result & { readonly beyond: string };

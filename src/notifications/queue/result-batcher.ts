@@ -5,9 +5,9 @@ import { isContent, lacksPartition } from "../../db/refused-content.ts";
 import { withHolder } from "../../db/request-scope.ts";
 import { failpoint } from "../../failpoint.ts";
 import type { Log } from "../../log.ts";
-import type { Result } from "../sending/classify-response.ts";
 import type { Attempt } from "./attempts.ts";
 import { historyBackMs } from "./history.ts";
+import type { Result } from "./result.ts";
 import { forgetDelivery, record } from "./result-statements.ts";
 
 /** Writes down what became of deliveries. */

@@ -4,12 +4,13 @@ import type { Db, Sql } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
 import { announce } from "../../jobs/queue.ts";
 import { type HeldEnd, shareAwaited } from "../deciding/recheck.ts";
-import type { Result } from "../sending/classify-response.ts";
-import { type Hold, shareSilences } from "../silences/silences.ts";
+import { shareSilences } from "../silences/silences.ts";
+import type { Hold } from "../subject/notice.ts";
 import { lostAttempt, newest } from "./attempts.ts";
 import { type DueDelivery, deliveriesKind, lockDestinationStates, storeDestinationStates } from "./delivery-queue.ts";
 import { judged, type Sign } from "./destination-state.ts";
 import { isBeyond, recordBeyond } from "./record-beyond.ts";
+import type { Result } from "./result.ts";
 import { endMembers, forgetMembers, type MemberEnd, summarySubjectOf } from "./summaries.ts";
 
 /** How long a count of the last 24 hours may be behind: their slots begin at multiples of this. */

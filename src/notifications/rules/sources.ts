@@ -1,29 +1,16 @@
 import { create, fromJson, type JsonValue, type Message } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import type { Db } from "../../db/connect.ts";
 import type { Pace } from "../../event-loop.ts";
-import type { LookAtStanding } from "../deciding/look.ts";
-import { metricThreshold } from "../deciding/sources/metric-threshold.ts";
-import { staleData } from "../deciding/sources/stale-data.ts";
-import type { RulePart } from "../silences/rules-version.ts";
 import type { Fields, MatchRow } from "./rows.ts";
 import { event } from "./sources/event.ts";
-import type {
-  Mismatch,
-  ReadyTrigger,
-  RunningSource,
-  SourceName,
-  SourceOptions,
-  TriggerSource,
-} from "./sources/source.ts";
+import { metricThreshold } from "./sources/metric-threshold.ts";
+import type { Mismatch, ReadyTrigger, SourceName, TriggerSource } from "./sources/source.ts";
+import { staleData } from "./sources/stale-data.ts";
 
 type MessageOf<S extends SourceName> = Extract<TriggerType["source"], { case: S }>["value"];
 
 const sources: { readonly [S in SourceName]: TriggerSource<MessageOf<S>> } = { event, metricThreshold, staleData };
-
-/** All sources, under the one type that they share. */
-const all = Object.values(sources) as readonly TriggerSource<Message>[];
 
 /** A trigger's source; undefined: this version does not know it, and the trigger matches nothing. */
 function sourceOf({ source }: TriggerType) {
@@ -100,56 +87,4 @@ export async function mismatchOf(
 ): Promise<Mismatch | undefined> {
   const found = sourceOf(type);
   return await found?.source.mismatch?.(found.message, row, values, pace);
-}
-
-/** How rules see what stands of each source but events. */
-export const lookAtStanding: LookAtStanding = async (...of) => {
-  const looks: Awaited<ReturnType<LookAtStanding>> = new Map();
-  for (const { look } of all) for (const [pair, seen] of (await look?.(...of)) ?? []) looks.set(pair, seen);
-  return looks;
-};
-
-/** In the transaction that changes rules or triggers. */
-export async function onRulesChange(tx: Db, tenantId: string, part: RulePart): Promise<void> {
-  for (const source of all) await source.onRulesChange?.(tx, tenantId, part);
-}
-
-/** In the transaction that changes what a trigger looks at. */
-export async function onTriggerChange(
-  tx: Db,
-  tenantId: string,
-  name: string,
-  { before, after }: { before: TriggerType; after: TriggerType },
-): Promise<void> {
-  const [old, now] = [sourceOf(before), sourceOf(after)];
-  if (old !== undefined && now?.name === old.name)
-    await now.source.onChange?.(tx, tenantId, name, old.message, now.message);
-}
-
-/** By the names of triggers: why what they look for cannot be looked for. */
-export async function triggerTroubles(db: Db, tenantId: string): Promise<ReadonlyMap<string, string>> {
-  const found = await Promise.all(
-    all.map(async (source) => Object.entries((await source.troubles?.(db, tenantId)) ?? {})),
-  );
-  return new Map(found.flat());
-}
-
-/** Starts what sources do by themselves in this process; they work as one. */
-export function startSources(options: SourceOptions): Required<RunningSource> {
-  const running = all.flatMap((source) => source.start?.(options) ?? []);
-  return {
-    kinds: running.flatMap(({ kinds = [] }) => kinds),
-    async onPoints(...of) {
-      for (const source of running) await source.onPoints?.(...of);
-    },
-    onEvents(...of) {
-      for (const source of running) source.onEvents?.(...of);
-    },
-    async flush(nowMs) {
-      await Promise.all(running.map((source) => source.flush?.(nowMs)));
-    },
-    async stop() {
-      await Promise.all(running.map((source) => source.stop?.()));
-    },
-  };
 }

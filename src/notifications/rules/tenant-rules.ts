@@ -1,7 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
+import type { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Pace } from "../../event-loop.ts";
-import type { Manner } from "../deciding/decide.ts";
 import { loadedSilence, type Silences, silencesInForce } from "../silences/silences-in-force.ts";
 import type { Grouping } from "./grouping.ts";
 import { ownTrigger } from "./own-trigger.ts";
@@ -10,6 +10,17 @@ import type { Fields } from "./rows.ts";
 import type { ReadyTrigger, SourceName } from "./sources/source.ts";
 import { dataOf, readyTrigger, storedTriggerType } from "./sources.ts";
 import { type BuiltIndex, triggerIndex } from "./trigger-index.ts";
+
+/** What of a rule decides when it notifies. */
+export interface Manner {
+  readonly repeat: boolean;
+  readonly repeatIntervalMs: number;
+  /** Whether repetitions follow the clock, while the occurrence is so; unspecified: they follow reports. */
+  readonly repeatWhile: RepeatWhile;
+  readonly delayMs: number;
+  readonly sendUpdates: boolean;
+  readonly muteDuringMaintenance: boolean;
+}
 
 /** A rule that notifies: enabled, with destinations. */
 export interface LoadedRule extends Manner {

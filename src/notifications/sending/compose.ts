@@ -2,12 +2,12 @@ import { create } from "@bufbuild/protobuf";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { idText } from "../../entities/identity.ts";
-import type { DueDelivery } from "../queue/delivery-queue.ts";
+import { type DueDelivery, occurrenceKey } from "../queue/delivery-queue.ts";
 import { type Notification, notifiedEvent, standInEntity } from "../subject/notification.ts";
 import type { SummarySnapshot } from "../subject/snapshot.ts";
 import { aboutGroup } from "../templates/group-notification.ts";
 import { summaryText } from "../templates/variables.ts";
-import { type DeliveryFacts, type DeliveryTexts, type EntityContext, occurrenceKey } from "./delivery-context.ts";
+import type { DeliveryFacts, DeliveryTexts, EntityContext } from "./delivery-context.ts";
 
 const summaryCharsMax = 128;
 

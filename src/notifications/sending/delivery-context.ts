@@ -7,11 +7,11 @@ import type { Db } from "../../db/connect.ts";
 import type { StoredOccurrence } from "../../events/columns.ts";
 import { type IdentityColumns, identityColumns } from "../../events/fields.ts";
 import { storedColumns } from "../../events/rows.ts";
-import type { ThreadState } from "../kinds/kind.ts";
+import type { ThreadState } from "../kinds/attempt-outcome.ts";
 import type { ProductAddresses } from "../kinds/stored-credential.ts";
-import type { DueDelivery } from "../queue/delivery-queue.ts";
+import { type DueDelivery, occurrenceKey, threadKey } from "../queue/delivery-queue.ts";
 import { storedTriggerType } from "../rules/sources.ts";
-import type { GroupSnapshot } from "../subject/snapshot.ts";
+import type { GroupSnapshot } from "../subject/notification.ts";
 import { type OpenDestination, unsealDestination } from "./unseal-destination.ts";
 
 /** A rule, as its notifications show it. */
@@ -72,10 +72,6 @@ export interface Opening {
 }
 
 type Subject = Pick<DueDelivery, "destinationName" | "subject">;
-export const threadKey = ({ destinationName, subject }: Subject) => `${subject.toString("hex")} ${destinationName}`;
-export const occurrenceKey = (eventId: Buffer, number: number) => `${eventId.toString("hex")}:${number}`;
-
-export const memberKey = (row: Subject & { ruleId: string }) => `${threadKey(row)} ${row.ruleId}`;
 
 const each = <T>(values: readonly T[]): T[] => [...new Set(values)];
 

@@ -1,7 +1,8 @@
 import type { Sql } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
 import { failpoint } from "../../failpoint.ts";
-import type { Recheck, Waiting } from "../deciding/recheck.ts";
+import type { Recheck } from "../deciding/recheck.ts";
+import type { Waiting } from "../deciding/verdict.ts";
 import { type Claim, type ClaimOptions, claimDue, giveBack } from "../queue/claim.ts";
 import type { DueDelivery } from "../queue/delivery-queue.ts";
 import { record } from "../queue/result-statements.ts";

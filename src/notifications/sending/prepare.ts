@@ -1,30 +1,20 @@
 import type { Db } from "../../db/connect.ts";
-import type { RuleRef, StandingRule, Verdict } from "../deciding/recheck.ts";
-import type { ThreadState } from "../kinds/kind.ts";
+import type { RuleRef, StandingRule, Verdict } from "../deciding/verdict.ts";
+import type { ThreadState } from "../kinds/attempt-outcome.ts";
 import { isJoint, takesNoEnds } from "../kinds/kinds.ts";
 import type { Share } from "../queue/claim.ts";
-import type { DueDelivery } from "../queue/delivery-queue.ts";
-import {
-  keepSummary,
-  lostMemberships,
-  type Membership,
-  type Memberships,
-  noteLost,
-  readMemberships,
-  type Summary,
-  summarise,
-} from "../queue/summaries.ts";
+import { type DueDelivery, memberKey, threadKey } from "../queue/delivery-queue.ts";
+import { lostMemberships, type Membership, type Memberships, noteLost, readMemberships } from "../queue/summaries.ts";
 import type { Notification } from "../subject/notification.ts";
 import { notificationOf, summaryNotification } from "./compose.ts";
 import {
   type DeliveryFacts,
   type DeliveryTexts,
-  memberKey,
   type Opening,
   readDeliveryFacts,
   readDeliveryTexts,
-  threadKey,
 } from "./delivery-context.ts";
+import { keepSummary, type Summary, summarise } from "./summarise.ts";
 import type { OpenDestination } from "./unseal-destination.ts";
 
 /** A delivery that is to be tried. */

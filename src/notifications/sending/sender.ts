@@ -1,7 +1,7 @@
 import type { Keyring } from "../../credentials/keyring.ts";
 import type { Db } from "../../db/connect.ts";
 import type { Log } from "../../log.ts";
-import type { AttemptOutcome } from "../kinds/kind.ts";
+import type { AttemptOutcome } from "../kinds/attempt-outcome.ts";
 import { send } from "../kinds/kinds.ts";
 import { storedRefreshToken } from "../kinds/refresh-token.ts";
 import { courseOf, type Reason } from "../kinds/retry.ts";

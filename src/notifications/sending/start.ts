@@ -5,8 +5,8 @@ import { partitionUpkeep } from "../../jobs/partition-upkeep.ts";
 import { tenantRounds } from "../../jobs/tenant-rounds.ts";
 import { otherServers } from "../../jobs/wake-ups.ts";
 import { tenantIds } from "../../tenants/tenant.ts";
-import { forgetOldMatches } from "../deciding/match-store.ts";
 import { deleteOldNotes, historyPartitions, renewHeld } from "../queue/history.ts";
+import { forgetOldMatches } from "../rules/match-store.ts";
 import { type AddressSealing, sealAddresses, sealsAddresses } from "./address-sealing.ts";
 import { type Dispatcher, type DispatcherOptions, dispatcher } from "./dispatcher.ts";
 

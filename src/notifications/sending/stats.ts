@@ -1,7 +1,7 @@
 import { type Histogram, histogram, secondsBounds } from "../../histogram.ts";
-import type { AttemptOutcome } from "../kinds/kind.ts";
+import type { AttemptOutcome } from "../kinds/attempt-outcome.ts";
 import type { KindName, Reason } from "../kinds/retry.ts";
-import type { Result } from "./classify-response.ts";
+import type { Result } from "../queue/result.ts";
 import type { Ready } from "./prepare.ts";
 
 /** What this process has sent since the start. */

@@ -3,6 +3,9 @@ import { allMatch, type LabelMatcher, labelMatcher, type MatcherParts } from "..
 import type { Pace } from "../../event-loop.ts";
 import { type LabelView, labelOf } from "../../events/labels.ts";
 
+/** How long one transaction, or one look at what waits to be sent, compares, ms: triggers with rows, and silences with labels. */
+export const workMs = 200;
+
 /** A silence as it is read for rules. Times are ms since the epoch. */
 export interface SilenceRow {
   id: string;

@@ -10,9 +10,9 @@ import { orm } from "../../db/orm.ts";
 import { addToTotal, type Total } from "../../db/running-total.ts";
 import { exhausted, failedPrecondition, invalidField, invalidFields, notFound } from "../../errors.ts";
 import { unpaced } from "../../event-loop.ts";
-import { announce } from "../../jobs/queue.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
-import { hastenHeld } from "../groups/group-store.ts";
+import type { Hold } from "../subject/notice.ts";
+import { releaseHeld } from "./release.ts";
 import { raiseRulesVersion } from "./rules-version.ts";
 import { covers, isActive, loadedSilence } from "./silences-in-force.ts";
 import { silences } from "./tables.ts";
@@ -39,7 +39,6 @@ export type SilenceAuthor = Pick<StoredSilence, "clientId" | "clientName" | "key
 
 /** How many silences of a tenant may not have ended. */
 const silencesMax = 10_000;
-const deliveriesLane = "deliveries";
 
 export type SilenceState = "PENDING" | "ACTIVE" | "EXPIRED";
 
@@ -227,21 +226,6 @@ export async function endSilences(
 /** Has all servers take up changes of silences; the last statements of their transaction. */
 export async function announceSilences(tx: Db, tenantId: string, ids: readonly string[]): Promise<void> {
   for (const name of ids) await raiseRulesVersion(tx, tenantId, { kind: "silence", name });
-}
-
-/** Has all that silences hold judged again now, and announces it once, after all rows. By the key: what waits is little. */
-async function releaseHeld(tx: Db, tenantId: string, ids: readonly string[], nowMs: number): Promise<void> {
-  const moved = await tx`
-    update due_deliveries set due_ms = ${BigInt(nowMs)}
-    where tenant_id = ${tenantId} and silence_id = any(${uuidArray(ids)}::uuid[]) and due_ms > ${BigInt(nowMs)}`;
-  if (moved.count > 0) await announce(tx, { tenantId, kind: deliveriesLane }, BigInt(nowMs));
-  await hastenHeld(tx, tenantId, nowMs);
-}
-
-/** What a silence was found to hold, until then, ms. */
-export interface Hold {
-  readonly silenceId: string;
-  readonly untilMs: number;
 }
 
 /** Returns until when, ms, a silence holds a rule's notification to a destination. */

@@ -11,11 +11,10 @@ import type { LabelView } from "../../events/labels.ts";
 import { type AskedLabels, openAlerts } from "../../events/open-alerts.ts";
 import { cancel, enqueue, type Job } from "../../jobs/queue.ts";
 import type { Finish, JobKind } from "../../jobs/worker.ts";
-import { workMs } from "../deciding/batch.ts";
 import { labelsKey, readLabels } from "../subject/labels.ts";
 import { occurrenceSubject, type Subject } from "../subject/subject.ts";
 import { announceSilences, endSilences, type StoredSilence } from "./silences.ts";
-import { loadedSilence, silencesInForce } from "./silences-in-force.ts";
+import { loadedSilence, silencesInForce, workMs } from "./silences-in-force.ts";
 import { silences as table } from "./tables.ts";
 
 /** The job that looks at a tenant's silences which end with what they matched: one a tenant while there are any. */

@@ -4,8 +4,7 @@ import type { EventIdentity } from "../../events/fields.ts";
 import { type LabelView, labelView } from "../../events/labels.ts";
 import type { Occurrence } from "../../events/lifecycle.ts";
 import { findOccurrences, type OccurrenceKey, keyText as occurrenceText } from "../../events/occurrences.ts";
-import { keyText } from "../deciding/match-store.ts";
-import type { Subject } from "./subject.ts";
+import { keyText, type Subject } from "./subject.ts";
 
 /** A subject that a rule matches, of which labels are asked. */
 export interface Labelled {

@@ -1,5 +1,3 @@
-import type { Notification, NotifiedEvent } from "./notification.ts";
-
 /** What was so when a delivery was decided; texts are read when it is sent. Times are ms since the epoch. */
 export interface DeliverySnapshot {
   severity?: number;
@@ -46,48 +44,4 @@ export interface SummarySnapshot {
     readonly name: string;
     readonly dimensions: Readonly<Record<string, string>>;
   };
-}
-
-/** What the message of a group says, kept for its deliveries: what it is about may have changed or gone when they are sent. */
-export interface GroupSnapshot {
-  /** What its members share. */
-  readonly labels: Readonly<Record<string, string>>;
-  /** What the labels, and annotations, of all of its members have in common. */
-  readonly commonLabels: Readonly<Record<string, string>>;
-  readonly commonAnnotations: Readonly<Record<string, string>>;
-  /** Whether it is the group of those beyond the bound of groups. */
-  readonly beyond: boolean;
-  readonly firing: number;
-  readonly resolved: number;
-  /** How many more fire that were sent to the same destinations, and that something holds back; absent: none. */
-  readonly silenced?: number;
-  /** The worst of its firing members, of the silenced ones where none is listed as firing, or of all where none fires. */
-  readonly severity: number;
-  readonly acknowledged: boolean;
-  /** The first of its members, as many as are kept. */
-  readonly alerts: readonly AlertSnapshot[];
-}
-
-/** A member of a group, as a message says it. Times are ms since the epoch. */
-export interface AlertSnapshot {
-  readonly subjectId: string;
-  readonly resolved: boolean;
-  readonly headline: string;
-  readonly severity: number;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-  readonly startMs: number;
-  /** Null: it has not ended. */
-  readonly endMs: number | null;
-  readonly generatorURL: string;
-  readonly fingerprint: string;
-  readonly entity: {
-    readonly id: string;
-    readonly name: string;
-    readonly dimensions: Readonly<Record<string, string>>;
-  };
-  readonly triggerName: string;
-  /** Of a member that is the only one. */
-  readonly event?: Omit<NotifiedEvent, "count"> & { readonly count: string };
-  readonly metric?: Notification["metric"];
 }

@@ -59,3 +59,5 @@ export function groupSubject(ruleId: string, labels: Labels | undefined): Buffer
 export function windowSubject(windowId: string, runMs: number): Buffer {
   return digest("window", windowId, String(runMs));
 }
+
+export const keyText = (key: Buffer) => key.toString("latin1");

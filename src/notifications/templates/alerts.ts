@@ -1,6 +1,5 @@
 import { annotationsOf, common, fingerprintOf, isAlert, type LabelView } from "../../events/labels.ts";
-import type { Notification } from "../subject/notification.ts";
-import type { AlertSnapshot } from "../subject/snapshot.ts";
+import type { AlertSnapshot, Notification } from "../subject/notification.ts";
 import type { Markup } from "./markup.ts";
 import type { listNames, Value, Variables } from "./template.ts";
 import { calledOf, title, titleLines } from "./titles.ts";

@@ -1,7 +1,6 @@
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { annotationsOf, common, fingerprintOf, isAlert } from "../../events/labels.ts";
-import { type Notification, standInEntity } from "../subject/notification.ts";
-import type { AlertSnapshot, GroupSnapshot } from "../subject/snapshot.ts";
+import { type AlertSnapshot, type GroupSnapshot, type Notification, standInEntity } from "../subject/notification.ts";
 import { groupText, hasMembers, headline, labelsOf, linesMax, memberLines } from "./variables.ts";
 
 type Base = Omit<Notification, "subjectId" | "event" | "entity" | "metric" | "group">;

@@ -1,7 +1,6 @@
 import type { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { displayName } from "../../entities/display-name.ts";
-import type { Notification } from "../subject/notification.ts";
-import type { AlertSnapshot } from "../subject/snapshot.ts";
+import type { AlertSnapshot, Notification } from "../subject/notification.ts";
 import { visible } from "./markup.ts";
 import { cutText } from "./template.ts";
 import {

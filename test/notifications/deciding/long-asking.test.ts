@@ -3,9 +3,9 @@ import { transaction } from "../../../src/db/transaction.ts";
 import type { Job } from "../../../src/jobs/queue.ts";
 import type { JobKind } from "../../../src/jobs/worker.ts";
 import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
-import { groupsKind } from "../../../src/notifications/deciding/group-jobs.ts";
-import type { Waiting } from "../../../src/notifications/deciding/recheck.ts";
+import type { Waiting } from "../../../src/notifications/deciding/verdict.ts";
 import { resolvedKind } from "../../../src/notifications/silences/until-resolved.ts";
+import { groupsKind } from "../../../src/notifications/subject/group-jobs.ts";
 import { testDatabase } from "../../support/database.ts";
 import { equals, report, ruleTenant, type TestRule } from "../rule-tenant.ts";
 

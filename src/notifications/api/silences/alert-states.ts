@@ -2,11 +2,10 @@ import { byteaArray } from "../../../db/batch.ts";
 import type { Db } from "../../../db/connect.ts";
 import type { Pace } from "../../../event-loop.ts";
 import type { OpenAlert } from "../../../events/open-alerts.ts";
-import { keyText } from "../../deciding/match-store.ts";
 import { groupLabels } from "../../rules/grouping.ts";
 import type { LoadedRule, TenantRules } from "../../rules/tenant-rules.ts";
 import { hasScope } from "../../silences/silences-in-force.ts";
-import { occurrenceSubject } from "../../subject/subject.ts";
+import { keyText, occurrenceSubject } from "../../subject/subject.ts";
 
 /** How notifications about an open occurrence stand. */
 export interface AlertState {

@@ -10,9 +10,8 @@ import { occurrenceIdText } from "../../../events/occurrence-id.ts";
 import { countOpen, openAlerts } from "../../../events/open-alerts.ts";
 import { principalOf } from "../../../rpc/context.ts";
 import { normalizedName } from "../../../rpc/name-rules.ts";
-import { keyText } from "../../deciding/match-store.ts";
 import { readSilenceMatchers } from "../../silences/silences.ts";
-import { occurrenceSubject } from "../../subject/subject.ts";
+import { keyText, occurrenceSubject } from "../../subject/subject.ts";
 
 const shownMax = 100;
 const broadCount = 500;

@@ -2,7 +2,7 @@ import { bigintArray, byteaArray, textArray } from "../../../db/batch.ts";
 import type { Db } from "../../../db/connect.ts";
 import { every } from "../../../every.ts";
 import type { TenantRules } from "../../rules/tenant-rules.ts";
-import { keyText } from "../match-store.ts";
+import { keyText } from "../../subject/subject.ts";
 
 const periodMs = 2000;
 /** A time that fits no watch is kept this long: the entity may be about to be watched. */

@@ -4,12 +4,12 @@ import { planWithoutValues } from "../../../db/plans.ts";
 import { type Pace, paced } from "../../../event-loop.ts";
 import { labelsOrder } from "../../../metrics/labels.ts";
 import { readPoints } from "../../../metrics/read.ts";
+import type { StoredMatch } from "../../rules/match-store.ts";
 import { metricData } from "../../rules/sources/source.ts";
 import { aheadMs, crossed } from "../../rules/sources/threshold-bounds.ts";
 import type { LoadedRule, LoadedTrigger } from "../../rules/tenant-rules.ts";
-import { seriesSubject } from "../../subject/subject.ts";
+import { keyText, seriesSubject } from "../../subject/subject.ts";
 import { type Look, type LookAtStanding, type Looking, pairText } from "../look.ts";
-import { keyText, type StoredMatch } from "../match-store.ts";
 
 /** Points that are older are not looked for: what is noted of the match counts. */
 const backMs = 86_400_000;

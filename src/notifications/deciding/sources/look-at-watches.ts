@@ -1,7 +1,7 @@
 import { byteaArray, textArray } from "../../../db/batch.ts";
-import { staleSubject } from "../../subject/subject.ts";
+import type { StoredMatch } from "../../rules/match-store.ts";
+import { keyText, staleSubject } from "../../subject/subject.ts";
 import { type Look, type LookAtStanding, pairText } from "../look.ts";
-import { keyText, type StoredMatch } from "../match-store.ts";
 
 /**
  * How rules that were changed see entities whose data stay away, by `pairText`. A match stands as long as the rule waits for these data

@@ -4,21 +4,20 @@ import type { EntityRow } from "../../../entities/messages.ts";
 import { readEntities } from "../../../entities/read.ts";
 import { type Pace, paced } from "../../../event-loop.ts";
 import { newRoot } from "../../../events/facts.ts";
-import { labelsPredicate } from "../../../metrics/metric-clause.ts";
 import { readPoints } from "../../../metrics/read.ts";
 import type { StoredPoints } from "../../../metrics/store.ts";
-import { checkEntityQuery, entityQueryTrouble, meansOf } from "../../rules/sources/entity-query.ts";
-import { metricData, type SourceOptions, type TriggerSource } from "../../rules/sources/source.ts";
+import { lockMatches, makePlaces, readMatches, type StoredMatches } from "../../rules/match-store.ts";
+import { metricData } from "../../rules/sources/source.ts";
 import { aheadMs, boundsOf, crossed } from "../../rules/sources/threshold-bounds.ts";
 import type { LoadedRule, LoadedTrigger, TenantRules } from "../../rules/tenant-rules.ts";
-import { type Subject, seriesSubject } from "../../subject/subject.ts";
+import { inMaintenance } from "../../silences/holds.ts";
+import { keyText, type Subject, seriesSubject } from "../../subject/subject.ts";
 import type { Sight } from "../batch.ts";
 import { decide } from "../decide.ts";
 import { renamed } from "../decide-all.ts";
-import { keyText, lockMatches, makePlaces, readMatches, type StoredMatches } from "../match-store.ts";
-import { inMaintenance } from "../mute.ts";
 import { passFrom } from "../stages.ts";
 import { lookAtSeries } from "./look-at-series.ts";
+import type { DataSource, SourceOptions } from "./source.ts";
 
 /** A series of a batch that triggers watch, with its points in the order of their arrival. */
 interface Watched {
@@ -35,21 +34,7 @@ interface Watched {
 const pointsBetween = 10_000;
 
 /** Values of a metric that leave their bounds. */
-export const metricThreshold: TriggerSource<MetricThresholdSource> = {
-  check({ metricClause, ...source }, path) {
-    checkEntityQuery(source, path);
-    if (metricClause !== undefined) labelsPredicate(metricClause, `${path}.metricClause`);
-  },
-
-  doubt: entityQueryTrouble,
-
-  ready: ({ metricClause, ...source }, fields) => ({
-    means: meansOf(source, fields),
-    meansLabels: metricClause && labelsPredicate(metricClause, "clause"),
-  }),
-
-  data: ({ metricName }) => [metricData(metricName)],
-
+export const metricThresholds: DataSource<MetricThresholdSource> = {
   look: lookAtSeries,
 
   start: ({ wake }) => ({

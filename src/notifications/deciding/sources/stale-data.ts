@@ -1,5 +1,4 @@
-import { type StaleDataSource, StaleDataSourceSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
-import { field } from "#gen/buf/validate/validate_pb.ts";
+import type { StaleDataSource } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { byteaArray } from "../../../db/batch.ts";
 import type { Db } from "../../../db/connect.ts";
 import { afterCommit } from "../../../db/transaction.ts";
@@ -7,25 +6,17 @@ import { readEntities } from "../../../entities/read.ts";
 import { newRoot } from "../../../events/facts.ts";
 import { enqueue, type Job, payloadOf } from "../../../jobs/queue.ts";
 import type { JobKind } from "../../../jobs/worker.ts";
-import { optionOf } from "../../../proto-option.ts";
-import { checkEntityQuery, entityQueryTrouble, meansOf } from "../../rules/sources/entity-query.ts";
-import {
-  eventData,
-  metricData,
-  type RunningSource,
-  type SourceOptions,
-  type TriggerSource,
-  type Troubles,
-} from "../../rules/sources/source.ts";
+import { lockMatches, makePlaces, readMatches } from "../../rules/match-store.ts";
+import { eventData, metricData } from "../../rules/sources/source.ts";
 import type { LoadedTrigger } from "../../rules/tenant-rules.ts";
+import { inMaintenance } from "../../silences/holds.ts";
 import type { RulePart } from "../../silences/rules-version.ts";
-import { staleSubject } from "../../subject/subject.ts";
+import { keyText, staleSubject } from "../../subject/subject.ts";
 import type { Sight } from "../batch.ts";
-import { keyText, lockMatches, makePlaces, readMatches } from "../match-store.ts";
-import { inMaintenance } from "../mute.ts";
 import { passFrom } from "../stages.ts";
 import { lastTimes } from "./last-times.ts";
 import { lookAtWatches } from "./look-at-watches.ts";
+import type { DataSource, RunningSource, SourceOptions, Troubles } from "./source.ts";
 import { apart } from "./stale-trouble.ts";
 import { dropOthers, enrolAll, type StaleChange } from "./stale-watches.ts";
 
@@ -58,31 +49,8 @@ interface Course {
 const ofNames = <T>(stored: Readonly<Record<string, T>> = {}): Record<string, T> =>
   Object.assign(Object.create(null), stored);
 
-const durationSecMax = longestDuration();
-
-function longestDuration(): bigint {
-  const { type } = optionOf(StaleDataSourceSchema.field.durationSec, field);
-  if (type.case !== "int64" || type.value.lessThan.case !== "lte") throw new Error("durationSec has no bound");
-  return type.value.lessThan.value;
-}
-
 /** Data that stay away. */
-export const staleData: TriggerSource<StaleDataSource> = {
-  check: checkEntityQuery,
-
-  fit(source) {
-    if (source.durationSec > durationSecMax) source.durationSec = durationSecMax;
-  },
-
-  doubt: entityQueryTrouble,
-
-  ready: (source, fields) => ({ means: meansOf(source, fields) }),
-
-  data: ({ metricName, eventName }) => [
-    ...(metricName === "" ? [] : [metricData(metricName)]),
-    ...(eventName === "" ? [] : [eventData(eventName)]),
-  ],
-
+export const staleData: DataSource<StaleDataSource> = {
   look: lookAtWatches,
   onRulesChange: watchStaleData,
 

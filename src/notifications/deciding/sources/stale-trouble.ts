@@ -1,6 +1,6 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { Db } from "../../../db/connect.ts";
-import type { Troubles } from "../../rules/sources/source.ts";
+import type { Troubles } from "./source.ts";
 
 const charactersMax = 500;
 

@@ -7,10 +7,10 @@ import { matchingIds, splitIds } from "../../../entities/batched-writes.ts";
 import { entityResolver } from "../../../entities/fields.ts";
 import { paced } from "../../../event-loop.ts";
 import { tenantNameOf } from "../../../tenants/tenant.ts";
-import type { Troubles } from "../../rules/sources/source.ts";
+import { standingAmong } from "../../rules/match-store.ts";
 import type { LoadedTrigger } from "../../rules/tenant-rules.ts";
-import { staleSubject } from "../../subject/subject.ts";
-import { keyText, standingAmong } from "../match-store.ts";
+import { keyText, staleSubject } from "../../subject/subject.ts";
+import type { Troubles } from "./source.ts";
 import { apart } from "./stale-trouble.ts";
 
 const portion = 10_000;

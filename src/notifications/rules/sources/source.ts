@@ -1,17 +1,9 @@
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Later } from "../../../clause/expression.ts";
-import type { Db, Sql } from "../../../db/connect.ts";
 import type { EntityRow } from "../../../entities/messages.ts";
 import type { Pace } from "../../../event-loop.ts";
-import type { EventIdentity } from "../../../events/fields.ts";
-import type { JobKind } from "../../../jobs/worker.ts";
 import type { Labels } from "../../../metrics/labels.ts";
-import type { StoredPoints } from "../../../metrics/store.ts";
-import type { Deciding } from "../../deciding/deciding.ts";
-import type { LookAtStanding } from "../../deciding/look.ts";
-import type { RulePart } from "../../silences/rules-version.ts";
 import type { Fields, MatchRow } from "../rows.ts";
-import type { TenantRules } from "../tenant-rules.ts";
 import type { EventTrigger } from "../trigger-index.ts";
 
 /** Its member in the oneof of `TriggerType`. */
@@ -34,40 +26,11 @@ export interface Mismatch {
   readonly path?: string;
 }
 
-/** By the names of triggers: why what they look for cannot be looked for. */
-export type Troubles = Record<string, string>;
-
 /** Data by which triggers are found (`TriggerSource.data`). */
 export const metricData = (name: string) => `metric ${name}`;
 export const eventData = (name: string) => `event ${name}`;
 
-/** What sources do with data, with the rules of then. */
-export interface SourceHooks {
-  /** In the transaction that stores them. */
-  onPoints?(tx: Db, tenantId: string, rules: TenantRules, points: StoredPoints, nowMs: number): Promise<void>;
-  /** After the commit: events were reported, also those that only keep occurrences open. */
-  onEvents?(tenantId: string, rules: TenantRules, events: readonly Reported[], nowMs: number): void;
-}
-
-/** An event that was reported. */
-export type Reported = Pick<EventIdentity, "name" | "entityId">;
-
-/** A source at work in this process. */
-export interface RunningSource extends SourceHooks {
-  readonly kinds?: readonly JobKind[];
-  /** Writes what is to be known of data that came, for all servers; happens by itself every two seconds. */
-  flush?(nowMs: number): Promise<void>;
-  /** After the last data were stored. */
-  stop?(): Promise<void>;
-}
-
-/** What a source that works by itself is given. */
-export interface SourceOptions extends Pick<Deciding, "memory" | "wake"> {
-  readonly sql: Sql;
-  nowMs(): number;
-}
-
-/** What triggers look at: a member of the oneof, from the check of its message to what its data cause. */
+/** What triggers look at: a member of the oneof, from the check of its message to what it matches. */
 export interface TriggerSource<S> {
   /** Checks it beyond the rules of its proto file. `path` is its place in the request. @throws code 3 with the path of what is wrong; code 12 */
   check(source: S, path: string): void;
@@ -83,13 +46,4 @@ export interface TriggerSource<S> {
   data?(source: S): readonly string[];
   /** Of a source of occurrences: why it does not match one; undefined: it does. Absent: what is noted of its match decides. */
   mismatch?(source: S, row: MatchRow, values: Fields["events"], pace: Pace): Promise<Mismatch | undefined>;
-  /** How rules see now what stands of it; absent: as it is noted. */
-  readonly look?: LookAtStanding;
-  /** In the transaction that changes rules or triggers of a tenant. */
-  onRulesChange?(tx: Db, tenantId: string, part: RulePart): Promise<void>;
-  /** In the transaction that changes what a trigger looks at, within the source. */
-  onChange?(tx: Db, tenantId: string, triggerName: string, before: S, after: S): Promise<void>;
-  /** Why the data of some triggers cannot be looked for. */
-  troubles?(db: Db, tenantId: string): Promise<Troubles>;
-  start?(options: SourceOptions): RunningSource;
 }

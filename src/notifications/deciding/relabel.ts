@@ -1,15 +1,15 @@
 import { paced } from "../../event-loop.ts";
 import { toTexts } from "../../events/fields.ts";
 import { isAlert, type LabelView } from "../../events/labels.ts";
-import type { Ongoing, Over, Passage, Stage } from "../deciding/batch.ts";
-import { groupJobs } from "../deciding/group-jobs.ts";
-import { keyText } from "../deciding/match-store.ts";
-import { holdsOf } from "../deciding/mute.ts";
+import { memberOf, membershipsOf, readGroups, type StoredGroup, type StoredMember } from "../groups/group-store.ts";
 import { groupLabels } from "../rules/grouping.ts";
 import { labelsOf, readEntitiesOf } from "../rules/rows.ts";
 import type { LoadedRule } from "../rules/tenant-rules.ts";
-import { groupSubject } from "../subject/subject.ts";
-import { memberOf, membershipsOf, readGroups, type StoredGroup, type StoredMember } from "./group-store.ts";
+import { holdsOf } from "../silences/holds.ts";
+import { groupJobs } from "../subject/group-jobs.ts";
+import type { Over } from "../subject/notice.ts";
+import { groupSubject, keyText } from "../subject/subject.ts";
+import type { Ongoing, Passage, Stage } from "./batch.ts";
 
 /** An ongoing match with its labels. */
 interface Labelled extends Ongoing {

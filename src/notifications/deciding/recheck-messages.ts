@@ -1,11 +1,11 @@
 import type { Db } from "../../db/connect.ts";
 import { paced } from "../../event-loop.ts";
-import { workMs } from "../deciding/batch.ts";
-import type { Ends, Verdict, Waiting } from "../deciding/recheck.ts";
+import { stillFiring } from "../groups/group-store.ts";
+import { readStanding } from "../groups/read-standing.ts";
 import type { LoadedRule, TenantRules } from "../rules/tenant-rules.ts";
-import type { Hold } from "../silences/silences.ts";
-import { stillFiring } from "./group-store.ts";
-import { readStanding } from "./read-standing.ts";
+import { workMs } from "../silences/silences-in-force.ts";
+import type { Hold } from "../subject/notice.ts";
+import type { Ends, Verdict, Waiting } from "./verdict.ts";
 
 /** Members that one look reads. */
 const portion = 500;

@@ -1,11 +1,35 @@
 import { byteaArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
-import { occurrenceSubject, type Subject } from "../subject/subject.ts";
-import type { Match } from "./decide.ts";
+import { keyText, occurrenceSubject, type Subject } from "../subject/subject.ts";
 
 /** No rule: its row carries the chain of an occurrence that rules have made. */
 export const nilRule = "00000000-0000-0000-0000-000000000000";
+
+/** What of an occurrence is reported, and reported again when it changes. */
+export interface Signature {
+  readonly severity: number;
+  readonly status: number;
+  readonly acknowledged: boolean;
+}
+
+/** How a rule stands to a subject that it has matched. Times are ms since the epoch. */
+export interface Match {
+  /** Whether it matches now. */
+  readonly standing: boolean;
+  /** Whether something is held back because the entity is in maintenance. */
+  readonly muted: boolean;
+  /** What was reported last; undefined for what is no occurrence. */
+  readonly told: Signature | undefined;
+  /** When the match that stands, or stood last, began. */
+  readonly matchedMs: number;
+  /** When the delay of its first notification ends; undefined: none waits for a look at its end. */
+  readonly firstDueMs: number | undefined;
+  /** When a first or repeated notification was last due; undefined: never. */
+  readonly notifiedMs: number | undefined;
+  /** When its newest delivery was decided. */
+  readonly lastMs: number;
+}
 
 /** What is noted of a rule and a subject. */
 export interface StoredMatch extends Match {
@@ -22,8 +46,6 @@ export interface StoredMatch extends Match {
 
 /** What is noted of subjects, by their keys, then by rules' ids. */
 export type StoredMatches = Map<string, Map<string, StoredMatch>>;
-
-export const keyText = (key: Buffer) => key.toString("latin1");
 
 interface MatchColumns {
   subject: Buffer;

@@ -1,0 +1,72 @@
+import type { Message } from "@bufbuild/protobuf";
+import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
+import type { Db } from "../../db/connect.ts";
+import type { SourceName } from "../rules/sources/source.ts";
+import type { RulePart } from "../silences/rules-version.ts";
+import type { LookAtStanding } from "./look.ts";
+import { metricThresholds } from "./sources/metric-threshold.ts";
+import type { DataSource, RunningSource, SourceOptions } from "./sources/source.ts";
+import { staleData } from "./sources/stale-data.ts";
+
+type MessageOf<S extends SourceName> = Extract<TriggerType["source"], { case: S }>["value"];
+
+const sources: { readonly [S in SourceName]?: DataSource<MessageOf<S>> } = {
+  metricThreshold: metricThresholds,
+  staleData,
+};
+
+/** All sources, under the one type that they share. */
+const all = Object.values(sources) as readonly DataSource<Message>[];
+
+/** How rules see what stands of each source but events. */
+export const lookAtStanding: LookAtStanding = async (...of) => {
+  const looks: Awaited<ReturnType<LookAtStanding>> = new Map();
+  for (const { look } of all) for (const [pair, seen] of (await look?.(...of)) ?? []) looks.set(pair, seen);
+  return looks;
+};
+
+/** In the transaction that changes rules or triggers. */
+export async function onRulesChange(tx: Db, tenantId: string, part: RulePart): Promise<void> {
+  for (const source of all) await source.onRulesChange?.(tx, tenantId, part);
+}
+
+/** In the transaction that changes what a trigger looks at. */
+export async function onTriggerChange(
+  tx: Db,
+  tenantId: string,
+  name: string,
+  { before, after }: { before: TriggerType; after: TriggerType },
+): Promise<void> {
+  const [old, now] = [before.source, after.source];
+  if (old.case === undefined || old.case !== now.case) return;
+  const source = sources[old.case] as DataSource<Message> | undefined;
+  await source?.onChange?.(tx, tenantId, name, old.value, now.value);
+}
+
+/** By the names of triggers: why what they look for cannot be looked for. */
+export async function triggerTroubles(db: Db, tenantId: string): Promise<ReadonlyMap<string, string>> {
+  const found = await Promise.all(
+    all.map(async (source) => Object.entries((await source.troubles?.(db, tenantId)) ?? {})),
+  );
+  return new Map(found.flat());
+}
+
+/** Starts what sources do by themselves in this process; they work as one. */
+export function startSources(options: SourceOptions): Required<RunningSource> {
+  const running = all.flatMap((source) => source.start?.(options) ?? []);
+  return {
+    kinds: running.flatMap(({ kinds = [] }) => kinds),
+    async onPoints(...of) {
+      for (const source of running) await source.onPoints?.(...of);
+    },
+    onEvents(...of) {
+      for (const source of running) source.onEvents?.(...of);
+    },
+    async flush(nowMs) {
+      await Promise.all(running.map((source) => source.flush?.(nowMs)));
+    },
+    async stop() {
+      await Promise.all(running.map((source) => source.stop?.()));
+    },
+  };
+}

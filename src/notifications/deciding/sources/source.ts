@@ -1,0 +1,53 @@
+import type { Db, Sql } from "../../../db/connect.ts";
+import type { EventIdentity } from "../../../events/fields.ts";
+import type { JobKind } from "../../../jobs/worker.ts";
+import type { StoredPoints } from "../../../metrics/store.ts";
+import type { RulesMemory } from "../../rules/rules-memory.ts";
+import type { TenantRules } from "../../rules/tenant-rules.ts";
+import type { RulePart } from "../../silences/rules-version.ts";
+import type { Wake } from "../batch.ts";
+import type { LookAtStanding } from "../look.ts";
+
+/** By the names of triggers: why what they look for cannot be looked for. */
+export type Troubles = Record<string, string>;
+
+/** What sources do with data, with the rules of then. */
+export interface SourceHooks {
+  /** In the transaction that stores them. */
+  onPoints?(tx: Db, tenantId: string, rules: TenantRules, points: StoredPoints, nowMs: number): Promise<void>;
+  /** After the commit: events were reported, also those that only keep occurrences open. */
+  onEvents?(tenantId: string, rules: TenantRules, events: readonly Reported[], nowMs: number): void;
+}
+
+/** An event that was reported. */
+export type Reported = Pick<EventIdentity, "name" | "entityId">;
+
+/** A source at work in this process. */
+export interface RunningSource extends SourceHooks {
+  readonly kinds?: readonly JobKind[];
+  /** Writes what is to be known of data that came, for all servers; happens by itself every two seconds. */
+  flush?(nowMs: number): Promise<void>;
+  /** After the last data were stored. */
+  stop?(): Promise<void>;
+}
+
+/** What a source that works by itself is given. */
+export interface SourceOptions {
+  readonly memory: RulesMemory;
+  readonly wake: Wake;
+  readonly sql: Sql;
+  nowMs(): number;
+}
+
+/** What a source of other data than events does: `S` is its member of the oneof of `TriggerType`. */
+export interface DataSource<S> {
+  /** How rules see now what stands of it; absent: as it is noted. */
+  readonly look?: LookAtStanding;
+  /** In the transaction that changes rules or triggers of a tenant. */
+  onRulesChange?(tx: Db, tenantId: string, part: RulePart): Promise<void>;
+  /** In the transaction that changes what a trigger looks at, within the source. */
+  onChange?(tx: Db, tenantId: string, triggerName: string, before: S, after: S): Promise<void>;
+  /** Why the data of some triggers cannot be looked for. */
+  troubles?(db: Db, tenantId: string): Promise<Troubles>;
+  start?(options: SourceOptions): RunningSource;
+}

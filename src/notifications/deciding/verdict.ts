@@ -1,0 +1,58 @@
+import type { Occasion } from "../subject/notification.ts";
+import type { DeliverySnapshot } from "../subject/snapshot.ts";
+import type { Subject } from "../subject/subject.ts";
+
+/** A delivery that is about to be tried. */
+export interface Waiting {
+  readonly id: string;
+  readonly ruleId: string;
+  readonly destinationName: string;
+  readonly subject: Subject;
+  readonly occasion: Occasion;
+  readonly createdMs: number;
+  /** When it is due; for its first try, when its delay ends. */
+  readonly dueMs: number;
+  readonly tries: number;
+  readonly told: DeliverySnapshot;
+  /** The trigger that is named; empty: none is. */
+  readonly triggerName?: string;
+  /** The silence that held it until now; absent: none did. */
+  readonly silenceId?: string;
+}
+
+/** Names a rule: another one of its name has another id. */
+export interface RuleRef {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** A rule that notifies a destination of a subject. */
+export interface StandingRule extends RuleRef {
+  /** True if its first notification waits for its delay, and may come to nothing. */
+  readonly delayed: boolean;
+}
+
+/** Whether a delivery is still needed; with what there is to report now, where that was to be looked at again. */
+export type Verdict =
+  | {
+      readonly send: true;
+      readonly told?: DeliverySnapshot;
+      /** What it is sent for, where that is another one by now. */
+      readonly occasion?: Occasion;
+      /** Of an end: the rules that still notify the destination of the subject, this delivery's own among them. */
+      readonly standing?: readonly StandingRule[];
+    }
+  | ({ readonly send: false; readonly reason: string } & Partial<Ends>)
+  /** Not known yet: it is asked about again. */
+  | { readonly send: "later" }
+  /** Not asked yet for want of time: it is as soon as it is claimed again. */
+  | { readonly send: "next" }
+  /** The end of a summary, of which a match still stands. */
+  | { readonly send: "held" }
+  /** A silence holds it until then, ms. */
+  | ({ readonly send: "silenced"; readonly silenceId: string; readonly untilMs: number } & Partial<Ends>);
+
+/** Marks a message that reports ends, which no other reports: it is sent all the same if anything was sent before it. */
+export interface Ends {
+  readonly reportsEnds: true;
+}

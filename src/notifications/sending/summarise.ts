@@ -1,0 +1,122 @@
+import { byteaArray, int4Array, uuidArray } from "../../db/batch.ts";
+import type { Db } from "../../db/connect.ts";
+import { idText } from "../../entities/identity.ts";
+import { type DueDelivery, memberKey, occurrenceKey } from "../queue/delivery-queue.ts";
+import type { Memberships } from "../queue/summaries.ts";
+import type { SummarySnapshot } from "../subject/snapshot.ts";
+import { entityOf } from "./compose.ts";
+import { type EntityContext, readEntities } from "./delivery-context.ts";
+
+/** Deliveries that go as one. */
+export interface Summary {
+  /** The one that is sent as the summary, under its id. */
+  readonly row: DueDelivery;
+  readonly others: readonly DueDelivery[];
+  readonly told: SummarySnapshot;
+}
+
+/** Members whose names a summary says. */
+const namedMax = 100;
+
+/** The names of these deliveries' events, by `occurrenceKey`; of those alone whose occurrence exists. */
+async function readEventNames(tx: Db, tenantId: string, rows: readonly DueDelivery[]): Promise<Map<string, string>> {
+  const keys = rows.flatMap(({ eventId, number }) => (eventId === null || number === null ? [] : { eventId, number }));
+  if (keys.length === 0) return new Map();
+  const found = await tx<{ eventId: Buffer; number: number; name: string }[]>`
+    select o.event_id as "eventId", o.number, e.name
+    from unnest(
+      ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[], ${int4Array(keys.map(({ number }) => number))}::int4[]
+    ) as asked (event_id, number)
+      cross join lateral (
+        select event_id, number from occurrences
+        where tenant_id = ${tenantId} and event_id = asked.event_id
+          and number >= asked.number and number <= asked.number order by number offset 0
+      ) as o
+      cross join lateral (
+        select name from events where tenant_id = ${tenantId} and id >= asked.event_id and id <= asked.event_id
+        order by id offset 0
+      ) as e`;
+  return new Map(found.map(({ eventId, number, name }) => [occurrenceKey(eventId, number), name]));
+}
+
+interface Named {
+  readonly row: DueDelivery;
+  readonly name: string;
+  readonly entity: EntityContext;
+}
+
+/** The names of deliveries; those that are about what was deleted have none. */
+async function readNames(tx: Db, tenantId: string, rows: readonly DueDelivery[]): Promise<Named[]> {
+  const [events, entities] = await Promise.all([readEventNames(tx, tenantId, rows), readEntities(tx, tenantId, rows)]);
+  const byId = new Map(entities.map((entity) => [entity.id.toString("hex"), entity]));
+  return rows.flatMap((row) => {
+    const { eventId, number, entityId, metricName } = row;
+    const entity = entityId === null ? entityOf(row) : byId.get(entityId.toString("hex"));
+    const isEvent = eventId !== null && number !== null;
+    const name = isEvent ? events.get(occurrenceKey(eventId, number)) : (metricName ?? entity?.name);
+    return entity === undefined || name === undefined ? [] : [{ row, name, entity }];
+  });
+}
+
+/** The names alone where they tell members apart, else with those of their entities. */
+function labelsOf(all: readonly Named[]): string[] {
+  const names = new Set(all.map(({ name }) => name));
+  if (names.size === all.length) return [...names];
+  const isOfOne = new Set(all.map(({ entity }) => entity.id.toString("hex"))).size === 1;
+  return [...new Set(all.map(({ name, entity }) => (isOfOne ? name : `${name} (${entity.name})`)))];
+}
+
+/** What was the summary before comes first, so that a try again has its id; what was tried by itself comes last. */
+function byFitness(rows: readonly DueDelivery[], memberships: Memberships) {
+  const rank = (row: DueDelivery) => {
+    if (row.tries === 0 && !row.lost) return 1;
+    return memberships.get(memberKey(row))?.some(({ summaryId }) => summaryId === row.id) ? 0 : 2;
+  };
+  return rows.toSorted((a, b) => rank(a) - rank(b));
+}
+
+/**
+ * Makes a summary of deliveries, and returns beside it those that are about what was deleted. Of one that is left alone no summary is
+ * made; `left` are those that go by themselves.
+ */
+export async function summarise(
+  tx: Db,
+  tenantId: string,
+  rows: readonly DueDelivery[],
+  memberships: Memberships,
+): Promise<{ summary?: Summary; left: DueDelivery[]; gone: DueDelivery[] }> {
+  const ordered = byFitness(rows, memberships);
+  const gone = new Set<DueDelivery>();
+  let named: Named[] = [];
+  for (let from = 0; from < ordered.length && named.length === 0; from += namedMax) {
+    const looked = ordered.slice(from, from + namedMax);
+    named = await readNames(tx, tenantId, looked);
+    const found = new Set(named.map(({ row }) => row));
+    for (const row of looked) if (!found.has(row)) gone.add(row);
+  }
+  const left = rows.filter((row) => !gone.has(row));
+  const [first] = named;
+  if (first === undefined || left.length === 1) return { left, gone: [...gone] };
+  const { row, entity } = first;
+  const told: SummarySnapshot = {
+    id: row.id,
+    count: left.length,
+    names: labelsOf(named),
+    severity: left.reduce((worst, { told }) => Math.max(worst, told.severity ?? 0), 0),
+    eventId: row.eventId === null ? "" : idText(row.eventId),
+    entity: { id: entity.id.length === 0 ? "" : idText(entity.id), name: entity.name, dimensions: entity.dimensions },
+  };
+  return { summary: { row, others: left.filter((other) => other !== row), told }, left: [], gone: [...gone] };
+}
+
+/** Stores what a summary stands for, before it is sent: whatever becomes of this process, its end is known. May be repeated. */
+export async function keepSummary(tx: Db, tenantId: string, { row, others, told }: Summary): Promise<void> {
+  const ids = uuidArray([row.id, ...others.map(({ id }) => id)]);
+  await tx`
+    insert into summary_members (tenant_id, summary_id, delivery_id, created_ms, destination_name, subject, rule_id,
+      of_window, over, told)
+    select tenant_id, ${row.id}::uuid, id, created_ms, destination_name, subject, rule_id, entity_id is null and not told ? 'group', false,
+      case when id = ${row.id} then ${JSON.stringify(told)}::jsonb end
+    from due_deliveries where tenant_id = ${tenantId} and id = any(${ids}::uuid[]) order by id
+    on conflict (tenant_id, summary_id, delivery_id) do update set told = excluded.told where excluded.told is not null`;
+}
