@@ -28,7 +28,7 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
     why: "the first 1,000 that a query matches, and how many more there are",
   },
   {
-    begin: /^select id, name, enabled, repeat, repeat_interval_sec::float8/,
+    begin: /^select r\.id, r\.name, r\.enabled, r\.message, .* order by name limit \$\d+\)\) order by r\.name$/,
     why: "all rules of a tenant, which an occurrence is explained by",
   },
   {

@@ -17,21 +17,21 @@ import { parseOccurrenceId } from "../../events/occurrence-id.ts";
 import { principalOf } from "../../rpc/context.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
 import { fieldsOf } from "../rules/rows.ts";
+import { readStoredRules, withTriggers } from "../rules/stored-rules.ts";
 import type { StoredSilence } from "../silences/silences.ts";
 import { type DeliveryRow, readDeliveries, readGroupLabels, toDelivery } from "./delivery-rows.ts";
 import {
   type About,
   type Case,
+  type ExplainedRule,
   heldDestinations,
   isTold,
   joinsGroup,
   newestOfEach,
-  type RuleRow,
   readAbout,
   readAboutLabels,
   readMemberships,
   readOwn,
-  readRules,
   silencesOver,
 } from "./explanation-reads.ts";
 import { type Result, readSeen, ruleStep, step, triggerStep } from "./explanation-steps.ts";
@@ -60,7 +60,7 @@ export function explanations(
   /** Explains all of these rules; what they have in common is read once. */
   async function explain(
     about: About,
-    rules: readonly RuleRow[],
+    rules: readonly ExplainedRule[],
     memberships: Awaited<ReturnType<typeof readMemberships>>,
     deliveries: readonly DeliveryRow[],
     context: HandlerContext,
@@ -121,7 +121,8 @@ export function explanations(
   return {
     async explainNotification({ name, about: asked }, context) {
       const { tenantId } = principalOf(context);
-      const [rule] = await readRules(db, tenantId, db`name = ${normalizedName(name)}`);
+      const found = await readStoredRules(db, tenantId, db`r.name = ${normalizedName(name)}`);
+      const [rule] = await withTriggers(db, tenantId, found);
       if (rule === undefined) throw notFound("rule", normalizedName(name));
       const text = asked.value ?? "";
       const occurrence = parseOccurrenceId(text);
@@ -161,12 +162,12 @@ export function explanations(
       if (about?.row === undefined) throw notFound("occurrence", id);
       const noted = textArray([...about.noted.keys()]);
       const [rules, [all]] = await Promise.all([
-        readRules(
+        readStoredRules(
           db,
           tenantId,
-          db`(id = any(${noted}::text[]::uuid[]) or name in (
+          db`(r.id = any(${noted}::text[]::uuid[]) or r.name in (
             select name from rules where tenant_id = ${tenantId} order by name limit ${rulesMax}))`,
-        ),
+        ).then((found) => withTriggers(db, tenantId, found)),
         db<[{ count: number }]>`select count(*)::float8 as count from rules where tenant_id = ${tenantId}`,
         readSeen(db, tenantId, about.row),
       ]);
@@ -325,7 +326,7 @@ function repeatSteps({ match, rule, row }: Case, nowMs: number): ExplanationStep
     step("repeat", result, reason, { timeMs, untilMs }),
   ];
   if (!rule.repeat) return says("stopped", "it was decided then, and the rule does not repeat");
-  const untilMs = timeMs + rule.repeatIntervalSec * 1000;
+  const untilMs = timeMs + Number(rule.repeatIntervalSec) * 1000;
   if (rule.repeatWhile) {
     const acknowledged = rule.repeatWhile === RepeatWhile.UNACKNOWLEDGED && row?.acknowledged;
     if (row?.status === CLOSED)

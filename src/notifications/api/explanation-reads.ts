@@ -1,5 +1,4 @@
 import type { Fragment } from "postgres";
-import type { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import type { Pace } from "../../event-loop.ts";
@@ -9,31 +8,19 @@ import type { LabelView } from "../../events/labels.ts";
 import { parseOccurrenceId } from "../../events/occurrence-id.ts";
 import { findOccurrences, keyText as occurrenceText } from "../../events/occurrences.ts";
 import { rulesName } from "../deciding/deciding.ts";
-import { type Grouping, groupLabels } from "../rules/grouping.ts";
+import { groupLabels } from "../rules/grouping.ts";
 import { nilRule, readMatches, type StoredMatch } from "../rules/match-store.ts";
 import { type MatchRow, matchRow } from "../rules/rows.ts";
+import type { StoredRule, StoredTrigger } from "../rules/stored-rules.ts";
 import { holdsOf } from "../silences/holds.ts";
 import { activeSilences, type StoredSilence, toLoaded } from "../silences/silences.ts";
 import { silencesInForce } from "../silences/silences-in-force.ts";
 import { labelsKey, readLabels } from "../subject/labels.ts";
 import { groupSubject, keyText, occurrenceSubject } from "../subject/subject.ts";
 import { type DeliveryRow, hasMember, readDeliveries } from "./delivery-rows.ts";
-import { ownTriggers, type StoredTrigger } from "./explanation-steps.ts";
 
-export interface RuleRow {
-  id: string;
-  name: string;
-  enabled: boolean;
-  repeat: boolean;
-  repeatIntervalSec: number;
-  /** Null in rows of 0.1.0: by reports. */
-  repeatWhile: RepeatWhile | null;
-  delaySec: number;
-  muteDuringMaintenance: boolean;
-  matchers: string[];
-  grouping: Grouping | null;
-  destinationNames: string[];
-  triggerNames: string[];
+/** A rule with its triggers, its own condition among them. */
+export interface ExplainedRule extends StoredRule {
   triggers: StoredTrigger[];
 }
 
@@ -65,7 +52,7 @@ interface Membership {
 
 /** What is asked about, and what a rule has to do with it. */
 export interface Case extends About {
-  readonly rule: RuleRow;
+  readonly rule: ExplainedRule;
   readonly match: StoredMatch | undefined;
   /** The groups of the rule that it is a member of. */
   readonly memberships: readonly Membership[];
@@ -84,13 +71,13 @@ export function newestOfEach(deliveries: readonly DeliveryRow[]): DeliveryRow[] 
 }
 
 /** The condition of a delivery that is about this, alone or, where one of these rules groups it, as a member. */
-export function isTold(db: Db, tenantId: string, { key, noted }: About, rules: readonly RuleRow[]): Fragment {
+export function isTold(db: Db, tenantId: string, { key, noted }: About, rules: readonly ExplainedRule[]): Fragment {
   const isGrouped = rules.some(({ id }) => noted.get(id)?.grouped);
   return isGrouped ? db`(subject = ${key} or ${hasMember(db, tenantId, db`subject = ${key}`)})` : db`subject = ${key}`;
 }
 
 /** Reads, by the ids of rules, in which of their groups this is a member. By group_members_by_member. */
-export async function readMemberships(db: Db, tenantId: string, { noted }: About, rules: readonly RuleRow[]) {
+export async function readMemberships(db: Db, tenantId: string, { noted }: About, rules: readonly ExplainedRule[]) {
   const matches = rules.flatMap(({ id }) => noted.get(id) ?? []).filter(({ grouped }) => grouped);
   const [first] = matches;
   if (first === undefined) return new Map<string, Membership[]>();
@@ -107,7 +94,7 @@ export async function readMemberships(db: Db, tenantId: string, { noted }: About
 }
 
 /** Reads the newest deliveries of these rules about an occurrence. None is older than the first of their matches. */
-export async function readOwn(db: Db, tenantId: string, about: About, rules: readonly RuleRow[]) {
+export async function readOwn(db: Db, tenantId: string, about: About, rules: readonly ExplainedRule[]) {
   if (rules.length === 0) return [];
   const names = [...new Set(rules.flatMap(({ destinationNames }) => destinationNames))];
   const ids = textArray(rules.map(({ id }) => id));
@@ -137,27 +124,6 @@ export async function readAbout(db: Db, tenantId: string, text: string): Promise
   const noted: ReadonlyMap<string, StoredMatch> = matches.get(keyText(key)) ?? new Map();
   const chain = noted.get(nilRule)?.chain ?? [];
   return { key, row: found && matchRow(found.event, found.occurrence), noted, chain, unseenMs, aside };
-}
-
-/** Reads rules with their destinations and triggers, by name. */
-export async function readRules(db: Db, tenantId: string, which: Fragment): Promise<RuleRow[]> {
-  const rows = await db<Omit<RuleRow, "triggers">[]>`
-    select id, name, enabled, repeat, repeat_interval_sec::float8 as "repeatIntervalSec",
-      repeat_while as "repeatWhile", delay_sec as "delaySec",
-      mute_during_maintenance as "muteDuringMaintenance", matchers, grouping,
-      array(select d.destination_name from rule_destinations d
-        where d.tenant_id = ${tenantId} and d.rule_name = rules.name order by d.place) as "destinationNames",
-      array(select u.trigger_name from rule_triggers u
-        where u.tenant_id = ${tenantId} and u.rule_name = rules.name order by u.place) as "triggerNames"
-    from rules where tenant_id = ${tenantId} and ${which} order by name`;
-  const names = new Set(rows.flatMap(({ triggerNames }) => triggerNames));
-  const triggers = await db<StoredTrigger[]>`
-    select name, type from triggers where tenant_id = ${tenantId} and name = any(${textArray([...names])}::text[])`;
-  const byName = new Map(triggers.map((trigger) => [trigger.name, trigger]));
-  return rows.map((row) => ({
-    ...row,
-    triggers: [...row.triggerNames.flatMap((name) => byName.get(name) ?? []), ...ownTriggers(row.matchers)],
-  }));
 }
 
 /** A destination that holds back what waits for it. */
@@ -190,7 +156,7 @@ export async function readAboutLabels(
   db: Db,
   tenantId: string,
   { row, noted }: About,
-  rules: readonly RuleRow[],
+  rules: readonly ExplainedRule[],
 ): Promise<LabelView | undefined> {
   const match = rules.flatMap(({ id }) => noted.get(id) ?? [])[0];
   const subject =

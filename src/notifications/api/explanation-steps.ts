@@ -1,4 +1,4 @@
-import { create, type JsonValue } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";
 import { type ExplanationStep, ExplanationStepSchema } from "#gen/belfry/notifications/v1/explanation_pb.ts";
@@ -7,6 +7,7 @@ import type { Pace } from "../../event-loop.ts";
 import type { StoredMatch } from "../rules/match-store.ts";
 import { type Fields, type MatchRow, readCounts, readEntitiesOf } from "../rules/rows.ts";
 import { mismatchOf, seesOccurrences, storedTriggerType } from "../rules/sources.ts";
+import type { StoredTrigger } from "../rules/stored-rules.ts";
 
 /** What steps come to, but for deliveries. */
 export type Result = "passed" | "stopped" | "waiting";
@@ -25,16 +26,6 @@ export const step = (name: string, result: string, reason: string, { timeMs, unt
     ...(timeMs !== undefined && { time: timestampFromMs(timeMs) }),
     ...(untilMs !== undefined && { untilTime: timestampFromMs(untilMs) }),
   });
-
-/** A trigger of a rule, as it is stored. */
-export interface StoredTrigger {
-  name: string;
-  type: JsonValue;
-}
-
-/** A rule's own condition, as a trigger without a name; none: it has none. */
-export const ownTriggers = (matchers: readonly string[]): StoredTrigger[] =>
-  matchers.length === 0 ? [] : [{ name: "", type: { event: { query: { matchers: [...matchers] } } } }];
 
 /** Whether a rule notifies at all. */
 export function ruleStep({ enabled, destinationNames }: { enabled: boolean; destinationNames: readonly string[] }) {

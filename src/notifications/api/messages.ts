@@ -10,8 +10,8 @@ import { type Trigger, TriggerSchema } from "#gen/belfry/notifications/v1/trigge
 import { joinedTroubles } from "../../clause/label-matcher.ts";
 import { etagOf } from "../../rpc/etag.ts";
 import { withoutAddress } from "../kinds/hidden-address.ts";
-import type { Grouping } from "../rules/grouping.ts";
 import { shownTriggerType } from "../rules/sources.ts";
+import type { StoredRule } from "../rules/stored-rules.ts";
 import { destinationTrouble, type Reach, ruleTrouble } from "./troubles.ts";
 
 /** What triggers, destinations and rules have alike. */
@@ -39,21 +39,9 @@ export interface DestinationRow extends Named {
   ruleNames: string[];
 }
 
-/** A rule as it is stored, with the names of its triggers and destinations. */
-export interface RuleRow extends Named {
-  id: string;
-  enabled: boolean;
-  message: string;
-  repeat: boolean;
+/** A rule as the API shows it, before its trouble is known. */
+export interface RuleRow extends Named, Omit<StoredRule, "repeatWhile"> {
   repeatWhile: RepeatWhile | null;
-  repeatIntervalSec: bigint;
-  delaySec: number;
-  sendUpdates: boolean;
-  muteDuringMaintenance: boolean;
-  triggerNames: string[];
-  destinationNames: string[];
-  matchers: string[];
-  grouping: Grouping | null;
   /** Whether one of its destinations keeps open what it was sent until that is resolved there. */
   hasOpenRecords: boolean;
 }

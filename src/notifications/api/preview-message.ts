@@ -28,12 +28,13 @@ import { sampleSubject } from "../kinds/sample-notifications.ts";
 import type { SendEnvironment } from "../kinds/send-environment.ts";
 import { fieldsOf, type MatchRow, matchRow } from "../rules/rows.ts";
 import { storedTriggerType } from "../rules/sources.ts";
+import type { StoredTrigger } from "../rules/stored-rules.ts";
 import type { Notification } from "../subject/notification.ts";
 import { templateVariables } from "../templates/alerts.ts";
 import { sampleGroup } from "../templates/group-notification.ts";
 import { plainText } from "../templates/markup.ts";
 import { brokenTemplate, namedValues, newSteps, parseTemplate, render, type Variables } from "../templates/template.ts";
-import { readSeen, type StoredTrigger } from "./explanation-steps.ts";
+import { readSeen } from "./explanation-steps.ts";
 import {
   type PreviewedDestination,
   previewedDestination,

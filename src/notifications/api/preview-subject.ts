@@ -12,8 +12,9 @@ import { applyInstance, CLOSED } from "../../events/lifecycle.ts";
 import { occurrenceIdText, parseOccurrenceId } from "../../events/occurrence-id.ts";
 import { findOccurrences, keyText } from "../../events/occurrences.ts";
 import { type MatchRow, matchRow } from "../rules/rows.ts";
+import type { StoredTrigger } from "../rules/stored-rules.ts";
 import { type Notification, notifiedEvent } from "../subject/notification.ts";
-import { readSeen, type StoredTrigger } from "./explanation-steps.ts";
+import { readSeen } from "./explanation-steps.ts";
 
 /** The event of a preview as triggers see it. @throws code 5 when there is none of the id */
 export async function previewRow(

@@ -16,40 +16,14 @@ import { compose } from "../kinds/kinds.ts";
 import type { SendEnvironment } from "../kinds/send-environment.ts";
 import { type Fields, fieldsOf, type MatchRow } from "../rules/rows.ts";
 import { storedTriggerType } from "../rules/sources.ts";
+import { readStoredRules, type StoredTrigger, withTriggers } from "../rules/stored-rules.ts";
 import type { Notification } from "../subject/notification.ts";
 import { sampleGroup } from "../templates/group-notification.ts";
-import { ownTriggers, ruleStep, type StoredTrigger, triggerStep } from "./explanation-steps.ts";
+import { ruleStep, triggerStep } from "./explanation-steps.ts";
 import { previewRow, previewSubject } from "./preview-subject.ts";
 
 /** Members of the group that a preview shows of a rule with groups. */
 export const sampleMembers = 3;
-
-interface RuleRow {
-  message: string;
-  enabled: boolean;
-  repeatIntervalSec: bigint;
-  matchers: string[];
-  triggerNames: string[];
-  destinationNames: string[];
-  isGrouped: boolean;
-}
-
-/** A rule with its triggers, in their order. @throws code 5 when there is none */
-async function ruleOf(db: Db, tenantId: string, name: string) {
-  const [row] = await db<RuleRow[]>`
-    select r.message, r.enabled, r.matchers, r.repeat_interval_sec as "repeatIntervalSec", r.grouping is not null as "isGrouped",
-      array(select t.trigger_name from rule_triggers t where t.tenant_id = ${tenantId} and t.rule_name = r.name
-        order by t.place) as "triggerNames",
-      array(select d.destination_name from rule_destinations d where d.tenant_id = ${tenantId} and d.rule_name = r.name
-        order by d.place) as "destinationNames"
-    from rules r where r.tenant_id = ${tenantId} and r.name = ${name}`;
-  if (row === undefined) throw notFound("rule", name);
-  const triggers = await db<StoredTrigger[]>`
-    select t.name, t.type from rule_triggers u
-      join triggers t on t.tenant_id = ${tenantId} and t.name = u.trigger_name
-    where u.tenant_id = ${tenantId} and u.rule_name = ${name} order by u.place`;
-  return { rule: { name, ...row }, triggers: [...triggers, ...ownTriggers(row.matchers)] };
-}
 
 export interface StoredDestination {
   name: string;
@@ -111,7 +85,13 @@ export function rulePreviews(db: Db, world: SendEnvironment): Pick<ServiceImpl<t
     async previewRule(request, context) {
       const { tenantId, tenantName } = principalOf(context);
       const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
-      const { rule, triggers } = await ruleOf(db, tenantId, request.name);
+      const [rule] = await withTriggers(
+        db,
+        tenantId,
+        await readStoredRules(db, tenantId, db`r.name = ${request.name}`),
+      );
+      if (rule === undefined) throw notFound("rule", request.name);
+      const { triggers } = rule;
       const row = await previewRow(db, tenantId, request.subject, triggers);
       const steps = await triggerSteps(triggers, row, fieldsOf(tenantId, tenantName).events, pace);
       const first = steps.findIndex(({ result }) => result === "passed");
@@ -125,7 +105,7 @@ export function rulePreviews(db: Db, world: SendEnvironment): Pick<ServiceImpl<t
         tenant: { id: tenantId, name: tenantName },
         chain: [],
       };
-      const said = rule.isGrouped ? sampleGroup(notification, sampleMembers) : notification;
+      const said = rule.grouping !== null ? sampleGroup(notification, sampleMembers) : notification;
       const destinations = await destinationsOf(db, tenantId, request.name);
       return create(PreviewRuleResponseSchema, {
         matches: first >= 0,

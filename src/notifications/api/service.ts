@@ -36,6 +36,7 @@ interface Options {
   wakeJobs(): void;
 }
 
+/** Makes the services of notifications, whose parts serve one RPC service together. */
 export function notificationServices(
   db: Db,
   { bounds, keyring, formats, world, openWindows, ...sending }: Options,

@@ -1,26 +1,11 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import type { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import type { Db } from "../../db/connect.ts";
 import type { SilenceRow } from "../silences/silences-in-force.ts";
-import type { Grouping } from "./grouping.ts";
+import type { StoredRule } from "./stored-rules.ts";
 
-/** A rule as it is stored. */
-export interface RuleRow {
-  id: string;
-  name: string;
-  enabled: boolean;
-  repeat: boolean;
+/** A rule as it is read for decisions. */
+export interface RuleRow extends Omit<StoredRule, "message" | "repeatIntervalSec"> {
   repeatIntervalSec: number;
-  repeatWhile: RepeatWhile;
-  delaySec: number;
-  sendUpdates: boolean;
-  muteDuringMaintenance: boolean;
-  /** A condition of its own; empty: it has none. */
-  matchers: string[];
-  triggerNames: string[];
-  destinationNames: string[];
-  /** Null: each match is notified by itself. */
-  grouping: Grouping | null;
 }
 
 interface TriggerRow {

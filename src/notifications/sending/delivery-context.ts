@@ -11,19 +11,9 @@ import type { ThreadState } from "../kinds/attempt-outcome.ts";
 import type { ProductAddresses } from "../kinds/stored-credential.ts";
 import { type DueDelivery, occurrenceKey, threadKey } from "../queue/delivery-queue.ts";
 import { storedTriggerType } from "../rules/sources.ts";
+import { readStoredRules, type StoredRule } from "../rules/stored-rules.ts";
 import type { GroupSnapshot } from "../subject/notification.ts";
 import { type OpenDestination, unsealDestination } from "./unseal-destination.ts";
-
-/** A rule, as its notifications show it. */
-export interface RuleContext {
-  id: string;
-  name: string;
-  message: string;
-  enabled: boolean;
-  repeatIntervalSec: bigint;
-  triggerNames: string[];
-  destinationNames: string[];
-}
 
 /** An occurrence with what its event says. */
 export type OccurrenceContext = StoredOccurrence & IdentityColumns;
@@ -45,7 +35,7 @@ export interface Thread {
 export interface DeliveryFacts {
   readonly tenantName: string;
   /** By id. */
-  readonly rules: ReadonlyMap<string, RuleContext>;
+  readonly rules: ReadonlyMap<string, StoredRule>;
   /** With their secrets readable, or why they are not. */
   readonly destinations: ReadonlyMap<string, OpenDestination | Error>;
   /** By `threadKey`. */
@@ -78,14 +68,11 @@ const each = <T>(values: readonly T[]): T[] => [...new Set(values)];
 /** By their names, which are their keys: a rule of a name has another id when it was deleted and made again. */
 function readRules(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
   const [names, ids] = [each(rows.map(({ ruleName }) => ruleName)), each(rows.map(({ ruleId }) => ruleId))];
-  return tx<RuleContext[]>`
-    select r.id, r.name, r.message, r.enabled, r.repeat_interval_sec as "repeatIntervalSec",
-      array(select t.trigger_name from rule_triggers t where t.tenant_id = ${tenantId} and t.rule_name = r.name
-        order by t.place) as "triggerNames",
-      array(select d.destination_name from rule_destinations d where d.tenant_id = ${tenantId} and d.rule_name = r.name
-        order by d.place) as "destinationNames"
-    from rules r
-    where r.tenant_id = ${tenantId} and r.name = any(${textArray(names)}::text[]) and r.id = any(${uuidArray(ids)}::uuid[])`;
+  return readStoredRules(
+    tx,
+    tenantId,
+    tx`r.name = any(${textArray(names)}::text[]) and r.id = any(${uuidArray(ids)}::uuid[])`,
+  );
 }
 
 function readTriggers(tx: Db, tenantId: string, names: readonly string[]) {
