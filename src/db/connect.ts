@@ -171,6 +171,7 @@ interface Watch {
   lifetimeMs?: number;
   replanMs?: number | undefined;
   distributed?: boolean | undefined;
+  plansWithoutValues?: boolean | undefined;
 }
 
 /** Up to `max` connections of one name, with what cuts them. */
@@ -209,9 +210,11 @@ export function connect(url: string, options: PoolOptions): Pool {
       ...planSettings(planned, distributed),
     };
     const { note: failed } = disk;
-    const replan = planned === "once" ? undefined : (options.replanMs ?? usualReplanMs);
+    const plansWithoutValues = planned === "once";
+    const replan = plansWithoutValues ? undefined : (options.replanMs ?? usualReplanMs);
     const holder = name === "system" ? noHolder : currentHolder;
-    const own = { allowed: () => watch.open, onclose, failed, asker: holder, replanMs: replan, distributed };
+    const watched = { allowed: () => watch.open, onclose, failed, asker: holder, replanMs: replan };
+    const own = { ...watched, distributed, plansWithoutValues };
     return open(url, counts[name], { connection, ...(debug && { debug }) }, own);
   }
   // Sorts of 64 kB go to the disk.

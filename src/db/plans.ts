@@ -4,7 +4,7 @@
  */
 import type { Fragment } from "postgres";
 import type { Db } from "./connect.ts";
-import { inDistributed } from "./transaction.ts";
+import { inDistributed, isPlannedWithoutValues } from "./transaction.ts";
 
 /*
  * Few statements, each over and over: planned once. Their batches name rows by whole keys, so what joins whole tables or sorts
@@ -42,7 +42,7 @@ export const discardPlans = "discard plans";
  * to which node a statement goes, so there it does nothing (design/citus).
  */
 export function planWithoutValues(tx: Db): void {
-  if (inDistributed(tx)) return;
+  if (inDistributed(tx) || isPlannedWithoutValues(tx)) return;
   tx`set local plan_cache_mode = force_generic_plan`.catch(() => undefined); // the transaction fails with it
 }
 

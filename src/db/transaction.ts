@@ -12,8 +12,8 @@ const canBegin = (db: Db): db is Sql => "begin" in db;
 interface Running {
   /** What is to happen after its commit. */
   then: (() => void)[];
-  /** Whether its tables lie distributed over nodes. */
-  distributed: boolean;
+  /** The connections that it is one of. */
+  sql: Sql;
 }
 const running = new WeakMap<Db, Running>();
 
@@ -33,7 +33,7 @@ export async function transaction<T>(
     const then: (() => void)[] = [];
     try {
       const answer = await db.begin(async (tx) => {
-        running.set(tx, { then, distributed: db.distributed });
+        running.set(tx, { then, sql: db });
         failpoint("transaction:begun");
         const done = await fn(tx);
         failpoint("transaction:before-commit");
@@ -60,10 +60,14 @@ export function afterCommit(tx: Db, fn: () => void): void {
   then.push(fn);
 }
 
+/** Returns the connections that statements go to; undefined in a transaction that `transaction` has not begun. */
+const connectionsOf = (db: Db): Sql | undefined => (canBegin(db) ? db : running.get(db)?.sql);
+
 /** Reports whether the tables lie distributed over nodes; false in a transaction that `transaction` has not begun. */
-export function inDistributed(db: Db): boolean {
-  return canBegin(db) ? db.distributed : (running.get(db)?.distributed ?? false);
-}
+export const inDistributed = (db: Db): boolean => connectionsOf(db)?.distributed ?? false;
+
+/** Reports whether the connection plans without values by itself; false in a transaction that `transaction` has not begun. */
+export const isPlannedWithoutValues = (db: Db): boolean => connectionsOf(db)?.plansWithoutValues ?? false;
 
 /** An error that makes `transaction` run again, from its beginning. */
 export function again(message: string): Error {

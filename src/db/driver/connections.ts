@@ -12,6 +12,8 @@ import { transact } from "./transact.ts";
 export interface Connections extends postgres.ISql<{ bigint: bigint }> {
   /** Whether the tables lie distributed over nodes. */
   readonly distributed: boolean;
+  /** Whether its connections plan every statement without values, so that no transaction has to ask for it. */
+  readonly plansWithoutValues: boolean;
   begin<T>(fn: (tx: Tagged) => Promise<T>): Promise<T>;
 }
 
@@ -30,6 +32,8 @@ interface ConnectionsOptions {
   max: number;
   /** Whether the tables lie distributed over nodes; false when left out. */
   distributed?: boolean | undefined;
+  /** Whether `client` makes connections that plan without values; false when left out. */
+  plansWithoutValues?: boolean | undefined;
   /** After this time a connection is replaced by a new one, between statements; 30 to 60 min when left out. */
   lifetimeMs?: number | undefined;
   /** After this time a connection's plans are made again, between statements, as tables are then; never when left out. */
@@ -202,6 +206,7 @@ export function connections(options: ConnectionsOptions) {
     sql: Object.assign(queryAdapter(maker, single), {
       begin,
       distributed: options.distributed ?? false,
+      plansWithoutValues: options.plansWithoutValues ?? false,
     }) as Connections,
     stats: () => ({ open: slots.size, busy: places.used, waiting: waiting.size }),
     /** Fails everything that waits for a connection. */

@@ -1,7 +1,6 @@
 import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { paced } from "../../event-loop.ts";
-import { findOccurrences, keyText as occurrenceText } from "../../events/occurrences.ts";
 import { failpoint } from "../../failpoint.ts";
 import type { Signature } from "../rules/match-store.ts";
 import type { TenantRules } from "../rules/tenant-rules.ts";
@@ -9,6 +8,7 @@ import { untilMsOf } from "../silences/holds.ts";
 import { holding, type LoadedSilence, workMs } from "../silences/silences-in-force.ts";
 import { labelsKey, readLabels } from "../subject/labels.ts";
 import type { Occasion } from "../subject/notification.ts";
+import { readSubjects } from "../subject/read-subjects.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
 import { keyText } from "../subject/subject.ts";
 import { toldOf } from "./match.ts";
@@ -114,14 +114,14 @@ async function heldBeside(db: Db, tenantId: string, deliveries: readonly Waiting
 async function releaseHeld(sql: Sql, tenantId: string, released: readonly Waiting[]): Promise<Map<string, Verdict>> {
   const verdicts = new Map<string, Verdict>();
   if (released.length === 0) return verdicts;
-  const keys = released.flatMap(({ subject: { eventId, number } }) =>
-    eventId === undefined || number === undefined ? [] : [{ eventId, number }],
+  const states = await readSubjects(
+    sql,
+    tenantId,
+    released.map(({ subject }) => subject),
   );
-  const found = await findOccurrences(sql, tenantId, keys);
   const sent: { id: string; told: DeliverySnapshot; occasion: Occasion }[] = [];
   for (const { id, subject, told: held, occasion } of released) {
-    const { eventId, number } = subject;
-    const now = eventId && number !== undefined ? found.get(occurrenceText({ eventId, number })) : undefined;
+    const now = states.get(keyText(subject.key))?.occurrence;
     const told = now === undefined ? held : { ...held, ...toldOf(now.occurrence, held.chain ?? []) };
     const changed = occasion === "first" ? occasion : changeOf(held.since, told);
     if (changed === undefined) verdicts.set(id, no("nothing differs from what was sent before the silence"));

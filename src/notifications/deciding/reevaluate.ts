@@ -1,14 +1,13 @@
 import type { Db } from "../../db/connect.ts";
-import { readEntities } from "../../entities/read.ts";
 import { newRoot } from "../../events/facts.ts";
 import { lockEvents } from "../../events/lock.ts";
-import { keyText as occurrenceText, readOccurrences } from "../../events/occurrences.ts";
 import { findMatches } from "../rules/find-matches.ts";
 import { lockMatches, nilRule, readMatches, type StoredMatch, type StoredMatches } from "../rules/match-store.ts";
 import { matchRow } from "../rules/rows.ts";
 import type { LoadedRule, Matches, TenantRules } from "../rules/tenant-rules.ts";
 import { inMaintenance } from "../silences/holds.ts";
 import { workMs } from "../silences/silences-in-force.ts";
+import { readSubjects, type SubjectState } from "../subject/read-subjects.ts";
 import { keyText, type Subject } from "../subject/subject.ts";
 import type { Sight } from "./batch.ts";
 import type { Deciding } from "./deciding.ts";
@@ -69,28 +68,27 @@ export async function reconsider(
   const rules = await memory.now(tx, tenantId);
   const looked = await lookAtOccurrences(tx, tenantId, rules, asked, { sinceMs, nowMs });
   if (looked === undefined) return undefined;
-  const { looks, taken } = looked;
+  const { looks, taken, states } = looked;
   const subjects = asked.slice(0, taken);
   const root = newRoot();
   const keys = subjects.map(({ key }) => key);
-  const others = subjects.flatMap(({ eventId, key }) => (eventId === undefined ? [key] : []));
-  if (others.length > 0) await lockMatches(tx, tenantId, others);
-  const entityIds = new Map(subjects.map(({ entityId }) => [keyText(entityId), entityId]));
-  const [matches, rows] = await Promise.all([
-    readMatches(tx, tenantId, keys),
-    readEntities(tx, tenantId, [...entityIds.values()]),
-  ]);
-  const entities = new Map(rows.map((row) => [keyText(row.id), row]));
+  const others = subjects.filter(({ eventId }) => eventId === undefined);
+  const otherKeys = others.map(({ key }) => key);
+  if (others.length > 0) await lockMatches(tx, tenantId, otherKeys);
+  const [matches, ofOthers] = await Promise.all([readMatches(tx, tenantId, keys), readSubjects(tx, tenantId, others)]);
+  const entities = new Map(
+    [...states.values(), ...ofOthers.values()].flatMap(({ entity }) => (entity ? [[keyText(entity.id), entity]] : [])),
+  );
   const concerned = [...matches.values()]
     .flatMap((byRule) => [...byRule.values()])
     .filter((match) => match.standing && rules.byId.has(match.ruleId))
     .filter((match) => match.muted || delayEnds.has(pairText(match)) || concerns(match));
   const still = concerned.filter(({ subject }) => subject.eventId === undefined);
-  const ofOthers = await lookAtStanding(tx, tenantId, still, { rules, entities, nowMs, judges });
+  const looksAtOthers = await lookAtStanding(tx, tenantId, still, { rules, entities, nowMs, judges });
   const look = (match: StoredMatch): Look => {
     if (enabled && match.firstDueMs !== undefined && match.firstDueMs <= nowMs) return gone;
     if (match.subject.eventId !== undefined) return looks(match, matches) ?? gone;
-    return ofOthers.get(pairText(match)) ?? standingStill(match);
+    return looksAtOthers.get(pairText(match)) ?? standingStill(match);
   };
 
   function* sights(): Generator<Sight> {
@@ -116,6 +114,8 @@ const standingStill = ({ standing, triggerNames, value, valueMs }: StoredMatch):
   told: { ...(value !== undefined && { value }), ...(valueMs !== undefined && { timeMs: valueMs }) },
 });
 
+const noStates: ReadonlyMap<string, SubjectState> = new Map();
+
 /**
  * Locks the events of occurrences among the subjects, and holds them against all rules, as many as there is time for. Undefined: others
  * come first.
@@ -127,20 +127,14 @@ async function lookAtOccurrences(
   subjects: readonly Subject[],
   { sinceMs, nowMs }: Pick<Reconsidering, "sinceMs" | "nowMs">,
 ) {
-  const keys = subjects.flatMap(({ eventId, number }) =>
-    eventId === undefined || number === undefined ? [] : [{ eventId, number }],
-  );
-  if (keys.length === 0) return { taken: subjects.length, looks: () => undefined };
-  await lockEvents(
-    tx,
-    tenantId,
-    keys.map(({ eventId }) => eventId),
-  );
+  const eventIds = subjects.flatMap(({ eventId }) => eventId ?? []);
+  if (eventIds.length === 0) return { taken: subjects.length, looks: () => undefined, states: noStates };
+  await lockEvents(tx, tenantId, eventIds);
   if ((await unseenSinceMs(tx, tenantId, nowMs)) <= sinceMs) return undefined;
-  const occurrences = await readOccurrences(tx, tenantId, keys);
+  const occurrences = subjects.filter(({ eventId }) => eventId !== undefined);
+  const states = await readSubjects(tx, tenantId, occurrences);
   // In the order of the subjects.
-  const all = [...new Set(keys.map(occurrenceText))].flatMap((key) => {
-    const found = occurrences.get(key);
+  const all = [...states].flatMap(([key, { occurrence: found }]) => {
     if (found === undefined) return [];
     const row = matchRow(found.event, found.occurrence);
     return [{ key, occurrence: found.occurrence, row, matches: new Map() as Matches }];
@@ -148,13 +142,10 @@ async function lookAtOccurrences(
   const count = await findMatches(tx, tenantId, rules, all, { untilMs: performance.now() + workMs });
   const byKey = new Map(all.slice(0, count).map((each) => [each.key, each]));
   const next = all[count]?.key;
-  const keyOf = ({ eventId, number }: Subject) =>
-    eventId === undefined || number === undefined ? undefined : occurrenceText({ eventId, number });
-  const taken = next === undefined ? subjects.length : subjects.findIndex((subject) => keyOf(subject) === next);
+  const taken = next === undefined ? subjects.length : subjects.findIndex(({ key }) => keyText(key) === next);
   const looks = ({ subject, ruleId }: StoredMatch, noted: StoredMatches): Look | undefined => {
-    const { eventId, number } = subject;
-    const found = eventId && number && byKey.get(occurrenceText({ eventId, number }));
-    if (!found) return undefined;
+    const found = byKey.get(keyText(subject.key));
+    if (found === undefined) return undefined;
     const rule = rules.byId.get(ruleId);
     const chain = noted.get(keyText(subject.key))?.get(nilRule)?.chain ?? [];
     return {
@@ -163,5 +154,5 @@ async function lookAtOccurrences(
       told: toldOf(found.occurrence, chain),
     };
   };
-  return { looks, taken };
+  return { looks, taken, states };
 }

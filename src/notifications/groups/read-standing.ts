@@ -1,24 +1,22 @@
 import type { Db } from "../../db/connect.ts";
 import type { EntityRow } from "../../entities/messages.ts";
-import { readEntities } from "../../entities/read.ts";
 import type { Pace } from "../../event-loop.ts";
-import type { EventIdentity } from "../../events/fields.ts";
 import type { LabelView } from "../../events/labels.ts";
 import { CLOSED, type Occurrence } from "../../events/lifecycle.ts";
-import { keyText as occurrenceText, readOccurrences } from "../../events/occurrences.ts";
 import { nilRule, readMatches, type StoredMatch } from "../rules/match-store.ts";
 import type { LoadedRule } from "../rules/tenant-rules.ts";
 import { holdsOf, inMaintenance } from "../silences/holds.ts";
 import { type LoadedSilence, type Silences, workMs } from "../silences/silences-in-force.ts";
 import { viewOf } from "../subject/labels.ts";
 import type { Holds } from "../subject/notice.ts";
+import { readSubjects, type SubjectState } from "../subject/read-subjects.ts";
 import { keyText } from "../subject/subject.ts";
 
 /** What stands of a subject for a rule that groups. */
 export interface Standing {
   readonly match: StoredMatch;
   /** Of an occurrence. */
-  readonly found: { readonly event: EventIdentity; readonly occurrence: Occurrence } | undefined;
+  readonly found: SubjectState["occurrence"];
   readonly entity: EntityRow | undefined;
   readonly labels: LabelView;
   /** Whether it is notified as a member, and has not ended: a closed occurrence has. */
@@ -89,25 +87,17 @@ export async function readStanding(
   for (let from = 0; from < keys.length; from += portion) {
     const noted = await readMatches(tx, tenantId, keys.slice(from, from + portion));
     const matches = [...noted.values()].flatMap((byRule) => byRule.get(rule.id) ?? []);
-    const occurrenceKeys = matches.flatMap(({ subject: { eventId, number } }) =>
-      eventId === undefined || number === undefined ? [] : [{ eventId, number }],
+    const states = await readSubjects(
+      tx,
+      tenantId,
+      matches.map(({ subject }) => subject),
     );
-    const entityIds = new Map(matches.map(({ subject: { entityId } }) => [keyText(entityId), entityId]));
-    const [occurrences, entities] = await Promise.all([
-      readOccurrences(tx, tenantId, occurrenceKeys),
-      readEntities(tx, tenantId, [...entityIds.values()]),
-    ]);
-    const byId = new Map(entities.map((entity) => [keyText(entity.id), entity]));
     for (const match of matches) {
       await pace();
       const { subject, triggerNames, value } = match;
-      const { eventId, number } = subject;
-      const isOccurrence = eventId !== undefined && number !== undefined;
-      const found = isOccurrence ? occurrences.get(occurrenceText({ eventId, number })) : undefined;
-      const entity = byId.get(keyText(subject.entityId));
-      const dimensions = (entity?.dimensions ?? {}) as Readonly<Record<string, string>>;
-      const labelled = { subject, triggerName: triggerNames[0] ?? "", isSeries: value !== undefined };
-      const labels = viewOf(labelled, dimensions, found);
+      const state = states.get(keyText(subject.key));
+      const { occurrence: found, entity } = state ?? {};
+      const labels = viewOf({ subject, triggerName: triggerNames[0] ?? "", isSeries: value !== undefined }, state);
       if (labels === undefined) continue;
       const silenced = holdsOf(await silencesOver(reading, match, found?.occurrence, labels), rule);
       const holds = new Map([...silenced].map(([name, { untilMs }]) => [name, untilMs]));

@@ -44,7 +44,6 @@ export interface DueDelivery {
 
 type Subject = Pick<DueDelivery, "destinationName" | "subject">;
 export const threadKey = ({ destinationName, subject }: Subject) => `${subject.toString("hex")} ${destinationName}`;
-export const occurrenceKey = (eventId: Buffer, number: number) => `${eventId.toString("hex")}:${number}`;
 
 export const memberKey = (row: Subject & { ruleId: string }) => `${threadKey(row)} ${row.ruleId}`;
 

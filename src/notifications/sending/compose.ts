@@ -2,12 +2,16 @@ import { create } from "@bufbuild/protobuf";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import { idText } from "../../entities/identity.ts";
-import { type DueDelivery, occurrenceKey } from "../queue/delivery-queue.ts";
+import type { EntityRow } from "../../entities/messages.ts";
+import { toRow } from "../../events/columns.ts";
+import { toColumns } from "../../events/fields.ts";
+import type { DueDelivery } from "../queue/delivery-queue.ts";
 import { type Notification, notifiedEvent, standInEntity } from "../subject/notification.ts";
 import type { SummarySnapshot } from "../subject/snapshot.ts";
+import { keyText } from "../subject/subject.ts";
 import { aboutGroup } from "../templates/group-notification.ts";
 import { summaryText } from "../templates/variables.ts";
-import type { DeliveryFacts, DeliveryTexts, EntityContext } from "./delivery-context.ts";
+import type { DeliveryFacts, DeliveryTexts } from "./delivery-context.ts";
 
 const summaryCharsMax = 128;
 
@@ -22,7 +26,7 @@ export function notificationOf(
   if (told.summary !== undefined) return summaryNotification(row, told.summary, facts, texts, tenantId);
   if (told.group !== undefined) return groupNotification(row, told.group.message, facts, texts, tenantId);
   const rule = facts.rules.get(row.ruleId);
-  const entity = row.entityId === null ? entityOf(row) : texts.entities.get(row.entityId.toString("hex"));
+  const entity = row.entityId === null ? entityOf(row) : texts.subjects.get(keyText(row.subject))?.entity;
   if (rule === undefined || entity === undefined) return undefined;
   const event = row.eventId === null ? windowEvent(row) : eventOf(row, texts);
   if (event === undefined && row.eventId !== null) return undefined;
@@ -36,7 +40,7 @@ export function notificationOf(
     trigger: triggerOf(row, texts),
     subjectId: subjectId(row),
     ...(event && { event }),
-    entity: { id: entity.id.length === 0 ? "" : idText(entity.id), name: entity.name, dimensions: entity.dimensions },
+    entity: notifiedEntity(entity),
     ...(row.metricName !== null && {
       metric: {
         name: row.metricName,
@@ -65,8 +69,18 @@ export function subjectId({ eventId, number, subject }: Pick<DueDelivery, "event
   return eventId === null ? subject.toString("base64url") : `${idText(eventId)}:${number}`;
 }
 
+/** An entity as notifications name it; without an id where something stands in for it. */
+export type NamedEntity = Pick<EntityRow, "id" | "name" | "dimensions">;
+
+/** Returns an entity as notifications have it. */
+export const notifiedEntity = ({ id, name, dimensions }: NamedEntity): Notification["entity"] => ({
+  id: id.length === 0 ? "" : idText(id),
+  name,
+  dimensions: dimensions as Record<string, string>,
+});
+
 /** A maintenance window, or a group, replaces both event and entity. */
-export function entityOf({ ruleName, told: { window, group } }: DueDelivery): EntityContext | undefined {
+export function entityOf({ ruleName, told: { window, group } }: DueDelivery): NamedEntity | undefined {
   if (group !== undefined) return { id: Buffer.alloc(0), ...standInEntity(ruleName) };
   return window && { id: Buffer.alloc(0), name: window.name, dimensions: { window: window.id } };
 }
@@ -91,11 +105,11 @@ function windowEvent({ told: { window } }: DueDelivery): Notification["event"] {
 }
 
 /** The scalars are those of the decision, the texts those of now. */
-function eventOf({ eventId, number, told }: DueDelivery, texts: DeliveryTexts): Notification["event"] {
+function eventOf({ eventId, number, subject, told }: DueDelivery, texts: DeliveryTexts): Notification["event"] {
   if (eventId === null || number === null) return undefined;
-  const now = texts.occurrences.get(occurrenceKey(eventId, number));
+  const now = texts.subjects.get(keyText(subject))?.occurrence;
   if (now === undefined) return undefined;
-  const event = notifiedEvent(now);
+  const event = notifiedEvent({ ...toRow(eventId, now.occurrence), ...toColumns(now.event) });
   return {
     ...event,
     severity: (told.severity ?? event.severity) as Severity,

@@ -2,27 +2,16 @@ import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Keyring } from "../../credentials/keyring.ts";
-import { byteaArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
+import { byteaArray, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
-import type { StoredOccurrence } from "../../events/columns.ts";
-import { type IdentityColumns, identityColumns } from "../../events/fields.ts";
-import { storedColumns } from "../../events/rows.ts";
 import type { ThreadState } from "../kinds/attempt-outcome.ts";
 import type { ProductAddresses } from "../kinds/stored-credential.ts";
-import { type DueDelivery, occurrenceKey, threadKey } from "../queue/delivery-queue.ts";
+import { type DueDelivery, threadKey } from "../queue/delivery-queue.ts";
 import { storedTriggerType } from "../rules/sources.ts";
 import { readStoredRules, type StoredRule } from "../rules/stored-rules.ts";
 import type { GroupSnapshot } from "../subject/notification.ts";
+import { readSubjects, type SubjectState } from "../subject/read-subjects.ts";
 import { type OpenDestination, unsealDestination } from "./unseal-destination.ts";
-
-/** An occurrence with what its event says. */
-export type OccurrenceContext = StoredOccurrence & IdentityColumns;
-
-export interface EntityContext {
-  id: Buffer;
-  name: string;
-  dimensions: Record<string, string>;
-}
 
 /** What earlier deliveries of one destination and subject have left; `match` of the state names the match that began it. */
 export interface Thread {
@@ -47,10 +36,8 @@ export interface DeliveryFacts {
 /** What deliveries report beyond what is stored in them. May be long, so it is read of those alone that are made. */
 export interface DeliveryTexts {
   readonly triggers: ReadonlyMap<string, TriggerType>;
-  /** By `occurrenceKey`. */
-  readonly occurrences: ReadonlyMap<string, OccurrenceContext>;
-  /** By their ids in hexadecimal. */
-  readonly entities: ReadonlyMap<string, EntityContext>;
+  /** By `keyText`. */
+  readonly subjects: ReadonlyMap<string, SubjectState>;
   /** What messages of groups say, by their ids. */
   readonly groups: ReadonlyMap<string, GroupSnapshot>;
 }
@@ -80,37 +67,18 @@ function readTriggers(tx: Db, tenantId: string, names: readonly string[]) {
     select name, type from triggers where tenant_id = ${tenantId} and name = any(${textArray(names)}::text[])`;
 }
 
-function readOccurrences(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
-  const byKey = new Map(
-    rows.flatMap(({ eventId, number }) =>
-      eventId === null || number === null ? [] : [[occurrenceKey(eventId, number), { eventId, number }]],
-    ),
+/** Reads what deliveries are about, by `keyText`. */
+export const readSubjectsOf = (tx: Db, tenantId: string, rows: readonly DueDelivery[]) =>
+  readSubjects(
+    tx,
+    tenantId,
+    rows.map(({ subject: key, eventId, number, entityId }) => ({
+      key,
+      ...(eventId !== null && { eventId }),
+      ...(number !== null && { number }),
+      ...(entityId !== null && { entityId }),
+    })),
   );
-  if (byKey.size === 0) return [];
-  const keys = [...byKey.values()];
-  return tx<OccurrenceContext[]>`
-    select ${storedColumns(tx)}, ${identityColumns(tx)}
-    from unnest(
-      ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[], ${int4Array(keys.map(({ number }) => number))}::int4[]
-    ) as asked (event_id, number)
-      cross join lateral (
-        select * from occurrences
-        where tenant_id = ${tenantId} and event_id = asked.event_id
-          and number >= asked.number and number <= asked.number order by number offset 0
-      ) as o
-      cross join lateral (
-        select * from events where tenant_id = ${tenantId} and id >= asked.event_id and id <= asked.event_id
-        order by id offset 0
-      ) as e`;
-}
-
-/** Reads the entities of deliveries, each once. */
-export function readEntities(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
-  const ids = each(rows.flatMap(({ entityId }) => entityId?.toString("hex") ?? [])).map((id) => Buffer.from(id, "hex"));
-  if (ids.length === 0) return [];
-  return tx<EntityContext[]>`
-    select id, name, dimensions from entities where tenant_id = ${tenantId} and id = any(${byteaArray(ids)}::bytea[])`;
-}
 
 function readGroupMessages(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
   const ids = each(rows.flatMap(({ told }) => told.group?.message ?? []));
@@ -191,16 +159,14 @@ export async function readDeliveryTexts(
   tenantId: string,
   rows: readonly DueDelivery[],
 ): Promise<DeliveryTexts> {
-  const [triggers, occurrences, entities, groups] = await Promise.all([
+  const [triggers, subjects, groups] = await Promise.all([
     readTriggers(tx, tenantId, each(rows.flatMap(({ triggerNames }) => triggerNames[0] ?? []))),
-    readOccurrences(tx, tenantId, rows),
-    readEntities(tx, tenantId, rows),
+    readSubjectsOf(tx, tenantId, rows),
     readGroupMessages(tx, tenantId, rows),
   ]);
   return {
     groups: new Map(groups.map(({ id, told }) => [id, told])),
     triggers: new Map(triggers.map(({ name, type }) => [name, storedTriggerType(type)])),
-    occurrences: new Map(occurrences.map((each) => [occurrenceKey(each.event_id, each.number), each])),
-    entities: new Map(entities.map((entity) => [entity.id.toString("hex"), entity])),
+    subjects,
   };
 }

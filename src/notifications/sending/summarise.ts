@@ -1,11 +1,12 @@
-import { byteaArray, int4Array, uuidArray } from "../../db/batch.ts";
+import { uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { idText } from "../../entities/identity.ts";
-import { type DueDelivery, memberKey, occurrenceKey } from "../queue/delivery-queue.ts";
+import { type DueDelivery, memberKey } from "../queue/delivery-queue.ts";
 import type { Memberships } from "../queue/summaries.ts";
 import type { SummarySnapshot } from "../subject/snapshot.ts";
-import { entityOf } from "./compose.ts";
-import { type EntityContext, readEntities } from "./delivery-context.ts";
+import { keyText } from "../subject/subject.ts";
+import { entityOf, type NamedEntity, notifiedEntity } from "./compose.ts";
+import { readSubjectsOf } from "./delivery-context.ts";
 
 /** Deliveries that go as one. */
 export interface Summary {
@@ -18,42 +19,20 @@ export interface Summary {
 /** Members whose names a summary says. */
 const namedMax = 100;
 
-/** The names of these deliveries' events, by `occurrenceKey`; of those alone whose occurrence exists. */
-async function readEventNames(tx: Db, tenantId: string, rows: readonly DueDelivery[]): Promise<Map<string, string>> {
-  const keys = rows.flatMap(({ eventId, number }) => (eventId === null || number === null ? [] : { eventId, number }));
-  if (keys.length === 0) return new Map();
-  const found = await tx<{ eventId: Buffer; number: number; name: string }[]>`
-    select o.event_id as "eventId", o.number, e.name
-    from unnest(
-      ${byteaArray(keys.map(({ eventId }) => eventId))}::bytea[], ${int4Array(keys.map(({ number }) => number))}::int4[]
-    ) as asked (event_id, number)
-      cross join lateral (
-        select event_id, number from occurrences
-        where tenant_id = ${tenantId} and event_id = asked.event_id
-          and number >= asked.number and number <= asked.number order by number offset 0
-      ) as o
-      cross join lateral (
-        select name from events where tenant_id = ${tenantId} and id >= asked.event_id and id <= asked.event_id
-        order by id offset 0
-      ) as e`;
-  return new Map(found.map(({ eventId, number, name }) => [occurrenceKey(eventId, number), name]));
-}
-
 interface Named {
   readonly row: DueDelivery;
   readonly name: string;
-  readonly entity: EntityContext;
+  readonly entity: NamedEntity;
 }
 
 /** The names of deliveries; those that are about what was deleted have none. */
 async function readNames(tx: Db, tenantId: string, rows: readonly DueDelivery[]): Promise<Named[]> {
-  const [events, entities] = await Promise.all([readEventNames(tx, tenantId, rows), readEntities(tx, tenantId, rows)]);
-  const byId = new Map(entities.map((entity) => [entity.id.toString("hex"), entity]));
+  const states = await readSubjectsOf(tx, tenantId, rows);
   return rows.flatMap((row) => {
-    const { eventId, number, entityId, metricName } = row;
-    const entity = entityId === null ? entityOf(row) : byId.get(entityId.toString("hex"));
-    const isEvent = eventId !== null && number !== null;
-    const name = isEvent ? events.get(occurrenceKey(eventId, number)) : (metricName ?? entity?.name);
+    const { eventId, entityId, metricName } = row;
+    const state = states.get(keyText(row.subject));
+    const entity = entityId === null ? entityOf(row) : state?.entity;
+    const name = eventId === null ? (metricName ?? entity?.name) : state?.occurrence?.event.name;
     return entity === undefined || name === undefined ? [] : [{ row, name, entity }];
   });
 }
@@ -104,7 +83,7 @@ export async function summarise(
     names: labelsOf(named),
     severity: left.reduce((worst, { told }) => Math.max(worst, told.severity ?? 0), 0),
     eventId: row.eventId === null ? "" : idText(row.eventId),
-    entity: { id: entity.id.length === 0 ? "" : idText(entity.id), name: entity.name, dimensions: entity.dimensions },
+    entity: notifiedEntity(entity),
   };
   return { summary: { row, others: left.filter((other) => other !== row), told }, left: [], gone: [...gone] };
 }

@@ -1,0 +1,43 @@
+import type { Db } from "../../db/connect.ts";
+import type { EntityRow } from "../../entities/messages.ts";
+import { readEntities } from "../../entities/read.ts";
+import type { EventIdentity } from "../../events/fields.ts";
+import type { Occurrence } from "../../events/lifecycle.ts";
+import { findOccurrences, type OccurrenceKey, keyText as occurrenceText } from "../../events/occurrences.ts";
+import { keyText, type Subject } from "./subject.ts";
+
+/** The current state of a subject. What was deleted, or what it is not about, is undefined. */
+export interface SubjectState {
+  readonly occurrence: { readonly event: EventIdentity; readonly occurrence: Occurrence } | undefined;
+  readonly entity: EntityRow | undefined;
+}
+
+/** Reads the current state of subjects, by `keyText`: two statements, whatever their number. */
+export async function readSubjects(
+  db: Db,
+  tenantId: string,
+  subjects: Iterable<Pick<Subject, "key"> & Partial<Subject>>,
+): Promise<Map<string, SubjectState>> {
+  const all = [...subjects];
+  const keys = new Map<string, OccurrenceKey>();
+  const entityIds = new Map<string, Buffer>();
+  for (const { eventId, number, entityId } of all) {
+    if (eventId !== undefined && number !== undefined)
+      keys.set(occurrenceText({ eventId, number }), { eventId, number });
+    if (entityId !== undefined) entityIds.set(keyText(entityId), entityId);
+  }
+  const [occurrences, entities] = await Promise.all([
+    keys.size === 0 ? undefined : findOccurrences(db, tenantId, [...keys.values()]),
+    entityIds.size === 0 ? [] : readEntities(db, tenantId, [...entityIds.values()]),
+  ]);
+  const byId = new Map(entities.map((entity) => [keyText(entity.id), entity]));
+  return new Map(
+    all.map(({ key, eventId, number, entityId }) => [
+      keyText(key),
+      {
+        occurrence: eventId && number !== undefined ? occurrences?.get(occurrenceText({ eventId, number })) : undefined,
+        entity: entityId && byId.get(keyText(entityId)),
+      },
+    ]),
+  );
+}
