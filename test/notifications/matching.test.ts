@@ -3,7 +3,7 @@ import { Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { transaction } from "../../src/db/transaction.ts";
 import { deleteOld } from "../../src/events/retention.ts";
 import { testDatabase } from "../support/database.ts";
-import { equals, report, ruleTenant } from "./rule-tenant.ts";
+import { equals, report, ruleTenant, untried } from "./rule-tenant.ts";
 
 const asked: string[] = [];
 const { sql } = await testDatabase({ debug: (_, statement) => asked.push(statement) });
@@ -149,7 +149,7 @@ describe("the re-check when a delay ends", () => {
         occasion: "first",
         createdMs: t0,
         dueMs: t0 + 60 * sec,
-        tries: 0,
+        ...untried,
         told: {},
       })),
       nowMs,

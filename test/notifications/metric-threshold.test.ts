@@ -3,7 +3,7 @@ import { ruleEngine } from "../../src/notifications/deciding/engine.ts";
 import { forgetOldMatches } from "../../src/notifications/rules/match-store.ts";
 import { makeRoom, put, testStore } from "../metrics/points.ts";
 import { testDatabase } from "../support/database.ts";
-import { ruleTenant, type TestRule } from "./rule-tenant.ts";
+import { ruleTenant, type TestRule, untried } from "./rule-tenant.ts";
 
 const { sql } = await testDatabase();
 const t0 = 1_790_000_000_000;
@@ -125,7 +125,7 @@ describe("a metric's threshold", () => {
         occasion: "first" as const,
         createdMs,
         dueMs,
-        tries: 0,
+        ...untried,
         told,
       };
     });

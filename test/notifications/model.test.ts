@@ -5,10 +5,10 @@ import { readConfig } from "../../src/config/settings.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
 import type { Consumer } from "../../src/events/consumers/consumer.ts";
 import { type RuleEngine, ruleEngine } from "../../src/notifications/deciding/engine.ts";
-import type { Waiting } from "../../src/notifications/deciding/verdict.ts";
 import { notSent, sent } from "../../src/notifications/kinds/attempt-outcome.ts";
 import { openSendEnvironment } from "../../src/notifications/kinds/send-environment.ts";
 import { historyPartitions } from "../../src/notifications/queue/history.ts";
+import type { WaitingDelivery } from "../../src/notifications/subject/delivery.ts";
 import type { Subject } from "../../src/notifications/subject/subject.ts";
 import { cases } from "../support/cases.ts";
 import { testDatabase } from "../support/database.ts";
@@ -85,8 +85,8 @@ class Real {
 
   /** The looks at delays that have ended, whichever destinations take anything now; then all that is due is tried. */
   async dispatch(nowMs: number) {
-    const rows = await sql<Waiting[]>`
-      select id, rule_id as "ruleId", destination_name as "destinationName", occasion, created_ms::float8 as "createdMs", due_ms::float8 as "dueMs", tries, told,
+    const rows = await sql<WaitingDelivery[]>`
+      select id, rule_id as "ruleId", rule_name as "ruleName", trigger_names as "triggerNames", silence_id as "silenceId", destination_name as "destinationName", occasion, created_ms::float8 as "createdMs", due_ms::float8 as "dueMs", tries, told,
         json_build_object('key', encode(subject, 'hex'), 'eventId', encode(event_id, 'hex'), 'number', number,
           'entityId', encode(entity_id, 'hex')) as subject
       from due_deliveries
@@ -128,7 +128,7 @@ class Real {
   }
 }
 
-const subjectOf = ({ subject }: Waiting): Subject => {
+const subjectOf = ({ subject }: WaitingDelivery): Subject => {
   const { key, eventId, number, entityId } = subject as unknown as Record<"key" | "eventId" | "entityId", string> & {
     number: number;
   };

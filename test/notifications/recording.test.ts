@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import { keepPartitions } from "../../src/db/partitions.ts";
-import type { DueDelivery } from "../../src/notifications/queue/delivery-queue.ts";
+import type { ClaimedDelivery } from "../../src/notifications/queue/delivery-queue.ts";
 import { historyPartitions } from "../../src/notifications/queue/history.ts";
 import type { Result } from "../../src/notifications/queue/result.ts";
 import { resultBatcher } from "../../src/notifications/queue/result-batcher.ts";
@@ -19,7 +19,7 @@ const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 async function claimed(due: readonly Due[], againMs = 200) {
   const place = await tenant();
   await place.put(due);
-  const rows = await sql<DueDelivery[]>`
+  const rows = await sql<ClaimedDelivery[]>`
     update due_deliveries set fence = fence + 1, lease_until_ms = ${BigInt(nowMs + 60_000)} where tenant_id = ${place.id}
     returning id, created_ms::float8 as "createdMs", fence, destination_name as "destinationName", attempts, tries,
       slow_tries as "slowTries"`;

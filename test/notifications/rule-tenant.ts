@@ -26,6 +26,9 @@ import type { RulePart } from "../../src/notifications/silences/rules-version.ts
 import { groupsKind } from "../../src/notifications/subject/group-jobs.ts";
 import { ingestEvents } from "../entities/stored.ts";
 
+/** What a delivery has before its first try, where nothing held it. */
+export const untried = { ruleName: "r", triggerNames: [], tries: 0, silenceId: null };
+
 /** A rule as tests write it. */
 export interface TestRule {
   name: string;

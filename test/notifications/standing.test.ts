@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { makeRoom, put, testStore } from "../metrics/points.ts";
 import { testDatabase } from "../support/database.ts";
-import { equals, report, ruleTenant, type TestRule } from "./rule-tenant.ts";
+import { equals, report, ruleTenant, type TestRule, untried } from "./rule-tenant.ts";
 
 const { sql } = await testDatabase();
 const t0 = 1_790_000_000_000;
@@ -118,7 +118,7 @@ test("after a delay a series is sent with its newest value", async () => {
     ruleId: row?.rule_id,
     occasion: "first" as const,
     destinationName: "d",
-    tries: 0,
+    ...untried,
     told: row?.told,
     createdMs: Number(row?.created_ms),
     dueMs: Number(row?.due_ms),

@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { readConfig } from "../../src/config/settings.ts";
 import { keyring } from "../../src/credentials/keyring.ts";
 import type { Recheck } from "../../src/notifications/deciding/recheck.ts";
-import { claimDeliveries, type DueDelivery, renewLeases } from "../../src/notifications/queue/delivery-queue.ts";
+import { type ClaimedDelivery, claimDeliveries, renewLeases } from "../../src/notifications/queue/delivery-queue.ts";
 import type { Result } from "../../src/notifications/queue/result.ts";
 import { record } from "../../src/notifications/queue/result-statements.ts";
 import { backResult } from "../../src/notifications/sending/classify-response.ts";
@@ -88,7 +88,7 @@ test("a claim that a crash of the database has lost shares nothing with the one 
   const lost = await claimDeliveries(sql, place.id, quotas, lease);
   await sql`update due_deliveries set fence = ${before[0]?.fence}, lease_until_ms = 0 where tenant_id = ${place.id}`;
   const claimed = await claimDeliveries(sql, place.id, quotas, lease);
-  const sent = (row: DueDelivery): Result => ({ row, status: "SENT", error: "" });
+  const sent = (row: ClaimedDelivery): Result => ({ row, status: "SENT", error: "" });
   await record(sql, place.id, lost.map(sent), new Set(), nowMs);
   expect(await place.waiting()).toHaveLength(1);
   await record(sql, place.id, claimed.map(sent), new Set(), nowMs);

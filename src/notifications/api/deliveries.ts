@@ -34,8 +34,7 @@ import { checkEnd, timestampMs } from "../../rpc/times.ts";
 import { audited } from "../../tenants/audit.ts";
 import { newest } from "../queue/attempts.ts";
 import { deliveriesKind } from "../queue/delivery-queue.ts";
-import { subjectId } from "../sending/compose.ts";
-import { occurrenceSubject } from "../subject/subject.ts";
+import { occurrenceSubject, type SubjectColumns, subjectId, toSubject } from "../subject/subject.ts";
 import {
   type DeliveryRow,
   deliveryColumns,
@@ -344,20 +343,25 @@ async function listMembers(db: Db, tenantId: string, request: ListDeliveryMember
   if (!group) return create(ListDeliveryMembersResponseSchema);
   const after = page.after === undefined ? -1 : Number(textsOf(page.after, ["bigint"])[0]);
   const rows = await db<MemberRow[]>`
-    select place, subject, event_id as "eventId", number, entity_id as "entityId", resolved from group_message_members
+    select place, subject, event_id, number, entity_id, null as metric_name, resolved from group_message_members
     where tenant_id = ${tenantId} and message_id = ${group.message} and place > ${after}::int4
     order by place limit ${page.rowsMax}`;
   const total = await page.total(async () => group.firing + group.resolved);
   const headlines = await readHeadlines(db, tenantId, group.message);
   const { items, nextPageToken } = page.cut(rows, ({ place }) => [String(place)], total);
-  const members = items.map((row) => ({
-    eventId: row.eventId === null ? "" : idText(row.eventId),
-    occurrenceId: row.eventId === null ? "" : subjectId(row),
-    subject: subjectId(row),
-    entityId: idText(row.entityId),
-    resolved: row.resolved,
-    headline: headlines.get(subjectId(row)) ?? "",
-  }));
+  const members = items.map(({ resolved, ...row }) => {
+    const subject = toSubject(row);
+    const { eventId, entityId } = subject;
+    const id = subjectId(subject);
+    return {
+      eventId: eventId === undefined ? "" : idText(eventId),
+      occurrenceId: eventId === undefined ? "" : id,
+      subject: id,
+      entityId: idText(entityId),
+      resolved,
+      headline: headlines.get(id) ?? "",
+    };
+  });
   return create(ListDeliveryMembersResponseSchema, { members, nextPageToken, totalCount: total });
 }
 
@@ -370,12 +374,9 @@ async function readHeadlines(db: Db, tenantId: string, message: string): Promise
   return new Map(rows.map(({ subject, headline }) => [subject, headline]));
 }
 
-interface MemberRow {
+interface MemberRow extends SubjectColumns {
   place: number;
-  subject: Buffer;
-  eventId: Buffer | null;
-  number: number | null;
-  entityId: Buffer;
+  entity_id: Buffer;
   resolved: boolean;
 }
 

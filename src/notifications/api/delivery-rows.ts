@@ -7,22 +7,17 @@ import type { Db } from "../../db/connect.ts";
 import { keyTexts, type SortKey } from "../../db/paging/keyset.ts";
 import { idText } from "../../entities/identity.ts";
 import { type Attempt, countOf, newest } from "../queue/attempts.ts";
-import { subjectId } from "../sending/compose.ts";
 import { neverMs } from "../silences/holds.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
+import { type SubjectColumns, subjectId, toSubject } from "../subject/subject.ts";
 
 /** A delivery as it is stored, waiting or done. */
-export interface DeliveryRow {
+export interface DeliveryRow extends SubjectColumns {
   id: string;
   createdMs: number;
   ruleName: string;
   triggerName: string | null;
   destinationName: string;
-  subject: Buffer;
-  eventId: Buffer | null;
-  number: number | null;
-  entityId: Buffer | null;
-  metricName: string | null;
   occasion: string;
   attempts: Attempt[];
   error: string;
@@ -38,8 +33,7 @@ export interface DeliveryRow {
 export const deliveryColumns = (
   db: Db,
 ) => db`id, created_ms as "createdMs", rule_name as "ruleName", trigger_names[1] as "triggerName",
-  destination_name as "destinationName", subject, event_id as "eventId", number, entity_id as "entityId",
-  metric_name as "metricName", occasion, attempts, error, told -> 'group' as "group"`;
+  destination_name as "destinationName", subject, event_id, number, entity_id, metric_name, occasion, attempts, error, told -> 'group' as "group"`;
 
 /** By the ids of messages: the labels that their groups share. */
 export type GroupLabels = ReadonlyMap<string, Readonly<Record<string, string>>>;
@@ -56,17 +50,19 @@ export async function readGroupLabels(db: Db, tenantId: string, rows: readonly D
 
 /** A delivery as the API shows it. */
 export function toDelivery(row: DeliveryRow, labels: GroupLabels = new Map()): Delivery {
-  const { eventId, entityId, dueMs, createdMs, group } = row;
+  const { dueMs, createdMs, group } = row;
+  const subject = toSubject(row);
+  const { eventId, entityId, metricName } = subject;
   return create(DeliverySchema, {
     id: row.id,
     rule: row.ruleName,
     trigger: row.triggerName ?? "",
     destination: row.destinationName,
-    eventId: eventId === null ? "" : idText(eventId),
-    occurrenceId: eventId === null ? "" : subjectId(row),
-    subject: subjectId(row),
-    entityId: entityId === null ? "" : idText(entityId),
-    metricName: row.metricName ?? "",
+    eventId: eventId === undefined ? "" : idText(eventId),
+    occurrenceId: eventId === undefined ? "" : subjectId(subject),
+    subject: subjectId(subject),
+    entityId: entityId === undefined ? "" : idText(entityId),
+    metricName: metricName ?? "",
     occasion: row.occasion,
     status: DeliveryStatus[row.status],
     attempts: countOf(row.attempts),
@@ -81,7 +77,7 @@ export function toDelivery(row: DeliveryRow, labels: GroupLabels = new Map()): D
     ...(dueMs !== null && dueMs < neverMs && { nextTryTime: timestampFromMs(dueMs) }),
     createTime: timestampFromMs(Number(createdMs)),
     ...(group && {
-      groupKey: subjectId(row),
+      groupKey: subjectId(subject),
       groupLabels: { ...labels.get(group.message) },
       memberCount: group.firing + group.resolved,
       resolvedCount: group.resolved,

@@ -24,15 +24,15 @@ function holdOf({ holds, occasion, dueMs }: Notice, destinationName: string, now
 
 /** A row for each destination. A repetition that a silence holds is none. */
 function toRows(notice: Notice, heldUntil: HeldUntil, nowMs: number) {
-  const { rule, destinationNames, triggerNames, subject, told, occasion, createdMs, dueMs } = notice;
+  const { ruleId, ruleName, destinationNames, triggerNames, subject, told, occasion, createdMs, dueMs } = notice;
   const spoken = destinationNames.filter((name) => occasion !== "repeat" || holdOf(notice, name, nowMs) === undefined);
   return spoken.map((destinationName) => {
     const hold = holdOf(notice, destinationName, nowMs);
     return {
       id: deliveryId(createdMs),
       created_ms: createdMs,
-      rule_id: rule.id,
-      rule_name: rule.name,
+      rule_id: ruleId,
+      rule_name: ruleName,
       trigger_names: triggerNames,
       destination_name: destinationName,
       subject: bytes(subject.key),
@@ -42,7 +42,7 @@ function toRows(notice: Notice, heldUntil: HeldUntil, nowMs: number) {
       metric_name: subject.metricName ?? null,
       occasion,
       told: subject.metricLabels === undefined ? told : { ...told, labels: subject.metricLabels },
-      due_ms: hold === undefined ? dueMs : heldUntil(hold, rule.name, destinationName),
+      due_ms: hold === undefined ? dueMs : heldUntil(hold, ruleName, destinationName),
       silence_id: hold?.silenceId ?? null,
     };
   });

@@ -24,7 +24,8 @@ export const group: Stage = ({ decided, jobs }) => {
       const since = isUpdate(each) && before !== undefined ? { since: before } : {};
       return {
         ...each,
-        rule,
+        ruleId: rule.id,
+        ruleName: rule.name,
         destinationNames,
         triggerNames,
         subject,

@@ -4,8 +4,9 @@ import { stillFiring } from "../groups/group-store.ts";
 import { readStanding } from "../groups/read-standing.ts";
 import type { LoadedRule, TenantRules } from "../rules/tenant-rules.ts";
 import { workMs } from "../silences/silences-in-force.ts";
+import type { WaitingDelivery } from "../subject/delivery.ts";
 import type { Hold } from "../subject/notice.ts";
-import type { Ends, Verdict, Waiting } from "./verdict.ts";
+import type { Ends, Verdict } from "./verdict.ts";
 
 /** Members that one look reads. */
 const portion = 500;
@@ -13,7 +14,7 @@ const portion = 500;
 const no = (reason: string) => ({ send: false, reason }) satisfies Verdict;
 
 /** Says of a message that it reports ends: its group has forgotten these members. */
-export const endsIn = ({ occasion, told }: Pick<Waiting, "occasion" | "told">): Partial<Ends> =>
+export const endsIn = ({ occasion, told }: Pick<WaitingDelivery, "occasion" | "told">): Partial<Ends> =>
   occasion === "members" && (told.group?.resolved ?? 0) > 0 ? { reportsEnds: true } : {};
 
 /**
@@ -23,12 +24,12 @@ export const endsIn = ({ occasion, told }: Pick<Waiting, "occasion" | "told">): 
 export async function judgeMessages(
   db: Db,
   tenantId: string,
-  messages: readonly Waiting[],
+  messages: readonly WaitingDelivery[],
   rules: Pick<TenantRules, "silences" | "byId">,
   nowMs: number,
 ): Promise<Map<string, Verdict>> {
   const verdicts = new Map<string, Verdict>();
-  const isAsked = rules.silences.any(nowMs) ? () => true : ({ silenceId }: Waiting) => silenceId !== undefined;
+  const isAsked = rules.silences.any(nowMs) ? () => true : ({ silenceId }: WaitingDelivery) => silenceId !== null;
   const byMessage = Map.groupBy(messages.filter(isAsked), ({ ruleId, told }) => `${ruleId} ${told.group?.message}`);
   const untilMs = performance.now() + workMs;
   for (const [i, some] of [...byMessage.values()].entries()) {
@@ -36,7 +37,7 @@ export async function judgeMessages(
       for (const { id } of some) verdicts.set(id, { send: "next" });
       continue;
     }
-    const [{ ruleId }] = some as [Waiting, ...Waiting[]];
+    const [{ ruleId }] = some as [WaitingDelivery, ...WaitingDelivery[]];
     const rule = rules.byId.get(ruleId);
     if (rule === undefined) continue;
     const { isOver, holds } = await lookAtMessage(db, tenantId, rule, some, rules.silences, nowMs);
@@ -44,8 +45,7 @@ export async function judgeMessages(
       const { id, destinationName, occasion, silenceId } = message;
       const hold = holds.get(destinationName);
       const ends = endsIn(message);
-      if (isOver && silenceId !== undefined)
-        verdicts.set(id, { ...no("all that it reports as firing has ended"), ...ends });
+      if (isOver && silenceId !== null) verdicts.set(id, { ...no("all that it reports as firing has ended"), ...ends });
       else if (hold !== undefined && occasion === "repeat") verdicts.set(id, no("a silence holds it"));
       else if (hold !== undefined) verdicts.set(id, { send: "silenced", ...hold, ...ends });
     }
@@ -61,11 +61,11 @@ async function lookAtMessage(
   db: Db,
   tenantId: string,
   rule: LoadedRule,
-  deliveries: readonly Waiting[],
+  deliveries: readonly WaitingDelivery[],
   silences: TenantRules["silences"],
   nowMs: number,
 ): Promise<{ isOver: boolean; holds: ReadonlyMap<string, Hold> }> {
-  const [{ subject, told }] = deliveries as [Waiting, ...Waiting[]];
+  const [{ subject, told }] = deliveries as [WaitingDelivery, ...WaitingDelivery[]];
   const pace = paced(undefined, tenantId);
   const holds = new Map<string, Hold>();
   const left = new Set(deliveries.map(({ destinationName }) => destinationName));

@@ -6,13 +6,14 @@ import type { Signature } from "../rules/match-store.ts";
 import type { TenantRules } from "../rules/tenant-rules.ts";
 import { untilMsOf } from "../silences/holds.ts";
 import { holding, type LoadedSilence, workMs } from "../silences/silences-in-force.ts";
+import type { WaitingDelivery } from "../subject/delivery.ts";
 import { labelsKey, readLabels } from "../subject/labels.ts";
 import type { Occasion } from "../subject/notification.ts";
 import { readSubjects } from "../subject/read-subjects.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
 import { keyText } from "../subject/subject.ts";
 import { toldOf } from "./match.ts";
-import type { Verdict, Waiting } from "./verdict.ts";
+import type { Verdict } from "./verdict.ts";
 
 const no = (reason: string): Verdict => ({ send: false, reason });
 
@@ -23,7 +24,7 @@ const no = (reason: string): Verdict => ({ send: false, reason });
 export async function judgeSilenced(
   sql: Sql,
   tenantId: string,
-  deliveries: readonly Waiting[],
+  deliveries: readonly WaitingDelivery[],
   { silences, byId }: Pick<TenantRules, "silences" | "byId">,
   nowMs: number,
 ): Promise<Map<string, Verdict>> {
@@ -47,29 +48,29 @@ export async function judgeSilenced(
       kept.add(threadOf(each));
     }
   }
-  const released = deliveries.filter((each) => each.silenceId !== undefined && !verdicts.has(each.id));
+  const released = deliveries.filter((each) => each.silenceId !== null && !verdicts.has(each.id));
   for (const [id, verdict] of await releaseHeld(sql, tenantId, released)) verdicts.set(id, verdict);
   return verdicts;
 }
 
-const threadOf = ({ destinationName, ruleId, subject }: Waiting) =>
+const threadOf = ({ destinationName, ruleId, subject }: WaitingDelivery) =>
   JSON.stringify([destinationName, ruleId, keyText(subject.key)]);
 
-const inOrder = (deliveries: readonly Waiting[]) =>
+const inOrder = (deliveries: readonly WaitingDelivery[]) =>
   deliveries.toSorted((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1));
 
 /** Finds the silences whose matchers hold for each delivery, for `workMs`; undefined: there was no time left for it. */
 async function silencesOver(
   sql: Sql,
   tenantId: string,
-  deliveries: readonly Waiting[],
+  deliveries: readonly WaitingDelivery[],
   silences: TenantRules["silences"],
   nowMs: number,
-): Promise<(delivery: Waiting) => readonly LoadedSilence[] | undefined> {
+): Promise<(delivery: WaitingDelivery) => readonly LoadedSilence[] | undefined> {
   if (deliveries.length === 0) return () => [];
-  const labelled = deliveries.map(({ subject, triggerName = "", told }) => ({
+  const labelled = deliveries.map(({ subject, triggerNames, told }) => ({
     subject,
-    triggerName,
+    triggerName: triggerNames[0] ?? "",
     isSeries: told.value !== undefined,
   }));
   const labels = await readLabels(sql, tenantId, labelled);
@@ -81,13 +82,13 @@ async function silencesOver(
     if (performance.now() > untilMs) break;
   }
   return (each) => {
-    const key = labelsKey({ triggerName: "", ...each });
+    const key = labelsKey({ subject: each.subject, triggerName: each.triggerNames[0] ?? "" });
     return found.get(key) ?? (labels.has(key) ? undefined : []);
   };
 }
 
 /** Returns of which destinations, rules and subjects an earlier delivery of the same match is held. By due_deliveries_by_age. */
-async function heldBeside(db: Db, tenantId: string, deliveries: readonly Waiting[]): Promise<Set<string>> {
+async function heldBeside(db: Db, tenantId: string, deliveries: readonly WaitingDelivery[]): Promise<Set<string>> {
   const updates = deliveries.filter(({ occasion }) => occasion !== "first" && occasion !== "repeat");
   if (updates.length === 0) return new Set();
   const rows = await db<{ destinationName: string; ruleId: string; key: Buffer }[]>`
@@ -111,7 +112,11 @@ async function heldBeside(db: Db, tenantId: string, deliveries: readonly Waiting
 }
 
 /** What was held is sent as it is now; an update is not when nothing differs from what was reported before it. */
-async function releaseHeld(sql: Sql, tenantId: string, released: readonly Waiting[]): Promise<Map<string, Verdict>> {
+async function releaseHeld(
+  sql: Sql,
+  tenantId: string,
+  released: readonly WaitingDelivery[],
+): Promise<Map<string, Verdict>> {
   const verdicts = new Map<string, Verdict>();
   if (released.length === 0) return verdicts;
   const states = await readSubjects(

@@ -4,31 +4,32 @@ import { transaction } from "../../db/transaction.ts";
 import { readGroups } from "../groups/group-store.ts";
 import { readMatches, type StoredMatch, type StoredMatches } from "../rules/match-store.ts";
 import type { TenantRules } from "../rules/tenant-rules.ts";
+import type { WaitingDelivery } from "../subject/delivery.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
-import { keyText } from "../subject/subject.ts";
+import { isMatched, keyText } from "../subject/subject.ts";
 import type { Deciding } from "./deciding.ts";
 import { pairText } from "./look.ts";
 import { endsIn, judgeMessages } from "./recheck-messages.ts";
 import { judgeSilenced } from "./recheck-silenced.ts";
 import { reconsider } from "./reevaluate.ts";
 import { unseenSinceMs } from "./rules-consumer.ts";
-import type { RuleRef, Verdict, Waiting } from "./verdict.ts";
+import type { RuleRef, Verdict } from "./verdict.ts";
 
 /** Decides again on deliveries right before they are tried, and stores what follows; what it does not name is to be sent. */
 export type Recheck = (
   tenantId: string,
-  rows: readonly Waiting[],
+  rows: readonly WaitingDelivery[],
   nowMs: number,
 ) => Promise<ReadonlyMap<string, Verdict>>;
 
 const no = (reason: string) => ({ send: false, reason }) satisfies Verdict;
 
 /** The first notification after a delay, which is sent only if the trigger still matches. */
-const delayed = ({ occasion, tries, dueMs, createdMs }: Waiting) =>
+const delayed = ({ occasion, tries, dueMs, createdMs }: WaitingDelivery) =>
   occasion === "first" && tries === 0 && dueMs > createdMs;
 
-const ofWindow = ({ told }: Waiting) => told.window !== undefined;
-const ofGroup = ({ told }: Waiting) => told.group !== undefined;
+const ofWindow = ({ told }: WaitingDelivery) => told.window !== undefined;
+const ofGroup = ({ told }: WaitingDelivery) => told.group !== undefined;
 
 /**
  * Returns which deliveries, whose time has come, are still needed, by their ids. Those whose delay has ended are held against
@@ -37,7 +38,7 @@ const ofGroup = ({ told }: Waiting) => told.group !== undefined;
 export async function recheckMatches(
   sql: Sql,
   tenantId: string,
-  deliveries: readonly Waiting[],
+  deliveries: readonly WaitingDelivery[],
   deciding: Deciding,
   nowMs: number,
 ): Promise<Map<string, Verdict>> {
@@ -88,11 +89,15 @@ export async function recheckMatches(
   return verdicts;
 }
 
-const matchOf = (noted: StoredMatches, { subject, ruleId }: Waiting) =>
+const matchOf = (noted: StoredMatches, { subject, ruleId }: WaitingDelivery) =>
   noted.get(subject.key.toString("latin1"))?.get(ruleId);
 
 /** Tells when the groups were opened whose messages wait, by their keys; those that are over are left out. */
-async function openGroups(db: Db, tenantId: string, deliveries: readonly Waiting[]): Promise<Map<string, number>> {
+async function openGroups(
+  db: Db,
+  tenantId: string,
+  deliveries: readonly WaitingDelivery[],
+): Promise<Map<string, number>> {
   const opened = new Map<string, number>();
   for (const [ruleId, some] of Map.groupBy(deliveries, (each) => each.ruleId)) {
     const groups = await readGroups(
@@ -107,12 +112,12 @@ async function openGroups(db: Db, tenantId: string, deliveries: readonly Waiting
 }
 
 /** Tells whether a message of a group is still needed: its end always is, anything else while what it opened goes on. */
-const isNeeded = ({ subject, occasion, createdMs }: Waiting, groups: ReadonlyMap<string, number>) =>
+const isNeeded = ({ subject, occasion, createdMs }: WaitingDelivery, groups: ReadonlyMap<string, number>) =>
   occasion === "clear" || (groups.get(keyText(subject.key)) ?? Infinity) <= createdMs;
 
 /** An end that was held until others end comes after all that began meanwhile; else only what stood then counts. */
 function standingRules(
-  { subject, destinationName, createdMs, dueMs }: Waiting,
+  { subject, destinationName, createdMs, dueMs }: WaitingDelivery,
   noted: StoredMatches,
   { byId }: TenantRules,
 ) {
@@ -171,7 +176,7 @@ export async function shareAwaited(
 async function standingSummaries(
   db: Db,
   tenantId: string,
-  deliveries: readonly Waiting[],
+  deliveries: readonly WaitingDelivery[],
   { byId }: TenantRules,
 ): Promise<Set<string>> {
   const held = new Set<string>();
@@ -199,12 +204,17 @@ async function standingSummaries(
 async function lookAgain(
   sql: Sql,
   tenantId: string,
-  late: readonly Waiting[],
+  late: readonly WaitingDelivery[],
   rules: TenantRules,
   deciding: Deciding,
   nowMs: number,
 ) {
-  const subjects = new Map(late.map(({ subject }) => [subject.key.toString("latin1"), subject]));
+  const subjects = new Map(
+    late
+      .map(({ subject }) => subject)
+      .filter(isMatched)
+      .map((subject) => [keyText(subject.key), subject]),
+  );
   return await transaction(sql, async (tx) => {
     const sinceMs = Math.max(...late.map(({ dueMs }) => dueMs));
     const options = { nowMs, sinceMs, delayEnds: new Set(late.map(pairText)) };

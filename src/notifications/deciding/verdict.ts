@@ -1,24 +1,5 @@
 import type { Occasion } from "../subject/notification.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
-import type { Subject } from "../subject/subject.ts";
-
-/** A delivery that is about to be tried. */
-export interface Waiting {
-  readonly id: string;
-  readonly ruleId: string;
-  readonly destinationName: string;
-  readonly subject: Subject;
-  readonly occasion: Occasion;
-  readonly createdMs: number;
-  /** When it is due; for its first try, when its delay ends. */
-  readonly dueMs: number;
-  readonly tries: number;
-  readonly told: DeliverySnapshot;
-  /** The trigger that is named; empty: none is. */
-  readonly triggerName?: string;
-  /** The silence that held it until now; absent: none did. */
-  readonly silenceId?: string;
-}
 
 /** Names a rule: another one of its name has another id. */
 export interface RuleRef {

@@ -46,7 +46,8 @@ export function windowRules(deciding: Deciding, nowMs: () => number) {
           const told = { timeMs: atMs, root, window: { id, name: windowName, message, what, atMs } };
           const subject = { key: windowSubject(id, runMs) };
           const due = { occasion: what === "start" ? "first" : "clear", createdMs: now + i, dueMs: now } as const;
-          return [{ ...due, rule, destinationNames: rule.destinationNames, triggerNames: [], subject, told }];
+          const named = { ruleId: rule.id, ruleName: name };
+          return [{ ...due, ...named, destinationNames: rule.destinationNames, triggerNames: [], subject, told }];
         });
       });
       await passFrom("enqueue", { tx, tenantId, nowMs: now, wake: deciding.wake, notices: all });

@@ -2,8 +2,8 @@ import type { Db, Sql } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
 import { paceOf } from "../kinds/kinds.ts";
 import {
+  type ClaimedDelivery,
   claimDeliveries,
-  type DueDelivery,
   type DueDestination,
   dueDestinations,
   lockDestinationStates,
@@ -46,7 +46,7 @@ export interface Share {
   readonly slots: number;
   /** How many are sent at most. Fewer rows are claimed, but for a summary: all that wait. */
   readonly places: number;
-  readonly rows: readonly DueDelivery[];
+  readonly rows: readonly ClaimedDelivery[];
 }
 
 /** Deliveries of a tenant that are the caller's for the time of a lease, and the slots that are held for them. */

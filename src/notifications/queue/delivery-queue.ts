@@ -4,48 +4,37 @@ import type { Db } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
 import { transaction } from "../../db/transaction.ts";
 import type { KindName } from "../kinds/retry.ts";
-import type { Occasion } from "../subject/notification.ts";
-import type { DeliverySnapshot } from "../subject/snapshot.ts";
+import type { WaitingDelivery } from "../subject/delivery.ts";
+import { type SubjectColumns, toSubject } from "../subject/subject.ts";
 import { type Attempt, hasLost, lostAttempt } from "./attempts.ts";
 import type { DestinationState } from "./destination-state.ts";
 
 /** The kind of these rows in due_work. */
 export const deliveriesKind = "deliveries";
 
-/** A delivery as its claim has found it. */
-export interface DueDelivery {
-  id: string;
-  createdMs: number;
-  ruleId: string;
-  ruleName: string;
-  triggerNames: string[];
-  destinationName: string;
-  subject: Buffer;
-  eventId: Buffer | null;
-  number: number | null;
-  entityId: Buffer | null;
-  metricName: string | null;
-  occasion: Occasion;
-  told: DeliverySnapshot;
-  attempts: Attempt[];
-  error: string;
-  dueMs: number;
+/** A delivery that is the caller's to try. */
+export interface ClaimedDelivery extends WaitingDelivery {
+  readonly attempts: readonly Attempt[];
+  readonly error: string;
   /** Names its claim. */
-  fence: bigint;
-  tries: number;
-  slowTries: number;
+  readonly fence: bigint;
+  readonly slowTries: number;
   /** When it was asked for again; null when it never was. */
-  retriedMs: number | null;
-  /** The silence that held it until it was due; null when none did. */
-  silenceId: string | null;
+  readonly retriedMs: number | null;
   /** True if the result of an attempt was never recorded: the receiver may have it. */
-  lost: boolean;
+  readonly lost: boolean;
 }
 
-type Subject = Pick<DueDelivery, "destinationName" | "subject">;
-export const threadKey = ({ destinationName, subject }: Subject) => `${subject.toString("hex")} ${destinationName}`;
+/** Names the thread of a subject at a destination. */
+export const threadKey = (destinationName: string, subject: Buffer) => `${subject.toString("hex")} ${destinationName}`;
 
-export const memberKey = (row: Subject & { ruleId: string }) => `${threadKey(row)} ${row.ruleId}`;
+/** Names what of a rule a summary stands for at a destination. */
+export const memberKey = ({
+  ruleId,
+  destinationName,
+  subject,
+}: Pick<WaitingDelivery, "ruleId" | "destinationName" | "subject">) =>
+  `${threadKey(destinationName, subject.key)} ${ruleId}`;
 
 /** A destination that has something due; `kind` is null when it is gone. */
 export interface DueDestination {
@@ -154,14 +143,14 @@ export async function claimDeliveries(
   tenantId: string,
   quotas: readonly Quota[],
   { nowMs, leaseMs }: { nowMs: number; leaseMs: number },
-): Promise<DueDelivery[]> {
+): Promise<ClaimedDelivery[]> {
   const now = BigInt(nowMs);
   // Drawn, not counted: a claim that a crash of the database has lost would leave its number to the next one, and what either records would
   // remove the row of the other. Of 11,305 notifications in an hour of faults one was in no list afterwards.
   const fence = randomBytes(8).readBigUInt64BE() >> 1n;
   // By due_deliveries_by_due, due_deliveries_by_age for the earlier ones, then the key: each condition names its index. What is
   // taken meanwhile is seen under the lock.
-  const rows = await db<Omit<DueDelivery, "fence">[]>`
+  const rows = await db<(Omit<ClaimedDelivery, "fence" | "subject"> & SubjectColumns)[]>`
     with near as materialized (
       select head.id
       from unnest(
@@ -188,14 +177,15 @@ export async function claimDeliveries(
       where tenant_id = ${tenantId} and id = any(array(select id from taken))
     )
     select id, created_ms::float8 as "createdMs", rule_id as "ruleId", rule_name as "ruleName",
-      trigger_names as "triggerNames", destination_name as "destinationName", subject, event_id as "eventId",
-      number, entity_id as "entityId", metric_name as "metricName", occasion, told, attempts, error,
+      trigger_names as "triggerNames", destination_name as "destinationName", subject, event_id, number, entity_id, metric_name,
+      told -> 'labels' as metric_labels, occasion, told, attempts, error,
       due_ms::float8 as "dueMs", tries, slow_tries as "slowTries",
       retried_ms::float8 as "retriedMs", silence_id as "silenceId", lease_until_ms > 0 as lost
     from taken`;
-  const claimed = rows.map((row): DueDelivery => {
+  const claimed = rows.map(({ event_id, number, entity_id, metric_name, metric_labels, ...row }): ClaimedDelivery => {
     const attempts = row.lost ? [...row.attempts, lostAttempt(nowMs)] : row.attempts;
-    return { ...row, fence, attempts, lost: hasLost(attempts) };
+    const subject = toSubject({ subject: row.subject, event_id, number, entity_id, metric_name, metric_labels });
+    return { ...row, subject, fence, attempts, lost: hasLost(attempts) };
   });
   return claimed.sort((a, b) => a.dueMs - b.dueMs || (a.id < b.id ? -1 : 1));
 }
@@ -207,7 +197,7 @@ export async function claimDeliveries(
 export async function renewLeases(
   db: Db,
   tenantId: string,
-  held: readonly Pick<DueDelivery, "id" | "fence">[],
+  held: readonly Pick<ClaimedDelivery, "id" | "fence">[],
   { nowMs, leaseMs }: { nowMs: number; leaseMs: number },
 ): Promise<Set<string>> {
   const fences = JSON.stringify(Object.fromEntries(held.map(({ id, fence }) => [id, String(fence)])));

@@ -7,7 +7,12 @@ import { type HeldEnd, shareAwaited } from "../deciding/recheck.ts";
 import { shareSilences } from "../silences/silences.ts";
 import type { Hold } from "../subject/notice.ts";
 import { lostAttempt, newest } from "./attempts.ts";
-import { type DueDelivery, deliveriesKind, lockDestinationStates, storeDestinationStates } from "./delivery-queue.ts";
+import {
+  type ClaimedDelivery,
+  deliveriesKind,
+  lockDestinationStates,
+  storeDestinationStates,
+} from "./delivery-queue.ts";
 import { judged, type Sign } from "./destination-state.ts";
 import { isBeyond, recordBeyond } from "./record-beyond.ts";
 import type { Result } from "./result.ts";
@@ -83,7 +88,7 @@ const holdOf = ({ silenceId, dueMs }: Result): Hold | undefined =>
   silenceId === undefined || dueMs === undefined ? undefined : { silenceId, untilMs: dueMs };
 
 const endOf = ({ row: { subject, destinationName }, awaited }: Result): HeldEnd | undefined =>
-  awaited && { subject, destinationName, awaited };
+  awaited && { subject: subject.key, destinationName, awaited };
 
 /** Returns results with what matches of rules and silences hold, as these are under the lock: what they no longer hold is due now. */
 async function heldAsNow(
@@ -276,6 +281,6 @@ export async function endDeliveries(
 }
 
 /** Drops a delivery that is done and cannot be kept: the history of its day is gone. */
-export async function forgetDelivery(db: Db, tenantId: string, { id, fence }: DueDelivery): Promise<void> {
+export async function forgetDelivery(db: Db, tenantId: string, { id, fence }: ClaimedDelivery): Promise<void> {
   await db`delete from due_deliveries where tenant_id = ${tenantId} and id = ${id} and fence = ${fence}`;
 }

@@ -1,13 +1,13 @@
 import type { RuleRef } from "../deciding/verdict.ts";
 import type { ThreadState } from "../kinds/attempt-outcome.ts";
 import type { Attempt } from "./attempts.ts";
-import type { DueDelivery } from "./delivery-queue.ts";
+import type { ClaimedDelivery } from "./delivery-queue.ts";
 import type { Sign } from "./destination-state.ts";
 import type { Membership } from "./summaries.ts";
 
 /** What is to be recorded of a delivery. */
 export interface Result {
-  readonly row: DueDelivery;
+  readonly row: ClaimedDelivery;
   /** PENDING: it is tried again at `dueMs`. */
   readonly status: "PENDING" | "SENT" | "FAILED" | "CANCELLED" | "SUMMARISED";
   readonly error: string;

@@ -4,7 +4,7 @@ import type { Db, Sql } from "../../db/connect.ts";
 import type { ThreadState } from "../kinds/attempt-outcome.ts";
 import { deliveryId, firstId } from "../subject/delivery-id.ts";
 import { summarySubject } from "../subject/subject.ts";
-import { type DueDelivery, memberKey } from "./delivery-queue.ts";
+import { type ClaimedDelivery, memberKey } from "./delivery-queue.ts";
 
 /** A summary that stands for a rule's match at a destination. */
 export interface Membership {
@@ -36,7 +36,11 @@ export const summaryIdOf = (db: Db, subject: Fragment) => db`encode(substr(${sub
  * Reads which summaries stand for what these deliveries end, or have gone out as: none does for what was never tried. By
  * summary_members_by_subject.
  */
-export async function readMemberships(tx: Db, tenantId: string, rows: readonly DueDelivery[]): Promise<Memberships> {
+export async function readMemberships(
+  tx: Db,
+  tenantId: string,
+  rows: readonly ClaimedDelivery[],
+): Promise<Memberships> {
   const tried = rows.filter(({ occasion, lost, tries }) => occasion === "clear" || lost || tries > 0);
   const asked = [...new Map(tried.map((row) => [memberKey(row), row])).values()];
   if (asked.length === 0) return new Map();
@@ -45,7 +49,7 @@ export async function readMemberships(tx: Db, tenantId: string, rows: readonly D
       m.rule_id as "ruleId", coalesce(t.sent, false) as sent, coalesce(t.state, '{}') as state
     from unnest(
       ${textArray(asked.map(({ destinationName }) => destinationName))}::text[],
-      ${byteaArray(asked.map(({ subject }) => subject))}::bytea[],
+      ${byteaArray(asked.map(({ subject }) => subject.key))}::bytea[],
       ${uuidArray(asked.map(({ ruleId }) => ruleId))}::uuid[]
     ) as asked (destination_name, subject, rule_id)
       cross join lateral (
@@ -58,11 +62,11 @@ export async function readMemberships(tx: Db, tenantId: string, rows: readonly D
         where tenant_id = ${tenantId} and destination_name = m.destination_name
           and subject = ${summarySubjectOf(tx, tx`m.summary_id`)} offset 0
       ) as t on true`;
-  return Map.groupBy(found, memberKey);
+  return Map.groupBy(found, ({ subject: key, ...each }) => memberKey({ ...each, subject: { key } }));
 }
 
 /** The memberships of deliveries whose last try was the summary's, and whose end was not recorded. */
-export function lostMemberships(rows: readonly DueDelivery[], memberships: Memberships): Membership[] {
+export function lostMemberships(rows: readonly ClaimedDelivery[], memberships: Memberships): Membership[] {
   return rows.flatMap((row) =>
     row.lost ? (memberships.get(memberKey(row)) ?? []).filter((each) => !each.sent && each.deliveryId === row.id) : [],
   );
@@ -84,7 +88,7 @@ export async function noteLost(tx: Db, tenantId: string, lost: readonly Membersh
 
 /** A delivery that is done and ends matches for which summaries stand. */
 export interface MemberEnd {
-  readonly row: DueDelivery;
+  readonly row: ClaimedDelivery;
   readonly over: readonly Membership[];
 }
 

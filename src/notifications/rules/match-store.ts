@@ -1,7 +1,7 @@
 import { byteaArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
-import { keyText, occurrenceSubject, type Subject } from "../subject/subject.ts";
+import { keyText, occurrenceSubject, type Subject, type SubjectColumns, toSubject } from "../subject/subject.ts";
 
 /** No rule: its row carries the chain of an occurrence that rules have made. */
 export const nilRule = "00000000-0000-0000-0000-000000000000";
@@ -47,14 +47,12 @@ export interface StoredMatch extends Match {
 /** What is noted of subjects, by their keys, then by rules' ids. */
 export type StoredMatches = Map<string, Map<string, StoredMatch>>;
 
-interface MatchColumns {
-  subject: Buffer;
-  rule_id: string;
+interface MatchedColumns extends SubjectColumns {
   entity_id: Buffer;
-  event_id: Buffer | null;
-  number: number | null;
-  metric_name: string | null;
-  metric_labels: Record<string, string> | null;
+}
+
+interface MatchColumns extends MatchedColumns {
+  rule_id: string;
   trigger_names: string[];
   standing: boolean;
   muted: boolean;
@@ -69,22 +67,6 @@ interface MatchColumns {
   first_due_ms: number | null;
   notified_ms: number | null;
   last_ms: number;
-}
-
-type SubjectColumns = Pick<
-  MatchColumns,
-  "subject" | "entity_id" | "event_id" | "number" | "metric_name" | "metric_labels"
->;
-
-function toSubject(row: SubjectColumns): Subject {
-  return {
-    key: row.subject,
-    entityId: row.entity_id,
-    ...(row.event_id !== null && { eventId: row.event_id }),
-    ...(row.number !== null && { number: row.number }),
-    ...(row.metric_name !== null && { metricName: row.metric_name }),
-    ...(row.metric_labels !== null && { metricLabels: row.metric_labels }),
-  };
 }
 
 function toMatch(row: MatchColumns): StoredMatch {
@@ -268,7 +250,7 @@ export async function standingSubjects(
   after: Buffer,
 ): Promise<{ subjects: Subject[]; last: Buffer | undefined }> {
   // By the primary key.
-  const rows = await tx<(SubjectColumns & { rule_id: string; standing: boolean })[]>`
+  const rows = await tx<(MatchedColumns & { rule_id: string; standing: boolean })[]>`
     select subject, rule_id, entity_id, event_id, number, metric_name, standing from rule_matches
     where tenant_id = ${tenantId} and subject > ${after} order by subject limit ${standingPortion}`;
   const last = rows.length < standingPortion ? undefined : rows.at(-1)?.subject;
@@ -286,7 +268,7 @@ export async function standingSubjects(
 /** What rules keep silent about these entities, by rule_matches_muted. */
 export async function mutedSubjects(tx: Db, tenantId: string, entityIds: readonly Buffer[]): Promise<Subject[]> {
   if (entityIds.length === 0) return [];
-  const rows = await tx<SubjectColumns[]>`
+  const rows = await tx<MatchedColumns[]>`
     select distinct m.subject, m.entity_id, m.event_id, m.number, m.metric_name, m.metric_labels
     from unnest(${byteaArray(entityIds)}::bytea[]) as asked (id)
     cross join lateral (
@@ -294,7 +276,7 @@ export async function mutedSubjects(tx: Db, tenantId: string, entityIds: readonl
       where tenant_id = ${tenantId} and muted and entity_id >= asked.id and entity_id <= asked.id
       order by entity_id offset 0
     ) as m`;
-  return rows.map(toSubject);
+  return rows.map((row) => toSubject(row));
 }
 
 /** Puts one in its place. */

@@ -1,7 +1,7 @@
 import { type AttemptOutcome, sentReason } from "../kinds/attempt-outcome.ts";
 import { nextTryMs } from "../kinds/retry.ts";
 import { hasReached, lostAttempt } from "../queue/attempts.ts";
-import type { DueDelivery } from "../queue/delivery-queue.ts";
+import type { ClaimedDelivery } from "../queue/delivery-queue.ts";
 import type { Result } from "../queue/result.ts";
 import { cutText } from "../templates/template.ts";
 import type { Ended, Ready } from "./prepare.ts";
@@ -13,7 +13,7 @@ const stored = (text: string) => text.replaceAll("\0", "").toWellFormed();
 /** The receiver may have taken it, although there was no answer. */
 const unclear = new Set<string>(["timeout"]);
 /** Whether a receiver may have taken this try, or one before it whose end is not known. */
-const isUnclear = (reason: string, { lost }: DueDelivery) => unclear.has(reason) || lost;
+const isUnclear = (reason: string, { lost }: ClaimedDelivery) => unclear.has(reason) || lost;
 
 /** They say nothing of the receiver. */
 const ownFault = new Set<string>(["internal", "secrets", "not_configured", "chained"]);
@@ -31,7 +31,7 @@ export const endedResult = ({ row, status, error, dueMs, silenceId, awaited, sta
 });
 
 /** A delivery that goes back as it was, to be claimed again at once. */
-export const backResult = (row: DueDelivery): Result => ({
+export const backResult = (row: ClaimedDelivery): Result => ({
   row,
   status: "PENDING",
   error: row.error,

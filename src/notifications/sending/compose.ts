@@ -5,10 +5,10 @@ import { idText } from "../../entities/identity.ts";
 import type { EntityRow } from "../../entities/messages.ts";
 import { toRow } from "../../events/columns.ts";
 import { toColumns } from "../../events/fields.ts";
-import type { DueDelivery } from "../queue/delivery-queue.ts";
+import type { ClaimedDelivery } from "../queue/delivery-queue.ts";
 import { type Notification, notifiedEvent, standInEntity } from "../subject/notification.ts";
 import type { SummarySnapshot } from "../subject/snapshot.ts";
-import { keyText } from "../subject/subject.ts";
+import { keyText, subjectId } from "../subject/subject.ts";
 import { aboutGroup } from "../templates/group-notification.ts";
 import { summaryText } from "../templates/variables.ts";
 import type { DeliveryFacts, DeliveryTexts } from "./delivery-context.ts";
@@ -17,7 +17,7 @@ const summaryCharsMax = 128;
 
 /** What a delivery reports; undefined when what it is about no longer exists. */
 export function notificationOf(
-  row: DueDelivery,
+  row: ClaimedDelivery,
   facts: DeliveryFacts,
   texts: DeliveryTexts,
   tenantId: string,
@@ -26,10 +26,12 @@ export function notificationOf(
   if (told.summary !== undefined) return summaryNotification(row, told.summary, facts, texts, tenantId);
   if (told.group !== undefined) return groupNotification(row, told.group.message, facts, texts, tenantId);
   const rule = facts.rules.get(row.ruleId);
-  const entity = row.entityId === null ? entityOf(row) : texts.subjects.get(keyText(row.subject))?.entity;
+  const entity =
+    row.subject.entityId === undefined ? entityOf(row) : texts.subjects.get(keyText(row.subject.key))?.entity;
   if (rule === undefined || entity === undefined) return undefined;
-  const event = row.eventId === null ? windowEvent(row) : eventOf(row, texts);
-  if (event === undefined && row.eventId !== null) return undefined;
+  const isEvent = row.subject.eventId !== undefined;
+  const event = isEvent ? eventOf(row, texts) : windowEvent(row);
+  if (event === undefined && isEvent) return undefined;
   return {
     id: row.id,
     occasion: row.occasion,
@@ -38,12 +40,12 @@ export function notificationOf(
     tenant: { id: tenantId, name: facts.tenantName },
     rule: told.window === undefined ? rule : { ...rule, message: told.window.message },
     trigger: triggerOf(row, texts),
-    subjectId: subjectId(row),
+    subjectId: subjectId(row.subject),
     ...(event && { event }),
     entity: notifiedEntity(entity),
-    ...(row.metricName !== null && {
+    ...(row.subject.metricName !== undefined && {
       metric: {
-        name: row.metricName,
+        name: row.subject.metricName,
         ...(told.labels !== undefined && { labels: told.labels }),
         ...(told.value !== undefined && { value: told.value }),
         ...(told.timeMs !== undefined && { timeMs: told.timeMs }),
@@ -53,7 +55,7 @@ export function notificationOf(
   };
 }
 
-function triggerOf({ triggerNames: [name = ""], told }: DueDelivery, { triggers }: DeliveryTexts) {
+function triggerOf({ triggerNames: [name = ""], told }: ClaimedDelivery, { triggers }: DeliveryTexts) {
   return {
     name,
     type: triggers.get(name) ?? create(TriggerTypeSchema),
@@ -62,12 +64,7 @@ function triggerOf({ triggerNames: [name = ""], told }: DueDelivery, { triggers 
   };
 }
 
-const causeOf = ({ told: { chain = [], root } }: DueDelivery) => ({ chain, ...(root !== undefined && { root }) });
-
-/** The id of the occurrence, or what stands for it with another source. */
-export function subjectId({ eventId, number, subject }: Pick<DueDelivery, "eventId" | "number" | "subject">): string {
-  return eventId === null ? subject.toString("base64url") : `${idText(eventId)}:${number}`;
-}
+const causeOf = ({ told: { chain = [], root } }: ClaimedDelivery) => ({ chain, ...(root !== undefined && { root }) });
 
 /** An entity as notifications name it; without an id where something stands in for it. */
 export type NamedEntity = Pick<EntityRow, "id" | "name" | "dimensions">;
@@ -80,12 +77,12 @@ export const notifiedEntity = ({ id, name, dimensions }: NamedEntity): Notificat
 });
 
 /** A maintenance window, or a group, replaces both event and entity. */
-export function entityOf({ ruleName, told: { window, group } }: DueDelivery): NamedEntity | undefined {
+export function entityOf({ ruleName, told: { window, group } }: ClaimedDelivery): NamedEntity | undefined {
   if (group !== undefined) return { id: Buffer.alloc(0), ...standInEntity(ruleName) };
   return window && { id: Buffer.alloc(0), name: window.name, dimensions: { window: window.id } };
 }
 
-function windowEvent({ told: { window } }: DueDelivery): Notification["event"] {
+function windowEvent({ told: { window } }: ClaimedDelivery): Notification["event"] {
   if (window === undefined) return undefined;
   const { id, name, message, what, atMs } = window;
   const summary = `Maintenance window ${name} has ${what === "start" ? "begun" : "ended"}`;
@@ -105,11 +102,10 @@ function windowEvent({ told: { window } }: DueDelivery): Notification["event"] {
 }
 
 /** The scalars are those of the decision, the texts those of now. */
-function eventOf({ eventId, number, subject, told }: DueDelivery, texts: DeliveryTexts): Notification["event"] {
-  if (eventId === null || number === null) return undefined;
-  const now = texts.subjects.get(keyText(subject))?.occurrence;
+function eventOf({ subject, told }: ClaimedDelivery, texts: DeliveryTexts): Notification["event"] {
+  const now = texts.subjects.get(keyText(subject.key))?.occurrence;
   if (now === undefined) return undefined;
-  const event = notifiedEvent({ ...toRow(eventId, now.occurrence), ...toColumns(now.event) });
+  const event = notifiedEvent({ ...toRow(now.event.id, now.occurrence), ...toColumns(now.event) });
   return {
     ...event,
     severity: (told.severity ?? event.severity) as Severity,
@@ -124,7 +120,7 @@ const namesMax = 5;
 
 /** A summary, or its end: how many there are and the first five names. Its subject is its own, so that it joins no other thread. */
 export function summaryNotification(
-  row: DueDelivery,
+  row: ClaimedDelivery,
   { id, count, names, severity, eventId, entity }: SummarySnapshot,
   { rules, tenantName }: DeliveryFacts,
   texts: DeliveryTexts,
@@ -165,7 +161,7 @@ export function summaryNotification(
 
 /** The message of a group, as it was decided. */
 function groupNotification(
-  row: DueDelivery,
+  row: ClaimedDelivery,
   messageId: string,
   { rules, tenantName }: DeliveryFacts,
   texts: DeliveryTexts,
@@ -184,5 +180,5 @@ function groupNotification(
     trigger: triggerOf(row, texts),
     ...causeOf(row),
   };
-  return aboutGroup(base, { ...told, key: subjectId(row) });
+  return aboutGroup(base, { ...told, key: subjectId(row.subject) });
 }

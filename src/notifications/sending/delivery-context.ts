@@ -6,7 +6,7 @@ import { byteaArray, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import type { ThreadState } from "../kinds/attempt-outcome.ts";
 import type { ProductAddresses } from "../kinds/stored-credential.ts";
-import { type DueDelivery, threadKey } from "../queue/delivery-queue.ts";
+import { type ClaimedDelivery, threadKey } from "../queue/delivery-queue.ts";
 import { storedTriggerType } from "../rules/sources.ts";
 import { readStoredRules, type StoredRule } from "../rules/stored-rules.ts";
 import type { GroupSnapshot } from "../subject/notification.ts";
@@ -48,12 +48,10 @@ export interface Opening {
   readonly world: ProductAddresses;
 }
 
-type Subject = Pick<DueDelivery, "destinationName" | "subject">;
-
 const each = <T>(values: readonly T[]): T[] => [...new Set(values)];
 
 /** By their names, which are their keys: a rule of a name has another id when it was deleted and made again. */
-function readRules(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+function readRules(tx: Db, tenantId: string, rows: readonly ClaimedDelivery[]) {
   const [names, ids] = [each(rows.map(({ ruleName }) => ruleName)), each(rows.map(({ ruleId }) => ruleId))];
   return readStoredRules(
     tx,
@@ -67,33 +65,24 @@ function readTriggers(tx: Db, tenantId: string, names: readonly string[]) {
     select name, type from triggers where tenant_id = ${tenantId} and name = any(${textArray(names)}::text[])`;
 }
 
-/** Reads what deliveries are about, by `keyText`. */
-export const readSubjectsOf = (tx: Db, tenantId: string, rows: readonly DueDelivery[]) =>
-  readSubjects(
-    tx,
-    tenantId,
-    rows.map(({ subject: key, eventId, number, entityId }) => ({
-      key,
-      ...(eventId !== null && { eventId }),
-      ...(number !== null && { number }),
-      ...(entityId !== null && { entityId }),
-    })),
-  );
-
-function readGroupMessages(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+function readGroupMessages(tx: Db, tenantId: string, rows: readonly ClaimedDelivery[]) {
   const ids = each(rows.flatMap(({ told }) => told.group?.message ?? []));
   if (ids.length === 0) return [];
   return tx<{ id: string; told: GroupSnapshot }[]>`
     select id, told from group_messages where tenant_id = ${tenantId} and id = any(${uuidArray(ids)}::uuid[])`;
 }
 
-function readThreads(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
-  const byKey = [...new Map(rows.map((row) => [threadKey(row), row])).values()];
-  return tx<(Subject & Thread)[]>`
+/** Names the thread that a delivery belongs to. */
+export const threadKeyOf = ({ destinationName, subject }: Pick<ClaimedDelivery, "destinationName" | "subject">) =>
+  threadKey(destinationName, subject.key);
+
+function readThreads(tx: Db, tenantId: string, rows: readonly ClaimedDelivery[]) {
+  const byKey = [...new Map(rows.map((row) => [threadKeyOf(row), row])).values()];
+  return tx<(Thread & { destinationName: string; subject: Buffer })[]>`
     select t.destination_name as "destinationName", t.subject, t.state, t.sent
     from unnest(
       ${textArray(byKey.map(({ destinationName }) => destinationName))}::text[],
-      ${byteaArray(byKey.map(({ subject }) => subject))}::bytea[]
+      ${byteaArray(byKey.map(({ subject }) => subject.key))}::bytea[]
     ) as asked (destination_name, subject)
       cross join lateral (
         select * from delivery_threads
@@ -102,7 +91,7 @@ function readThreads(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
 }
 
 /** By due_deliveries_by_age. */
-function readFollowed(tx: Db, tenantId: string, rows: readonly DueDelivery[]) {
+function readFollowed(tx: Db, tenantId: string, rows: readonly ClaimedDelivery[]) {
   const ids = rows.flatMap(({ occasion, id }) => (occasion === "clear" ? [id] : []));
   if (ids.length === 0) return [];
   return tx<{ id: string }[]>`
@@ -134,7 +123,7 @@ async function readDestinations(tx: Db, tenantId: string, names: readonly string
 export async function readDeliveryFacts(
   tx: Db,
   tenantId: string,
-  rows: readonly DueDelivery[],
+  rows: readonly ClaimedDelivery[],
   opening: Opening,
 ): Promise<DeliveryFacts> {
   const [tenants, rules, destinations, threads, followed] = await Promise.all([
@@ -148,7 +137,9 @@ export async function readDeliveryFacts(
     tenantName: tenants[0]?.name ?? "",
     rules: new Map(rules.map((rule) => [rule.id, rule])),
     destinations,
-    threads: new Map(threads.map((thread) => [threadKey(thread), thread])),
+    threads: new Map(
+      threads.map(({ destinationName, subject, ...thread }) => [threadKey(destinationName, subject), thread]),
+    ),
     followed: new Set(followed.map(({ id }) => id)),
   };
 }
@@ -157,11 +148,15 @@ export async function readDeliveryFacts(
 export async function readDeliveryTexts(
   tx: Db,
   tenantId: string,
-  rows: readonly DueDelivery[],
+  rows: readonly ClaimedDelivery[],
 ): Promise<DeliveryTexts> {
   const [triggers, subjects, groups] = await Promise.all([
     readTriggers(tx, tenantId, each(rows.flatMap(({ triggerNames }) => triggerNames[0] ?? []))),
-    readSubjectsOf(tx, tenantId, rows),
+    readSubjects(
+      tx,
+      tenantId,
+      rows.map(({ subject }) => subject),
+    ),
     readGroupMessages(tx, tenantId, rows),
   ]);
   return {

@@ -9,7 +9,7 @@ import { dueLanes } from "../../jobs/due-lanes.ts";
 import { type Lease, leases } from "../../jobs/leases.ts";
 import { alarms } from "../../jobs/wake-ups.ts";
 import type { AttemptOutcome } from "../kinds/attempt-outcome.ts";
-import { type DueDelivery, deliveriesKind, renewLeases, settleDeliveries } from "../queue/delivery-queue.ts";
+import { type ClaimedDelivery, deliveriesKind, renewLeases, settleDeliveries } from "../queue/delivery-queue.ts";
 import type { Result } from "../queue/result.ts";
 import { resultBatcher } from "../queue/result-batcher.ts";
 import { sendSlots } from "../queue/send-slots.ts";
@@ -63,7 +63,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
   const counted = sendingStats();
   const round = { keyring: options.keyring, world: options.world, slots, leaseMs, waitMsMax, recheck };
   const sender: SenderOptions = { ...options, db };
-  const held = leases<string, DueDelivery>({
+  const held = leases<string, ClaimedDelivery>({
     leaseMs: () => leaseMs,
     leaseMsMin: leaseMs,
     async renew(tenantId, rows) {

@@ -2,9 +2,7 @@ import type { Sql } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
 import { failpoint } from "../../failpoint.ts";
 import type { Recheck } from "../deciding/recheck.ts";
-import type { Waiting } from "../deciding/verdict.ts";
 import { type Claim, type ClaimOptions, claimDue, giveBack } from "../queue/claim.ts";
-import type { DueDelivery } from "../queue/delivery-queue.ts";
 import { record } from "../queue/result-statements.ts";
 import { backResult } from "./classify-response.ts";
 import type { Opening } from "./delivery-context.ts";
@@ -28,7 +26,7 @@ export async function nextBatch(db: Sql, tenantId: string, options: BatchOptions
   try {
     failpoint("deliveries:claimed");
     if (rows.length > 0) {
-      const verdicts = await options.recheck(tenantId, rows.map(toWaiting), nowMs);
+      const verdicts = await options.recheck(tenantId, rows, nowMs);
       const { keyring, world } = options;
       const now = { verdicts, nowMs, keyring, world };
       prepared = await transaction(db, (tx) => prepare(tx, tenantId, shares, now));
@@ -44,20 +42,4 @@ export async function nextBatch(db: Sql, tenantId: string, options: BatchOptions
     // Without it destinations are charged as if all were tried.
     await giveBack(db, { ...claim, shares }, options.slots, counts).catch(() => undefined);
   }
-}
-
-function toWaiting(row: DueDelivery): Waiting {
-  const { id, ruleId, destinationName, occasion, createdMs, dueMs, tries, told } = row;
-
-  const subject = {
-    key: row.subject,
-    entityId: row.entityId ?? Buffer.alloc(0),
-    ...(row.eventId !== null && { eventId: row.eventId }),
-    ...(row.number !== null && { number: row.number }),
-    ...(row.metricName !== null && { metricName: row.metricName }),
-    ...(row.told.labels !== undefined && { metricLabels: row.told.labels }),
-  };
-  const named = { triggerName: row.triggerNames[0] ?? "" };
-  const held = row.silenceId === null ? {} : { silenceId: row.silenceId };
-  return { id, ruleId, destinationName, subject, occasion, createdMs, dueMs, tries, told, ...named, ...held };
 }

@@ -3,7 +3,7 @@ import type { RuleRef, StandingRule, Verdict } from "../deciding/verdict.ts";
 import type { ThreadState } from "../kinds/attempt-outcome.ts";
 import { isJoint, takesNoEnds } from "../kinds/kinds.ts";
 import type { Share } from "../queue/claim.ts";
-import { type DueDelivery, memberKey, threadKey } from "../queue/delivery-queue.ts";
+import { type ClaimedDelivery, memberKey } from "../queue/delivery-queue.ts";
 import { lostMemberships, type Membership, type Memberships, noteLost, readMemberships } from "../queue/summaries.ts";
 import type { Notification } from "../subject/notification.ts";
 import { notificationOf, summaryNotification } from "./compose.ts";
@@ -13,13 +13,14 @@ import {
   type Opening,
   readDeliveryFacts,
   readDeliveryTexts,
+  threadKeyOf,
 } from "./delivery-context.ts";
 import { keepSummary, type Summary, summarise } from "./summarise.ts";
 import type { OpenDestination } from "./unseal-destination.ts";
 
 /** A delivery that is to be tried. */
 export interface Ready {
-  readonly row: DueDelivery;
+  readonly row: ClaimedDelivery;
   /** With its secrets readable, or why they are not. */
   readonly destination: OpenDestination | Error;
   readonly notification: Notification;
@@ -30,7 +31,7 @@ export interface Ready {
   /** Whether the thread is over after it. */
   readonly ends: boolean;
   /** Those that it sums up besides itself. */
-  readonly others: readonly DueDelivery[];
+  readonly others: readonly ClaimedDelivery[];
   /** The summary that it is sent as; undefined: it goes by itself. */
   readonly summary: { readonly id: string; readonly sent: boolean } | undefined;
   /** The summaries that report the match which ends with it. */
@@ -39,7 +40,7 @@ export interface Ready {
 
 /** A delivery that is done without a try, or goes back until `dueMs`. */
 export interface Ended {
-  readonly row: DueDelivery;
+  readonly row: ClaimedDelivery;
   readonly status: "CANCELLED" | "FAILED" | "PENDING" | "SUMMARISED";
   readonly dueMs?: number;
   /** The silence that holds it until it is due. */
@@ -61,9 +62,9 @@ export interface Prepared {
 
 /** What of a destination is to be sent: by itself, and as one. */
 interface Judged {
-  readonly singles: readonly DueDelivery[];
+  readonly singles: readonly ClaimedDelivery[];
   /** Two at least; else empty. */
-  readonly group: readonly DueDelivery[];
+  readonly group: readonly ClaimedDelivery[];
   readonly ended: readonly Ended[];
 }
 
@@ -100,7 +101,7 @@ export async function prepare(
   const judging = { verdicts, facts, memberships: asSent(memberships, lost), lost: lostIds, nowMs };
   const ready: Ready[] = [];
   const ended: Ended[] = [];
-  const deleted = (row: DueDelivery): Ended => ({
+  const deleted = (row: ClaimedDelivery): Ended => ({
     row,
     status: "CANCELLED",
     error: "what it is about was deleted",
@@ -146,29 +147,30 @@ const heldMs = 300_000;
  * Returns when the held end of a summary is looked at again. What it waits for hastens it; but a change that commits while the end is
  * judged for the first time finds nothing to hasten, so the second look comes soon.
  */
-const heldUntilMs = ({ createdMs, dueMs }: DueDelivery, nowMs: number) => nowMs + (dueMs > createdMs ? heldMs : backMs);
+const heldUntilMs = ({ createdMs, dueMs }: ClaimedDelivery, nowMs: number) =>
+  nowMs + (dueMs > createdMs ? heldMs : backMs);
 
 /** Returns what is still needed of what was claimed at a destination; what it is about may have been deleted. */
 function judgeShare({ rows, allowed, places }: Share, judging: Judging): Judged {
-  const needed: DueDelivery[] = [];
+  const needed: ClaimedDelivery[] = [];
   const ended: Ended[] = [];
-  const back = (row: DueDelivery, dueMs = row.dueMs) =>
+  const back = (row: ClaimedDelivery, dueMs = row.dueMs) =>
     void ended.push({ row, status: "PENDING", error: row.error, dueMs });
   /** Subjects of which something earlier goes out, or may have: their ends follow it. */
   const before = new Set<string>();
   for (const row of inOrder(rows)) {
-    if (row.occasion === "clear" && before.has(threadKey(row))) {
+    if (row.occasion === "clear" && before.has(threadKeyOf(row))) {
       back(row, judging.nowMs + backMs);
       continue;
     }
     const judged = judge(row, judging);
     if ("ended" in judged) ended.push(judged.ended);
     else needed.push(judged.row);
-    if (!("ended" in judged) || row.lost || judged.ended.status === "PENDING") before.add(threadKey(row));
+    if (!("ended" in judged) || row.lost || judged.ended.status === "PENDING") before.add(threadKeyOf(row));
   }
   if (!allowed.summary) return { singles: needed, group: [], ended };
   // The end of what was sent by itself is sent by itself. It goes first: there are no more of them than a destination has taken.
-  const isEnd = ({ occasion }: DueDelivery) => occasion === "clear";
+  const isEnd = ({ occasion }: ClaimedDelivery) => occasion === "clear";
   const ends = needed.filter(isEnd);
   const others = needed.filter((row) => !isEnd(row));
   const waiting = ends.length < places ? ends.slice(places) : [...ends.slice(places), ...others];
@@ -179,22 +181,22 @@ function judgeShare({ rows, allowed, places }: Share, judging: Judging): Judged 
 }
 
 /** Those of one subject in the order of their decisions. */
-const inOrder = (rows: readonly DueDelivery[]) =>
+const inOrder = (rows: readonly ClaimedDelivery[]) =>
   rows.toSorted((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1));
 
 /** A row as it is to be sent now, or why it is not. */
-function judge(row: DueDelivery, judging: Judging): { row: DueDelivery } | { ended: Ended } {
+function judge(row: ClaimedDelivery, judging: Judging): { row: ClaimedDelivery } | { ended: Ended } {
   const { verdicts, facts, nowMs } = judging;
   const verdict = verdicts.get(row.id) ?? { send: true };
   const over = summariesOver(row, judging);
   const reason = needless(row, facts);
   if (reason !== undefined) return { ended: { row, status: "CANCELLED", error: reason, over } };
-  if (row.occasion === "clear" && facts.threads.get(threadKey(row))?.sent !== true) {
+  if (row.occasion === "clear" && facts.threads.get(threadKeyOf(row))?.sent !== true) {
     if (over.length > 0) return { ended: { row, status: "SUMMARISED", error: "", over } };
     return { ended: { row, status: "CANCELLED", error: "nothing was sent that could be cleared" } };
   }
   const tellsEnds = (verdict.send === false || verdict.send === "silenced") && verdict.reportsEnds === true;
-  if (tellsEnds && facts.threads.get(threadKey(row))?.sent === true) return { row };
+  if (tellsEnds && facts.threads.get(threadKeyOf(row))?.sent === true) return { row };
   if (verdict.send === "later") return { ended: { row, status: "PENDING", error: row.error, dueMs: nowMs + backMs } };
   if (verdict.send === "next") return { ended: asItWas(row, facts) };
   if (verdict.send === "held")
@@ -218,7 +220,7 @@ function judge(row: DueDelivery, judging: Judging): { row: DueDelivery } | { end
 }
 
 /** Gives back a delivery that was not judged: what held it is asked about again, and a receiver may have taken what was lost. */
-function asItWas(row: DueDelivery, facts: DeliveryFacts): Ended {
+function asItWas(row: ClaimedDelivery, facts: DeliveryFacts): Ended {
   const { silenceId, dueMs, error } = row;
   return {
     row,
@@ -231,15 +233,15 @@ function asItWas(row: DueDelivery, facts: DeliveryFacts): Ended {
 }
 
 /** Returns the summaries that have reported what a delivery ends; not those of a match that began after it was decided. */
-function summariesOver(row: DueDelivery, { memberships }: Pick<Judging, "memberships">): readonly Membership[] {
+function summariesOver(row: ClaimedDelivery, { memberships }: Pick<Judging, "memberships">): readonly Membership[] {
   if (row.occasion !== "clear") return [];
   return (memberships.get(memberKey(row)) ?? []).filter(({ sent, createdMs }) => sent && createdMs <= row.createdMs);
 }
 
 /** The thread of a delivery, which it begins if there is none: `match` then names its own. */
-const threadOf = (row: DueDelivery, { threads }: DeliveryFacts) => ({
+const threadOf = (row: ClaimedDelivery, { threads }: DeliveryFacts) => ({
   match: String(row.createdMs),
-  ...threads.get(threadKey(row))?.state,
+  ...threads.get(threadKeyOf(row))?.state,
 });
 
 /** Whether a destination keeps one record for all rules. */
@@ -248,7 +250,7 @@ const keepsJoint = (destination: OpenDestination | Error | undefined) =>
 
 /** One record for all rules ends with the last of their matches. What was tried is not held: others wait for it. */
 function heldEnd(
-  row: DueDelivery,
+  row: ClaimedDelivery,
   standing: readonly StandingRule[],
   { destinations }: DeliveryFacts,
   nowMs: number,
@@ -260,10 +262,10 @@ function heldEnd(
 }
 
 /** Tells whether a message says of no member that it fires, though some do that something holds back. */
-const saysEndsOnly = ({ occasion, told: { group } }: DueDelivery) => occasion !== "clear" && group?.firing === 0;
+const saysEndsOnly = ({ occasion, told: { group } }: ClaimedDelivery) => occasion !== "clear" && group?.firing === 0;
 
 /** Why a delivery is not to be made any more; undefined: it is. */
-function needless(row: DueDelivery, { rules, destinations }: DeliveryFacts): string | undefined {
+function needless(row: ClaimedDelivery, { rules, destinations }: DeliveryFacts): string | undefined {
   const rule = rules.get(row.ruleId);
   if (rule === undefined) return "the rule was deleted";
   if (!rule.enabled) return "the rule is not enabled any more";
@@ -281,7 +283,7 @@ function needless(row: DueDelivery, { rules, destinations }: DeliveryFacts): str
 }
 
 /** The notification of a delivery that goes by itself; undefined: what it is about was looked for, and is not there. */
-function prepareOne(row: DueDelivery, judging: Judging, texts: DeliveryTexts, tenantId: string): Ready | undefined {
+function prepareOne(row: ClaimedDelivery, judging: Judging, texts: DeliveryTexts, tenantId: string): Ready | undefined {
   const { verdicts, facts } = judging;
   const notification = notificationOf(row, facts, texts, tenantId);
   const destination = facts.destinations.get(row.destinationName);

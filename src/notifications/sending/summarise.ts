@@ -1,18 +1,18 @@
 import { uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { idText } from "../../entities/identity.ts";
-import { type DueDelivery, memberKey } from "../queue/delivery-queue.ts";
+import { type ClaimedDelivery, memberKey } from "../queue/delivery-queue.ts";
 import type { Memberships } from "../queue/summaries.ts";
+import { readSubjects } from "../subject/read-subjects.ts";
 import type { SummarySnapshot } from "../subject/snapshot.ts";
 import { keyText } from "../subject/subject.ts";
 import { entityOf, type NamedEntity, notifiedEntity } from "./compose.ts";
-import { readSubjectsOf } from "./delivery-context.ts";
 
 /** Deliveries that go as one. */
 export interface Summary {
   /** The one that is sent as the summary, under its id. */
-  readonly row: DueDelivery;
-  readonly others: readonly DueDelivery[];
+  readonly row: ClaimedDelivery;
+  readonly others: readonly ClaimedDelivery[];
   readonly told: SummarySnapshot;
 }
 
@@ -20,19 +20,23 @@ export interface Summary {
 const namedMax = 100;
 
 interface Named {
-  readonly row: DueDelivery;
+  readonly row: ClaimedDelivery;
   readonly name: string;
   readonly entity: NamedEntity;
 }
 
 /** The names of deliveries; those that are about what was deleted have none. */
-async function readNames(tx: Db, tenantId: string, rows: readonly DueDelivery[]): Promise<Named[]> {
-  const states = await readSubjectsOf(tx, tenantId, rows);
+async function readNames(tx: Db, tenantId: string, rows: readonly ClaimedDelivery[]): Promise<Named[]> {
+  const states = await readSubjects(
+    tx,
+    tenantId,
+    rows.map(({ subject }) => subject),
+  );
   return rows.flatMap((row) => {
-    const { eventId, entityId, metricName } = row;
-    const state = states.get(keyText(row.subject));
-    const entity = entityId === null ? entityOf(row) : state?.entity;
-    const name = eventId === null ? (metricName ?? entity?.name) : state?.occurrence?.event.name;
+    const { key, eventId, entityId, metricName } = row.subject;
+    const state = states.get(keyText(key));
+    const entity = entityId === undefined ? entityOf(row) : state?.entity;
+    const name = eventId === undefined ? (metricName ?? entity?.name) : state?.occurrence?.event.name;
     return entity === undefined || name === undefined ? [] : [{ row, name, entity }];
   });
 }
@@ -46,8 +50,8 @@ function labelsOf(all: readonly Named[]): string[] {
 }
 
 /** What was the summary before comes first, so that a try again has its id; what was tried by itself comes last. */
-function byFitness(rows: readonly DueDelivery[], memberships: Memberships) {
-  const rank = (row: DueDelivery) => {
+function byFitness(rows: readonly ClaimedDelivery[], memberships: Memberships) {
+  const rank = (row: ClaimedDelivery) => {
     if (row.tries === 0 && !row.lost) return 1;
     return memberships.get(memberKey(row))?.some(({ summaryId }) => summaryId === row.id) ? 0 : 2;
   };
@@ -61,11 +65,11 @@ function byFitness(rows: readonly DueDelivery[], memberships: Memberships) {
 export async function summarise(
   tx: Db,
   tenantId: string,
-  rows: readonly DueDelivery[],
+  rows: readonly ClaimedDelivery[],
   memberships: Memberships,
-): Promise<{ summary?: Summary; left: DueDelivery[]; gone: DueDelivery[] }> {
+): Promise<{ summary?: Summary; left: ClaimedDelivery[]; gone: ClaimedDelivery[] }> {
   const ordered = byFitness(rows, memberships);
-  const gone = new Set<DueDelivery>();
+  const gone = new Set<ClaimedDelivery>();
   let named: Named[] = [];
   for (let from = 0; from < ordered.length && named.length === 0; from += namedMax) {
     const looked = ordered.slice(from, from + namedMax);
@@ -82,7 +86,7 @@ export async function summarise(
     count: left.length,
     names: labelsOf(named),
     severity: left.reduce((worst, { told }) => Math.max(worst, told.severity ?? 0), 0),
-    eventId: row.eventId === null ? "" : idText(row.eventId),
+    eventId: row.subject.eventId === undefined ? "" : idText(row.subject.eventId),
     entity: notifiedEntity(entity),
   };
   return { summary: { row, others: left.filter((other) => other !== row), told }, left: [], gone: [...gone] };

@@ -1,11 +1,11 @@
 import type { Db } from "../../db/connect.ts";
 import { type LabelView, labelView } from "../../events/labels.ts";
 import { readSubjects, type SubjectState } from "./read-subjects.ts";
-import { keyText, type Subject } from "./subject.ts";
+import { keyText, type SubjectRef } from "./subject.ts";
 
 /** A subject that a rule matches, of which labels are asked. */
 export interface Labelled {
-  readonly subject: Subject;
+  readonly subject: SubjectRef;
   /** The trigger that is named; empty for a rule without triggers. */
   readonly triggerName: string;
   /** Whether it is a series; else, if it is no occurrence, it is data that stay away. */

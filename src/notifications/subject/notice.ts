@@ -1,6 +1,5 @@
+import type { Delivery } from "./delivery.ts";
 import type { Occasion } from "./notification.ts";
-import type { DeliverySnapshot } from "./snapshot.ts";
-import type { Subject } from "./subject.ts";
 
 /** What a silence was found to hold, until then, ms. */
 export interface Hold {
@@ -20,12 +19,8 @@ export interface Due {
 export type Holds = ReadonlyMap<string, Hold>;
 
 /** A notification that is to go to destinations. */
-export interface Notice extends Due {
-  readonly rule: { readonly id: string; readonly name: string };
+export interface Notice extends Due, Omit<Delivery, "id" | "destinationName"> {
   readonly destinationNames: readonly string[];
-  readonly triggerNames: readonly string[];
-  readonly subject: Pick<Subject, "key"> & Partial<Subject>;
-  readonly told: DeliverySnapshot;
   readonly holds?: Holds;
 }
 

@@ -4,7 +4,7 @@ import { readEntities } from "../../entities/read.ts";
 import type { EventIdentity } from "../../events/fields.ts";
 import type { Occurrence } from "../../events/lifecycle.ts";
 import { findOccurrences, type OccurrenceKey, keyText as occurrenceText } from "../../events/occurrences.ts";
-import { keyText, type Subject } from "./subject.ts";
+import { keyText, type SubjectRef } from "./subject.ts";
 
 /** The current state of a subject. What was deleted, or what it is not about, is undefined. */
 export interface SubjectState {
@@ -16,7 +16,7 @@ export interface SubjectState {
 export async function readSubjects(
   db: Db,
   tenantId: string,
-  subjects: Iterable<Pick<Subject, "key"> & Partial<Subject>>,
+  subjects: Iterable<SubjectRef>,
 ): Promise<Map<string, SubjectState>> {
   const all = [...subjects];
   const keys = new Map<string, OccurrenceKey>();

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { occurrenceIdText } from "../../events/occurrence-id.ts";
 import { type Labels, labelsKey } from "../../metrics/labels.ts";
 
 /** What a rule matches and notifications are about: an occurrence, or what replaces it for other sources. */
@@ -14,6 +15,41 @@ export interface Subject {
   /** Of a series that has some. */
   readonly metricLabels?: Labels;
 }
+
+/** The columns of a subject: of a window, a group or a summary only the first is not null. */
+export interface SubjectColumns {
+  subject: Buffer;
+  entity_id: Buffer | null;
+  event_id: Buffer | null;
+  number: number | null;
+  metric_name: string | null;
+  /** Absent: it is not asked for. */
+  metric_labels?: Record<string, string> | null;
+}
+
+/** Returns the subject of a row. */
+export function toSubject(row: SubjectColumns & { entity_id: Buffer }): Subject;
+export function toSubject(row: SubjectColumns): SubjectRef;
+export function toSubject(row: SubjectColumns) {
+  return {
+    key: row.subject,
+    ...(row.entity_id !== null && { entityId: row.entity_id }),
+    ...(row.event_id !== null && { eventId: row.event_id }),
+    ...(row.number !== null && { number: row.number }),
+    ...(row.metric_name !== null && { metricName: row.metric_name }),
+    ...(row.metric_labels != null && { metricLabels: row.metric_labels }),
+  };
+}
+
+/** Names what deliveries are about: a window, a group or a summary has nothing but its key. */
+export type SubjectRef = Pick<Subject, "key"> & Partial<Subject>;
+
+/** Tells whether it is a subject that rules match. */
+export const isMatched = (subject: SubjectRef): subject is Subject => subject.entityId !== undefined;
+
+/** Returns a subject's name in the API: the id of an occurrence, or what stands for it with another source. */
+export const subjectId = ({ key, eventId, number }: SubjectRef): string =>
+  eventId === undefined || number === undefined ? key.toString("base64url") : occurrenceIdText(eventId, number);
 
 const SUBJECT_BYTES = 24;
 

@@ -3,8 +3,8 @@ import { transaction } from "../../../src/db/transaction.ts";
 import type { Job } from "../../../src/jobs/queue.ts";
 import type { JobKind } from "../../../src/jobs/worker.ts";
 import { ruleEngine } from "../../../src/notifications/deciding/engine.ts";
-import type { Waiting } from "../../../src/notifications/deciding/verdict.ts";
 import { resolvedKind } from "../../../src/notifications/silences/until-resolved.ts";
+import type { WaitingDelivery } from "../../../src/notifications/subject/delivery.ts";
 import { groupsKind } from "../../../src/notifications/subject/group-jobs.ts";
 import { testDatabase } from "../../support/database.ts";
 import { equals, report, ruleTenant, type TestRule } from "../rule-tenant.ts";
@@ -66,9 +66,9 @@ test("a batch asks silences for 200 ms and commits all it decided; the rest is a
   await store();
   expect(await spent(() => tenant.match(t0))).toBeLessThan(2 * stepMsMax);
   const rows = await sql<
-    (Omit<Waiting, "subject"> & { key: Buffer; entityId: Buffer; eventId: Buffer; number: number })[]
+    (Omit<WaitingDelivery, "subject"> & { key: Buffer; entityId: Buffer; eventId: Buffer; number: number })[]
   >`
-    select id, rule_id as "ruleId", destination_name as "destinationName", subject as key, entity_id as "entityId",
+    select id, rule_id as "ruleId", rule_name as "ruleName", trigger_names as "triggerNames", destination_name as "destinationName", subject as key, entity_id as "entityId",
       event_id as "eventId", number, occasion, created_ms::float8 as "createdMs", due_ms::float8 as "dueMs", tries, told,
       silence_id as "silenceId" from due_deliveries where tenant_id = ${tenantId} order by id`;
   expect(rows).toHaveLength(alerts);
@@ -77,8 +77,8 @@ test("a batch asks silences for 200 ms and commits all it decided; the rest is a
   expect(held.length).toBeLessThan(alerts);
   let left = rows
     .filter(({ silenceId }) => silenceId === null)
-    .map(({ key, entityId, eventId, number, silenceId: _, ...row }): Waiting => {
-      return { ...row, subject: { key, entityId, eventId, number }, triggerName: "disks" };
+    .map(({ key, entityId, eventId, number, ...row }): WaitingDelivery => {
+      return { ...row, subject: { key, entityId, eventId, number } };
     });
   while (left.length > 0) {
     let verdicts: Awaited<ReturnType<typeof engine.recheck>> = new Map();

@@ -33,7 +33,7 @@ import { ingestEvents } from "../../entities/stored.ts";
 import { testDatabase } from "../../support/database.ts";
 import { lockWaits } from "../../support/lock-waits.ts";
 import { onOnePostgres } from "../../support/one-postgres.ts";
-import { equals, occurrenceOf, report, ruleTenant } from "../rule-tenant.ts";
+import { equals, occurrenceOf, report, ruleTenant, untried } from "../rule-tenant.ts";
 
 const asked: string[] = [];
 const { sql, pool } = await testDatabase({ debug: (_, statement) => void asked.push(statement) });
@@ -396,7 +396,7 @@ async function delayed(tenant: TestTenant) {
     where tenant_id = ${tenant.tenantId}`;
   if (first === undefined) throw new Error("nothing was decided");
   const subject = { key: first.subject, eventId: first.eventId, number: 1, entityId: first.entityId };
-  const times = { createdMs: t0, dueMs: t0 + 5000, tries: 0 };
+  const times = { ...untried, createdMs: t0, dueMs: t0 + 5000 };
   const delivery = { ...first, destinationName: "d", subject, occasion: "first" as const, told: {}, ...times };
   return async () => (await tenant.engine.recheck(tenant.tenantId, [delivery], t0 + 6000)).get(first.id);
 }
