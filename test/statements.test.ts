@@ -32,7 +32,6 @@ const shared: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     series: "a standing match is looked at by what its series has now",
     events: "notifications tell of events",
     occurrences: "notifications tell of events",
-    entities: "notifications tell of entities",
     due_work: "when a tenant has deliveries is moved on with them",
   },
   tenants: { tenants: "the command line finds and lists them, auth/ reads them for each call" },
