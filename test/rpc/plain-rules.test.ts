@@ -1,5 +1,13 @@
-import { create, type DescField, type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
+import {
+  create,
+  createFileRegistry,
+  type DescField,
+  type DescMessage,
+  type Message,
+  ScalarType,
+} from "@bufbuild/protobuf";
 import { nestedTypes } from "@bufbuild/protobuf/reflect";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { file_belfry_credentials_v1_credential_service } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
@@ -98,6 +106,13 @@ describe("the plain rules of a message", () => {
     expect(found.plain).toBeGreaterThan(40);
     expect(found.yes).toBeGreaterThan(500);
     expect(found.no).toBeGreaterThan(500);
+  });
+
+  test("are left to protovalidate where a message holds its own type", () => {
+    const node = { name: "Node", field: [{ name: "below", number: 1, type: 11, label: 1, typeName: ".Node" }] };
+    const file = create(FileDescriptorProtoSchema, { name: "node.proto", syntax: "proto3", messageType: [node] });
+    const desc = createFileRegistry(file, () => undefined).getMessage("Node") as DescMessage;
+    expect(plainRules(desc)).toBeUndefined();
   });
 
   const event = { timestamp: 1n, name: "a", dimensions: { host: "x" } };
