@@ -12,19 +12,34 @@ const EVENT = 2;
 /** Length of an id. */
 export const ID_BYTES = 20;
 
-function digest(kind: number, tenantId: string, texts: readonly string[]): Buffer {
-  let bytes = 17;
-  for (const text of texts) bytes += 4 + Buffer.byteLength(text);
-  const input = Buffer.allocUnsafe(bytes);
-  input[0] = kind;
-  input.write(tenantId.replaceAll("-", ""), 1, "hex");
-  let at = 17;
+// What is hashed is written here, text by text; longer ones get a buffer of their own.
+const shared = Buffer.allocUnsafe(16 * 1024);
+const HEAD_BYTES = 17;
+
+/** Writes what is hashed of these texts behind `at`. Returns where it ends. */
+function append(input: Buffer, texts: readonly string[], from: number): number {
+  let at = from;
   for (const text of texts) {
     const length = input.write(text, at + 4);
     input.writeUInt32BE(length, at);
     at += 4 + length;
   }
-  return hash("sha256", input, "buffer").subarray(0, ID_BYTES);
+  return at;
+}
+
+function inputFor(tenantId: string, texts: readonly string[], more: readonly string[] = []): Buffer {
+  let bytes = HEAD_BYTES;
+  for (const text of texts) bytes += 4 + 3 * text.length;
+  for (const text of more) bytes += 4 + 3 * text.length;
+  const input = bytes > shared.length ? Buffer.allocUnsafe(bytes) : shared;
+  input.write(tenantId.replaceAll("-", ""), 1, "hex");
+  return input;
+}
+
+/** Hashes to a text, of which bytes are made: a fourth of the time that the hash takes to make them itself. */
+function digest(kind: number, input: Buffer, end: number): Buffer {
+  input[0] = kind;
+  return Buffer.from(hash("sha256", input.subarray(0, end), "hex").slice(0, 2 * ID_BYTES), "hex");
 }
 
 /** Dimensions in canonical order, by the code points of their keys: key, value, key, value … */
@@ -36,7 +51,9 @@ function canonical(dimensions: Record<string, string>): string[] {
 
 /** The id of the entity with these dimensions: the same on every replica, 20 bytes. */
 export function entityId(tenantId: string, dimensions: Record<string, string>): Buffer {
-  return digest(ENTITY, tenantId, canonical(dimensions));
+  const texts = canonical(dimensions);
+  const input = inputFor(tenantId, texts);
+  return digest(ENTITY, input, append(input, texts, HEAD_BYTES));
 }
 
 /** The ids of the event of this name and key (empty: none) on the entity with these dimensions, and of that entity. */
@@ -47,8 +64,10 @@ export function eventIds(
   dedupKey = "",
 ): { entityId: Buffer; eventId: Buffer } {
   const texts = canonical(dimensions);
-  const event = dedupKey === "" ? [...texts, name] : [...texts, name, dedupKey];
-  return { entityId: digest(ENTITY, tenantId, texts), eventId: digest(EVENT, tenantId, event) };
+  const own = dedupKey === "" ? [name] : [name, dedupKey];
+  const input = inputFor(tenantId, texts, own);
+  const end = append(input, texts, HEAD_BYTES);
+  return { entityId: digest(ENTITY, input, end), eventId: digest(EVENT, input, append(input, own, end)) };
 }
 
 /** The id as users see it: URL-safe base64, padded, 28 characters. */

@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
+import type { Compression } from "@connectrpc/connect/protocol";
 import { reasoned } from "../error-reasons.ts";
 import { type Pace, paced } from "../event-loop.ts";
 import { type RequestRecord, recordOf, tenantOf } from "../rpc/context.ts";
@@ -24,6 +25,8 @@ export interface Exchange {
   reserve(bytes: number): void;
   /** The reading of its body, once that has begun. */
   body: BodyReader | undefined;
+  /** How its answer goes where its protocol packs messages, once that is known; null: as it is. */
+  packing: Compression | null;
 }
 
 /** Reads the requests of a protocol and writes its answers and errors; all else is the engine's. */
@@ -73,6 +76,7 @@ export function engine<Rpc, Held extends CallTime = Call>(
         if (record !== undefined) bodies?.reserve(record, bytes);
       },
       body: undefined,
+      packing: null,
     };
     let call: Held | undefined;
     let reads = true;

@@ -1,6 +1,6 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
-import { type Compression, encodeEnvelope, envelopeCompress } from "@connectrpc/connect/protocol";
+import { type Compression, envelopeCompress } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Pace } from "../event-loop.ts";
 import { brokenMessage, notOneMessage } from "../rpc/errors.ts";
@@ -67,7 +67,7 @@ export function messageInEnvelope(bytes: Buffer, reading: Reading): Message | Pr
 
 /** Looks at what a message says of its length as soon as it is there. */
 export function lookAtLength(bytesMax: number): (piece: Uint8Array) => void {
-  const head = Buffer.alloc(headBytes);
+  const head = Buffer.allocUnsafe(headBytes);
   let bytes = 0;
   return (piece) => {
     if (bytes === headBytes) return;
@@ -148,7 +148,15 @@ export function bytesOf(
 
 /** Puts these bytes in an envelope, compressed when they are many. */
 export function envelopeOf(bytes: Uint8Array, compression: Compression | null): Uint8Array | Promise<Uint8Array> {
-  if (compression === null || bytes.byteLength < compressBytesMin) return encodeEnvelope(0, bytes);
+  if (compression === null || bytes.byteLength < compressBytesMin) return enveloped(0, bytes);
   const packed = envelopeCompress({ flags: 0, data: bytes }, compression, compressBytesMin);
-  return packed.then(({ flags, data }) => encodeEnvelope(flags, data));
+  return packed.then(({ flags, data }) => enveloped(flags, data));
+}
+
+function enveloped(flags: number, data: Uint8Array): Buffer {
+  const bytes = Buffer.allocUnsafe(headBytes + data.byteLength);
+  bytes[0] = flags;
+  bytes.writeUInt32BE(data.byteLength, 1);
+  bytes.set(data, headBytes);
+  return bytes;
 }

@@ -34,7 +34,7 @@ export function grpcWeb<R extends WireRpc>(binary: boolean, text: boolean): Prot
   return {
     name: "grpc-web",
     async read(rpc, exchange, call) {
-      const reading = readingOf(rpc, exchange, call, binary, packingOf(exchange.header).request);
+      const reading = readingOf(rpc, exchange, call, binary, packingOf(exchange));
       const { bytesMax } = reading.reader;
       // Four characters hold three bytes.
       const room = envelopeRoom + (text ? Math.ceil(bytesMax / 3) : 0);
@@ -45,7 +45,7 @@ export function grpcWeb<R extends WireRpc>(binary: boolean, text: boolean): Prot
       );
     },
     async write(rpc, answer, exchange, call) {
-      const { response: packing } = packingOf(exchange.header);
+      const { packing } = exchange;
       const message = await envelopeOf(await rpc.bytesOf(answer, binary, paceOf(exchange, call)), packing);
       const packed: Record<string, string> = packing === null ? {} : { [headerEncoding]: packing.name };
       respond(exchange.response, packed, call, undefined, message);

@@ -16,7 +16,7 @@ import type { Call, CallTime } from "../wire/call.ts";
 import { copyHeaders } from "../wire/headers.ts";
 import { type Response, sendWithTrailers } from "../wire/send-response.ts";
 import { whenDone } from "../wire/when-done.ts";
-import { openBody, type Protocol, paceOf } from "./engine.ts";
+import { type Exchange, openBody, type Protocol, paceOf } from "./engine.ts";
 import {
   compressions,
   envelopeOf,
@@ -38,13 +38,13 @@ export function grpc<R extends WireRpc, Held extends CallTime = Call>(binary: bo
   return {
     name: "grpc",
     read(rpc, exchange, call) {
-      const reading = readingOf(rpc, exchange, call, binary, packingOf(exchange.header).request);
+      const reading = readingOf(rpc, exchange, call, binary, packingOf(exchange));
       const { bytesMax } = reading.reader;
       const body = openBody(exchange, { bytesMax, idleMs: rpc.idleMs }, envelopeRoom);
       return body.whole(lookAtLength(bytesMax)).then((bytes) => messageInEnvelope(bytes, reading));
     },
     write(rpc, answer, exchange, call) {
-      const { response: packing } = packingOf(exchange.header);
+      const { packing } = exchange;
       const headers: Record<string, string> = { "content-type": type };
       if (packing !== null) headers[headerEncoding] = packing.name;
       const message = whenDone(rpc.bytesOf(answer, binary, paceOf(exchange, call)), (bytes) =>
@@ -58,12 +58,14 @@ export function grpc<R extends WireRpc, Held extends CallTime = Call>(binary: bo
   };
 }
 
-/** How messages of gRPC and gRPC-Web come packed, and how answers go. @throws code 12 for an encoding that is not known */
-export function packingOf(header: Headers) {
+/** Returns how the message of gRPC or gRPC-Web comes packed, and notes how the answer goes. @throws code 12 for an encoding that is not known */
+export function packingOf(exchange: Exchange): string | undefined {
+  const { header } = exchange;
   const named = header.get(headerEncoding);
   const packing = compressionNegotiate(compressions, named, header.get(headerAcceptEncoding), headerAcceptEncoding);
   if (packing.error !== undefined) throw packing.error;
-  return { request: packing.request?.name, response: packing.response };
+  exchange.packing = packing.response;
+  return packing.request?.name;
 }
 
 function respond(

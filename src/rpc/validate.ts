@@ -16,6 +16,7 @@ import { optionOf } from "../proto-option.ts";
 import { checkedApart } from "../wire/message-limits.ts";
 import { type Broken, brokenRules, fieldPath, memberOf, messagesIn } from "./constraint-rules.ts";
 import { nameRules } from "./name-rules.ts";
+import { plainRules } from "./plain-rules.ts";
 import { brokenBytes, brokenCount } from "./request-bounds.ts";
 
 /**
@@ -27,21 +28,32 @@ export function validateRequest(method: DescMethod): (request: unknown) => void 
   const behaviour = behaviourOf(method.input);
   const masked = maskOf(method);
   const names = nameRules(method);
-  brokenRules(method.input, create(method.input)); // compiles the rules now: up to 0.1 s that no caller waits for
+  compileRules(method.input);
   return (request) => {
     const message = request as Message;
     const missing: Broken[] = names?.(message) ?? [];
     if (behaviour !== undefined) applyBehaviour(behaviour, message, "", masked?.(message) ?? always, missing);
-    const broken = [...missing, ...brokenRules(method.input, message), ...brokenBytes(method.input, message)];
+    const broken = [...missing, ...rulesBroken(method.input, message), ...brokenBytes(method.input, message)];
     if (broken.length > 0) throw invalidFields(broken);
   };
+}
+
+const rulesBroken = (schema: DescMessage, message: Message): Broken[] =>
+  plainRules(schema)?.(message as never) ? [] : brokenRules(schema, message);
+
+/** Compiles the rules of a request and of items that are checked apart: up to 0.1 s that no caller waits for. */
+function compileRules(schema: DescMessage): void {
+  plainRules(schema);
+  brokenRules(schema, create(schema));
+  for (const field of schema.fields)
+    if (field.message !== undefined && checkedApart(field)) compileRules(field.message);
 }
 
 /** The rules of `schema` that one item of a batch breaks, empty when it is good; `path` is the item's own, for example `events[3]`. */
 export function validateItem(schema: DescMessage, message: Message, path: string): Broken[] {
   const tooMany = brokenCount(schema, message);
   // One that holds too much is not looked at any further.
-  const broken = tooMany === undefined ? [...brokenRules(schema, message), ...brokenBytes(schema, message)] : [tooMany];
+  const broken = tooMany === undefined ? [...rulesBroken(schema, message), ...brokenBytes(schema, message)] : [tooMany];
   return broken.map(({ path: inner, rule }) => ({ path: fieldPath(path, inner), rule }));
 }
 

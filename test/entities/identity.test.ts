@@ -38,14 +38,19 @@ describe("the identity of entities and events", () => {
       length.writeUInt32BE(Buffer.byteLength(text));
       return Buffer.concat([length, Buffer.from(text)]);
     };
-    const bytes = Buffer.concat([
-      Buffer.from([1]),
-      Buffer.from(tenant.replaceAll("-", ""), "hex"),
-      ...["host", "web-1", "zone", "ä"].map(prefixed),
-    ]);
-    const expected = createHash("sha256").update(bytes).digest().subarray(0, 20).toString("base64url");
-    expect(idText(entityId(tenant, { zone: "ä", host: "web-1" }))).toBe(`${expected}=`);
-    expect(expected).toHaveLength(27);
+    const digest = (kind: number, ...texts: string[]) => {
+      const bytes = [Buffer.from([kind]), Buffer.from(tenant.replaceAll("-", ""), "hex"), ...texts.map(prefixed)];
+      return createHash("sha256").update(Buffer.concat(bytes)).digest().subarray(0, 20).toString("base64url");
+    };
+    expect(digest(1)).toHaveLength(27);
+    for (const zone of ["ä", "", "ä".repeat(6000), "\u{1F600}".repeat(30_000), "b"]) {
+      const dimensions = { zone, host: "web-1" };
+      const entity = `${digest(1, "host", "web-1", "zone", zone)}=`;
+      expect(idText(entityId(tenant, dimensions))).toBe(entity);
+      const ids = eventIds(tenant, dimensions, "down", "key");
+      expect(idText(ids.entityId)).toBe(entity);
+      expect(idText(ids.eventId)).toBe(`${digest(2, "host", "web-1", "zone", zone, "down", "key")}=`);
+    }
   });
 
   test("without a key is that of 0.1.0, and every key makes another event", () => {
