@@ -19,7 +19,7 @@ import { claim, finishJobs } from "../../src/jobs/queue.ts";
 import type { JobKind } from "../../src/jobs/worker.ts";
 import { announceRuleChange } from "../../src/notifications/deciding/after-rule-change.ts";
 import { type RuleEngine, ruleEngine } from "../../src/notifications/deciding/engine.ts";
-import { standingKind } from "../../src/notifications/deciding/reevaluate-changed-rules.ts";
+import { changedRulesKind } from "../../src/notifications/deciding/reevaluate-changed-rules.ts";
 import { repeatKind } from "../../src/notifications/deciding/repetitions.ts";
 import { unmuteKind } from "../../src/notifications/deciding/unmute-jobs.ts";
 import type { RulePart } from "../../src/notifications/silences/rules-version.ts";
@@ -203,7 +203,7 @@ export function ruleTenant(
     },
 
     /** Looks at what rules match that were changed: their jobs are due by the clock of the database. */
-    lookAtStanding: (nowMs: number) => runJobs(standingKind, nowMs, Math.max(nowMs, Date.now() + 60_000)),
+    lookAtStanding: (nowMs: number) => runJobs(changedRulesKind, nowMs, Math.max(nowMs, Date.now() + 60_000)),
 
     /** All entities are in maintenance from now on, or none is any more. */
     async maintenance(nowMs: number, begins: boolean): Promise<number> {

@@ -4,7 +4,7 @@ import { principalOf } from "../../rpc/context.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
 import { audited } from "../../tenants/audit.ts";
 import { type RulePart, raiseRulesVersion } from "../silences/rules-version.ts";
-import { lookAtStanding } from "./reevaluate-changed-rules.ts";
+import { reevaluateLater } from "./reevaluate-changed-rules.ts";
 import { onRulesChange } from "./sources.ts";
 
 /**
@@ -30,6 +30,6 @@ export async function announceRuleChange(
   look?: "changed" | "enabled",
 ): Promise<void> {
   if (part.kind !== "destination") await onRulesChange(tx, tenantId, part);
-  if (look !== undefined) await lookAtStanding(tx, tenantId, part, look);
+  if (look !== undefined) await reevaluateLater(tx, tenantId, part, look);
   await raiseRulesVersion(tx, tenantId, part);
 }

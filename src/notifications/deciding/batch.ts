@@ -53,7 +53,7 @@ export interface Decided extends Pick<Decision, "due" | "over"> {
 }
 
 /** Holds what passes through the stages in one transaction, under the locks of its subjects. */
-export interface Passage {
+export interface Batch {
   readonly tx: Db;
   readonly tenantId: string;
   readonly nowMs: number;
@@ -82,8 +82,8 @@ export interface Passage {
   readonly dueMs: number;
 }
 
-/** One stage: returns what it adds to the passage, or replaces. */
-export type Stage = (passage: Passage) => Partial<Passage> | Promise<Partial<Passage>>;
+/** One stage: returns what it adds to the batch, or replaces. */
+export type Stage = (batch: Batch) => Partial<Batch> | Promise<Partial<Batch>>;
 
 /** Rows of one statement, and sights after which others get their turn: what is more is written in several. */
 export const portion = 1000;

@@ -4,9 +4,9 @@ import { paced } from "../../event-loop.ts";
 import { type Match, note, type StoredMatch } from "../rules/match-store.ts";
 import type { LoadedRule, Manner } from "../rules/tenant-rules.ts";
 import { keyText } from "../subject/subject.ts";
-import { type Decided, type Ongoing, type Passage, portion, type Sight, type Stage } from "./batch.ts";
+import { type Batch, type Decided, type Ongoing, portion, type Sight, type Stage } from "./batch.ts";
+import { pairText } from "./current-state.ts";
 import { type Decision, decide } from "./decide.ts";
-import { pairText } from "./look.ts";
 
 /** Decides on the sights, in their order, in slices: each as the one before has left the match. */
 export const decideAll: Stage = async ({ tenantId, nowMs, sights, noted }) => {
@@ -52,7 +52,7 @@ export function renamed(before: StoredMatch | undefined, { matches, triggerNames
   return triggerNames()[0] === before.triggerNames[0] ? undefined : { match: before, due: [], over: false };
 }
 
-function decideOn(sight: Sight, noted: Passage["noted"], nowMs: number): Decided | undefined {
+function decideOn(sight: Sight, noted: Batch["noted"], nowMs: number): Decided | undefined {
   const { rule, subject } = sight;
   const before = noted.get(keyText(subject.key))?.get(rule.id);
   const leaves = sight.leavesGroup === true && sight.matches && before !== undefined;

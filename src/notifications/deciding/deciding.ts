@@ -1,6 +1,6 @@
 import type { RulesMemory } from "../rules/rules-memory.ts";
 import type { Wake } from "./batch.ts";
-import type { LookAtStanding } from "./look.ts";
+import type { ReadCurrentStates } from "./current-state.ts";
 import type { SourceHooks } from "./sources/source.ts";
 
 /** Names the cursors of rules in the feeds of tenants. */
@@ -10,7 +10,7 @@ export const rulesName = "rules";
 export interface Deciding {
   readonly memory: RulesMemory;
   readonly wake: Wake;
-  readonly lookAtStanding: LookAtStanding;
+  readonly readCurrentStates: ReadCurrentStates;
   /** What sources do with reported events. */
   readonly onEvents: Required<SourceHooks>["onEvents"];
 }

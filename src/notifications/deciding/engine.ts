@@ -13,10 +13,10 @@ import { resolvedJob } from "../silences/until-resolved.ts";
 import type { Wake } from "./batch.ts";
 import { onPoints } from "./on-points.ts";
 import { type Recheck, recheckMatches } from "./recheck.ts";
-import { standingJob, ungroup } from "./reevaluate-changed-rules.ts";
+import { changedRulesJob, ungroup } from "./reevaluate-changed-rules.ts";
 import { rulesConsumer, unseenSinceMs } from "./rules-consumer.ts";
 import { repeatJob } from "./run-repetitions.ts";
-import { lookAtStanding, startSources } from "./sources.ts";
+import { readCurrentStates, startSources } from "./sources.ts";
 import { passFrom } from "./stages.ts";
 import { unmatchedJob } from "./unmatched.ts";
 import { windowRules } from "./windows.ts";
@@ -34,7 +34,7 @@ export interface RuleEngine {
   readonly kinds: readonly JobKind[];
   /** Returns the rules and silences of a tenant as they are now. */
   inForce(tenantId: string): Promise<Pick<TenantRules, "silences" | "byId">>;
-  /** Writes what is to be known of data that came, for all servers; happens by itself every two seconds. */
+  /** Flushes last-seen times to the database for other servers. Also runs every 2 s. */
   flush(nowMs: number): Promise<void>;
   /** After the last data were stored. */
   stop(): Promise<void>;
@@ -46,11 +46,11 @@ export interface RuleEngine {
 export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number, log?: Pick<Log, "error">): RuleEngine {
   const memory = rulesMemory();
   const sources = startSources({ memory, wake, sql, nowMs });
-  const deciding = { memory, wake, lookAtStanding, onEvents: sources.onEvents };
+  const deciding = { memory, wake, readCurrentStates, onEvents: sources.onEvents };
   const { kind, ...windows } = windowRules(deciding, nowMs);
   return {
     consumer: rulesConsumer(deciding),
-    /** Reports that only keep occurrences open are data, too, that triggers may wait for. */
+    /** Keep-alive reports also reset staleData triggers. */
     onKeptOpen(tenantId, events, { rulesVersion, nowMs: atMs }) {
       if (rulesVersion === 0n) return;
       const note = async () => sources.onEvents(tenantId, await memory.at(sql, tenantId, rulesVersion), events, atMs);
@@ -64,7 +64,7 @@ export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number, log?: Pick
       ...sources.kinds,
       unmatchedJob(deciding, log),
       repeatJob(deciding),
-      standingJob(deciding),
+      changedRulesJob(deciding),
       groupJob({
         memory,
         unseenSinceMs,

@@ -3,19 +3,19 @@ import { holdsOf } from "../silences/holds.ts";
 import { type LoadedSilence, workMs } from "../silences/silences-in-force.ts";
 import { type Labelled, labelsKey, readLabels } from "../subject/labels.ts";
 import { keyText } from "../subject/subject.ts";
-import type { Decided, Passage, Stage } from "./batch.ts";
+import type { Batch, Decided, Stage } from "./batch.ts";
 import { lookAtSilenced } from "./unmute-jobs.ts";
 
 /**
  * Holds back what nobody is to hear now, before it joins a message. `decide` keeps silent about entities in maintenance by itself:
  * here the look is left that reports them when their window has ended. What silences hold is decided as if there were none.
  */
-export const mute: Stage = async ({ decided, jobs, nowMs, ...passage }) => {
+export const mute: Stage = async ({ decided, jobs, nowMs, ...batch }) => {
   const silenced = new Map(decided.map(({ rule, match }) => [`${keyText(match.subject.key)}${rule.id}`, match]));
   const entityIds = [...silenced.values()].flatMap(({ muted, subject }) => (muted ? [subject.entityId] : []));
   return {
     ...(entityIds.length > 0 && { jobs: [...jobs, lookAtSilenced(entityIds, nowMs)] }),
-    ...(passage.silences.any(nowMs) && { decided: await held(decided, { ...passage, nowMs }) }),
+    ...(batch.silences.any(nowMs) && { decided: await held(decided, { ...batch, nowMs }) }),
   };
 };
 
@@ -35,7 +35,7 @@ const labelled = ({ match: { subject, triggerNames, value } }: Decided): Labelle
 /** Asks silences for `workMs`. What is left is stored as if there were none: it is asked about when it is sent, as all is. */
 async function held(
   decided: readonly Decided[],
-  { tx, tenantId, nowMs, silences }: Pick<Passage, "tx" | "tenantId" | "nowMs" | "silences">,
+  { tx, tenantId, nowMs, silences }: Pick<Batch, "tx" | "tenantId" | "nowMs" | "silences">,
 ): Promise<readonly Decided[]> {
   const asked = decided.filter((each) => mayBeHeld(each, nowMs));
   if (asked.length === 0) return decided;

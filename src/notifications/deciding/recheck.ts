@@ -7,11 +7,11 @@ import type { TenantRules } from "../rules/tenant-rules.ts";
 import type { WaitingDelivery } from "../subject/delivery.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
 import { isMatched, keyText } from "../subject/subject.ts";
+import { pairText } from "./current-state.ts";
 import type { Deciding } from "./deciding.ts";
-import { pairText } from "./look.ts";
 import { endsIn, judgeMessages } from "./recheck-messages.ts";
 import { judgeSilenced } from "./recheck-silenced.ts";
-import { reconsider } from "./reevaluate.ts";
+import { reevaluate } from "./reevaluate.ts";
 import { unseenSinceMs } from "./rules-consumer.ts";
 import type { RuleRef, Verdict } from "./verdict.ts";
 
@@ -218,7 +218,7 @@ async function lookAgain(
   return await transaction(sql, async (tx) => {
     const sinceMs = Math.max(...late.map(({ dueMs }) => dueMs));
     const options = { nowMs, sinceMs, delayEnds: new Set(late.map(pairText)) };
-    const seen = await reconsider(tx, tenantId, [...subjects.values()], deciding, options);
+    const seen = await reevaluate(tx, tenantId, [...subjects.values()], deciding, options);
     if (seen === undefined) return undefined;
     const { matches, look } = seen;
     const left = new Set([...subjects.keys()].slice(seen.taken));

@@ -5,11 +5,11 @@ import { type StoredMatch, standingSubjects } from "../rules/match-store.ts";
 import type { RulePart } from "../silences/rules-version.ts";
 import { groupJobs, groupsKind } from "../subject/group-jobs.ts";
 import type { Deciding } from "./deciding.ts";
-import { reconsider } from "./reevaluate.ts";
+import { reevaluate } from "./reevaluate.ts";
 import { repeatKind, repetitionJobs, repetitionOf } from "./repetitions.ts";
 
 /** The jobs that look once at what rules match that were enabled or changed: one for each change. */
-export const standingKind = "notifications.standing";
+export const changedRulesKind = "notifications.standing";
 /** What must wait for other changes is looked at again after this time. */
 const laterMs = 500;
 
@@ -26,7 +26,7 @@ interface Payload {
 }
 
 /** Leaves a look at what rules match, in the transaction that changes them, or one of their triggers. */
-export async function lookAtStanding(
+export async function reevaluateLater(
   tx: Db,
   tenantId: string,
   { kind, name }: RulePart,
@@ -43,7 +43,7 @@ export async function lookAtStanding(
   const [first] = rules;
   if (first === undefined) return;
   const payload: Payload = { ruleIds: rules.map(({ id }) => id), atMs: first.nowMs, enabled: change === "enabled" };
-  await enqueue(tx, { tenantId, kind: standingKind }, [{ payload }], first.nowMs);
+  await enqueue(tx, { tenantId, kind: changedRulesKind }, [{ payload }], first.nowMs);
 }
 
 /** Leaves a job for each rule that takes what it matches out of its groups, which have been sent their end. */
@@ -52,11 +52,11 @@ export async function ungroup(tx: Db, tenantId: string, ruleIds: readonly string
     const payload: Payload = { ruleIds: [ruleId], atMs: nowMs, enabled: false, ungroups: true };
     return { payload };
   });
-  await enqueue(tx, { tenantId, kind: standingKind }, jobs, nowMs);
+  await enqueue(tx, { tenantId, kind: changedRulesKind }, jobs, nowMs);
 }
 
 /** Ends, with a clear, what no longer holds; a portion of the tenant's matches a run. */
-export function standingJob(deciding: Deciding): JobKind {
+export function changedRulesJob(deciding: Deciding): JobKind {
   async function run(tx: Db, tenantId: string, [job]: readonly Job[], nowMs: number) {
     if (job === undefined) return [];
     const payload = job.payload as Payload;
@@ -71,7 +71,7 @@ export function standingJob(deciding: Deciding): JobKind {
       const concerns = ({ ruleId }: StoredMatch) => ruleIds.has(ruleId);
       const { atMs: sinceMs, enabled, ungroups = false } = payload;
       const options = { nowMs, sinceMs, concerns, judges: true, ungroups, enabled };
-      const looked = await reconsider(tx, tenantId, subjects, deciding, options);
+      const looked = await reevaluate(tx, tenantId, subjects, deciding, options);
       if (looked === undefined) return again(nowMs + laterMs);
       if (looked.taken < subjects.length) reached = subjects[looked.taken - 1]?.key;
       const { byId } = await deciding.memory.now(tx, tenantId);
@@ -86,5 +86,5 @@ export function standingJob(deciding: Deciding): JobKind {
     }
     return reached === undefined ? [] : again(nowMs, reached.toString("base64url"));
   }
-  return { name: standingKind, sizeMax: 1, alone: true, run };
+  return { name: changedRulesKind, sizeMax: 1, alone: true, run };
 }

@@ -10,26 +10,26 @@ import { workMs } from "../silences/silences-in-force.ts";
 import { readSubjects, type SubjectState } from "../subject/read-subjects.ts";
 import { keyText, type Subject } from "../subject/subject.ts";
 import type { Sight } from "./batch.ts";
+import { type CurrentState, pairText } from "./current-state.ts";
 import type { Deciding } from "./deciding.ts";
-import { type Look, pairText } from "./look.ts";
 import { signatureOf, toldOf } from "./match.ts";
 import { unseenSinceMs } from "./rules-consumer.ts";
 import { passFrom } from "./stages.ts";
 
-/** What looking again has found. */
-export interface Reconsidered {
-  /** How many of the subjects it has looked at, the first of them: as many as one transaction should. */
+/** The result of a re-evaluation. */
+export interface Reevaluated {
+  /** How many of the subjects were re-evaluated, from the first on: as many as one transaction should. */
   readonly taken: number;
-  /** What is noted of the subjects now. */
+  /** The stored matches of the subjects, as they are now. */
   readonly matches: StoredMatches;
-  /** How a rule sees what is noted. */
-  look(match: StoredMatch): Look;
+  /** Returns the current state of a stored match. */
+  look(match: StoredMatch): CurrentState;
 }
 
-const gone: Look = { triggerNames: [], now: undefined, told: {} };
+const gone: CurrentState = { triggerNames: [], now: undefined, told: {} };
 
-/** What is looked at again, and why. */
-interface Reconsidering {
+/** What is re-evaluated, and why. */
+interface Reevaluation {
   readonly nowMs: number;
   /** When the last of the delays, or of the windows, ended, or rules were changed. */
   readonly sinceMs: number;
@@ -46,15 +46,15 @@ interface Reconsidering {
 }
 
 /**
- * Looks at subjects once more, one at least and no further after `workMs` of matching, as they and their entities are now, under their locks in the caller's transaction, for the
- * rules whose delay of them ends, that keep silent about them, or that are concerned, and stores what follows. Undefined: changes of
- * occurrences from before `sinceMs` wait to be matched, which come first; nothing was looked at.
+ * Re-evaluates subjects under their locks, in the caller's transaction, and stores what follows: at least one, and no further one after
+ * `workMs` of matching. Takes the matches whose delay ends, that are muted, or that `concerns` names. Undefined: nothing was done, because
+ * changes of occurrences from before `sinceMs` wait to be matched, which come first.
  */
-export async function reconsider(
+export async function reevaluate(
   tx: Db,
   tenantId: string,
   asked: readonly Subject[],
-  { memory, wake, lookAtStanding }: Deciding,
+  { memory, wake, readCurrentStates }: Deciding,
   {
     nowMs,
     sinceMs,
@@ -63,8 +63,8 @@ export async function reconsider(
     judges = false,
     ungroups = false,
     enabled = false,
-  }: Reconsidering,
-): Promise<Reconsidered | undefined> {
+  }: Reevaluation,
+): Promise<Reevaluated | undefined> {
   const rules = await memory.now(tx, tenantId);
   const looked = await lookAtOccurrences(tx, tenantId, rules, asked, { sinceMs, nowMs });
   if (looked === undefined) return undefined;
@@ -84,8 +84,8 @@ export async function reconsider(
     .filter((match) => match.standing && rules.byId.has(match.ruleId))
     .filter((match) => match.muted || delayEnds.has(pairText(match)) || concerns(match));
   const still = concerned.filter(({ subject }) => subject.eventId === undefined);
-  const looksAtOthers = await lookAtStanding(tx, tenantId, still, { rules, entities, nowMs, judges });
-  const look = (match: StoredMatch): Look => {
+  const looksAtOthers = await readCurrentStates(tx, tenantId, still, { rules, entities, nowMs, judges });
+  const look = (match: StoredMatch): CurrentState => {
     if (enabled && match.firstDueMs !== undefined && match.firstDueMs <= nowMs) return gone;
     if (match.subject.eventId !== undefined) return looks(match, matches) ?? gone;
     return looksAtOthers.get(pairText(match)) ?? standingStill(match);
@@ -108,7 +108,7 @@ export async function reconsider(
 }
 
 /** What is no occurrence stands as its last point, or its staying away, has left it. */
-const standingStill = ({ standing, triggerNames, value, valueMs }: StoredMatch): Look => ({
+const standingStill = ({ standing, triggerNames, value, valueMs }: StoredMatch): CurrentState => ({
   triggerNames: standing ? triggerNames : [],
   now: undefined,
   told: { ...(value !== undefined && { value }), ...(valueMs !== undefined && { timeMs: valueMs }) },
@@ -125,7 +125,7 @@ async function lookAtOccurrences(
   tenantId: string,
   rules: TenantRules,
   subjects: readonly Subject[],
-  { sinceMs, nowMs }: Pick<Reconsidering, "sinceMs" | "nowMs">,
+  { sinceMs, nowMs }: Pick<Reevaluation, "sinceMs" | "nowMs">,
 ) {
   const eventIds = subjects.flatMap(({ eventId }) => eventId ?? []);
   if (eventIds.length === 0) return { taken: subjects.length, looks: () => undefined, states: noStates };
@@ -143,7 +143,7 @@ async function lookAtOccurrences(
   const byKey = new Map(all.slice(0, count).map((each) => [each.key, each]));
   const next = all[count]?.key;
   const taken = next === undefined ? subjects.length : subjects.findIndex(({ key }) => keyText(key) === next);
-  const looks = ({ subject, ruleId }: StoredMatch, noted: StoredMatches): Look | undefined => {
+  const looks = ({ subject, ruleId }: StoredMatch, noted: StoredMatches): CurrentState | undefined => {
     const found = byKey.get(keyText(subject.key));
     if (found === undefined) return undefined;
     const rule = rules.byId.get(ruleId);

@@ -9,7 +9,7 @@ import { holdsOf } from "../silences/holds.ts";
 import { groupJobs } from "../subject/group-jobs.ts";
 import type { Over } from "../subject/notice.ts";
 import { groupSubject, keyText } from "../subject/subject.ts";
-import type { Ongoing, Passage, Stage } from "./batch.ts";
+import type { Batch, Ongoing, Stage } from "./batch.ts";
 
 /** An ongoing match with its labels. */
 interface Labelled extends Ongoing {
@@ -60,7 +60,7 @@ const released = ({ rule: { id }, free }: Labelled, key: Buffer): Over[] =>
   free.length === 0 ? [] : [{ rule: { id, destinationNames: free }, key, heldOnly: true }];
 
 /** Finds members that are in another group than their labels say, or in one that waits for a silence which holds them no more. */
-async function regroup({ tx, tenantId }: Pick<Passage, "tx" | "tenantId">, all: readonly Labelled[]) {
+async function regroup({ tx, tenantId }: Pick<Batch, "tx" | "tenantId">, all: readonly Labelled[]) {
   const members: { ruleId: string; subject: { key: Buffer } }[] = [];
   const over: Over[] = [];
   for (const [rule, some] of Map.groupBy(all, (each) => each.rule)) {

@@ -2,9 +2,9 @@ import type { Db } from "../../db/connect.ts";
 import type { Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import { readMatches, type StoredMatch } from "../rules/match-store.ts";
+import { pairText } from "./current-state.ts";
 import type { Deciding } from "./deciding.ts";
-import { pairText } from "./look.ts";
-import { reconsider } from "./reevaluate.ts";
+import { reevaluate } from "./reevaluate.ts";
 import { type RepetitionPayload, repeatKind, repetitionOf } from "./repetitions.ts";
 
 /** What must wait for other changes is looked at again after this time. */
@@ -27,7 +27,7 @@ export function repeatJob(deciding: Deciding): JobKind {
     if (dueMs.size === 0) return [];
     const subjects = new Map([...dueMs.keys()].map(({ subject }) => [subject.key.toString("latin1"), subject]));
     const concerns = (match: StoredMatch) => pairs.has(pairText(match));
-    const looked = await reconsider(tx, tenantId, [...subjects.values()], deciding, {
+    const looked = await reevaluate(tx, tenantId, [...subjects.values()], deciding, {
       nowMs,
       sinceMs: Math.max(...dueMs.values()),
       concerns,

@@ -3,7 +3,7 @@ import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Db } from "../../db/connect.ts";
 import type { SourceName } from "../rules/sources/source.ts";
 import type { RulePart } from "../silences/rules-version.ts";
-import type { LookAtStanding } from "./look.ts";
+import type { ReadCurrentStates } from "./current-state.ts";
 import { metricThresholds } from "./sources/metric-threshold.ts";
 import type { DataSource, RunningSource, SourceOptions } from "./sources/source.ts";
 import { staleData } from "./sources/stale-data.ts";
@@ -18,11 +18,12 @@ const sources: { readonly [S in SourceName]?: DataSource<MessageOf<S>> } = {
 /** All sources, under the one type that they share. */
 const all = Object.values(sources) as readonly DataSource<Message>[];
 
-/** How rules see what stands of each source but events. */
-export const lookAtStanding: LookAtStanding = async (...of) => {
-  const looks: Awaited<ReturnType<LookAtStanding>> = new Map();
-  for (const { look } of all) for (const [pair, seen] of (await look?.(...of)) ?? []) looks.set(pair, seen);
-  return looks;
+/** Reads the current state of the open matches of all sources but events. */
+export const readCurrentStates: ReadCurrentStates = async (...of) => {
+  const states: Awaited<ReturnType<ReadCurrentStates>> = new Map();
+  for (const { currentStates } of all)
+    for (const [pair, state] of (await currentStates?.(...of)) ?? []) states.set(pair, state);
+  return states;
 };
 
 /** In the transaction that changes rules or triggers. */
@@ -43,7 +44,7 @@ export async function onTriggerChange(
   await source?.onChange?.(tx, tenantId, name, old.value, now.value);
 }
 
-/** By the names of triggers: why what they look for cannot be looked for. */
+/** Reads, per trigger name, why its data cannot be queried. */
 export async function triggerTroubles(db: Db, tenantId: string): Promise<ReadonlyMap<string, string>> {
   const found = await Promise.all(
     all.map(async (source) => Object.entries((await source.troubles?.(db, tenantId)) ?? {})),
@@ -51,7 +52,7 @@ export async function triggerTroubles(db: Db, tenantId: string): Promise<Readonl
   return new Map(found.flat());
 }
 
-/** Starts what sources do by themselves in this process; they work as one. */
+/** Starts the sources of this process, as one. */
 export function startSources(options: SourceOptions): Required<RunningSource> {
   const running = all.flatMap((source) => source.start?.(options) ?? []);
   return {

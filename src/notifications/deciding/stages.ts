@@ -1,5 +1,5 @@
 import { noSilences } from "../silences/silences-in-force.ts";
-import type { Passage, Stage } from "./batch.ts";
+import type { Batch, Stage } from "./batch.ts";
 import { decideAll } from "./decide-all.ts";
 import { enqueue } from "./enqueue.ts";
 import { group } from "./group.ts";
@@ -17,8 +17,8 @@ const stages = { match, decide: decideAll, mute, group, relabel, enqueue, wakeDi
 /** Passes what enters at a stage through this one and all that follow. */
 export async function passFrom(
   first: keyof typeof stages,
-  entering: Pick<Passage, "tx" | "tenantId" | "nowMs" | "wake"> & Partial<Passage>,
-): Promise<Passage> {
+  entering: Pick<Batch, "tx" | "tenantId" | "nowMs" | "wake"> & Partial<Batch>,
+): Promise<Batch> {
   const nothing = {
     changes: undefined,
     taken: 0,
@@ -30,10 +30,10 @@ export async function passFrom(
     over: [],
     jobs: [],
   };
-  let passage: Passage = { ...nothing, dueMs: Infinity, silences: noSilences, ...entering };
+  let batch: Batch = { ...nothing, dueMs: Infinity, silences: noSilences, ...entering };
   const all: [string, Stage][] = Object.entries(stages);
   for (const [, stage] of all.slice(all.findIndex(([name]) => name === first))) {
-    passage = { ...passage, ...(await stage(passage)) };
+    batch = { ...batch, ...(await stage(batch)) };
   }
-  return passage;
+  return batch;
 }

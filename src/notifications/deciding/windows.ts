@@ -8,7 +8,7 @@ import { hastenHeld } from "../silences/release.ts";
 import type { Notice } from "../subject/notice.ts";
 import { keyText, windowSubject } from "../subject/subject.ts";
 import type { Deciding } from "./deciding.ts";
-import { reconsider } from "./reevaluate.ts";
+import { reevaluate } from "./reevaluate.ts";
 import { unseenSinceMs } from "./rules-consumer.ts";
 import { passFrom } from "./stages.ts";
 import { type Released, unmuteJobs, unmuteKind } from "./unmute-jobs.ts";
@@ -80,7 +80,7 @@ async function run(deciding: Deciding, tx: Db, tenantId: string, [job]: readonly
   const subjects = await silentSubjects(tx, tenantId, released);
   if (subjects.length === 0) return [];
   const some = subjects.slice(0, subjectsMax);
-  const looked = await reconsider(tx, tenantId, some, deciding, { nowMs, sinceMs: atMs });
+  const looked = await reevaluate(tx, tenantId, some, deciding, { nowMs, sinceMs: atMs });
   if (looked === undefined) return again(released, nowMs + laterMs);
   const last = subjects[looked.taken - 1];
   if (looked.taken === subjects.length || last === undefined) return [];

@@ -14,7 +14,7 @@ import type { Result } from "../queue/result.ts";
 import { resultBatcher } from "../queue/result-batcher.ts";
 import { sendSlots } from "../queue/send-slots.ts";
 import { backResults, cutOffResults, endedResult, triedResults } from "./classify-response.ts";
-import { type Batch, type BatchOptions, nextBatch } from "./next-batch.ts";
+import { type BatchOptions, nextBatch, type PreparedBatch } from "./next-batch.ts";
 import type { Ready } from "./prepare.ts";
 import { attempt, type SenderOptions } from "./sender.ts";
 import { type SendingStats, sendingStats } from "./stats.ts";
@@ -141,7 +141,11 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
   }
 
   /** Begins to send what was taken. */
-  function begin(tenantId: string, { ready, ended, againMs, suspects, ...taken }: Batch, startMs: number): void {
+  function begin(
+    tenantId: string,
+    { ready, ended, againMs, suspects, ...taken }: PreparedBatch,
+    startMs: number,
+  ): void {
     if (againMs < Number.POSITIVE_INFINITY) lookLater(tenantId, againMs);
     if (taken.crowded) {
       crowded.add(tenantId);

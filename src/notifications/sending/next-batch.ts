@@ -13,13 +13,18 @@ export interface BatchOptions extends ClaimOptions, Opening {
 }
 
 /** What one look at a tenant's deliveries has come to: each that is ready holds a slot, which the caller gives back. */
-export interface Batch extends Prepared, Omit<Claim, "shares" | "tenantId"> {}
+export interface PreparedBatch extends Prepared, Omit<Claim, "shares" | "tenantId"> {}
 
 /** After an error of ours what was claimed is claimed again after this. */
 const backMs = 1000;
 
 /** The next deliveries of a tenant: claims what is due, has it decided again, reads what it says, and prepares it. */
-export async function nextBatch(db: Sql, tenantId: string, options: BatchOptions, nowMs: number): Promise<Batch> {
+export async function nextBatch(
+  db: Sql,
+  tenantId: string,
+  options: BatchOptions,
+  nowMs: number,
+): Promise<PreparedBatch> {
   const { shares, ...claim } = await claimDue(db, tenantId, options, nowMs);
   const rows = shares.flatMap((share) => share.rows);
   let prepared: Prepared = { ready: [], ended: [] };

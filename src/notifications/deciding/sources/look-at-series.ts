@@ -9,7 +9,7 @@ import { metricData } from "../../rules/sources/source.ts";
 import { aheadMs, crossed } from "../../rules/sources/threshold-bounds.ts";
 import type { LoadedRule, LoadedTrigger } from "../../rules/tenant-rules.ts";
 import { keyText, seriesSubject } from "../../subject/subject.ts";
-import { type Look, type LookAtStanding, type Looking, pairText } from "../look.ts";
+import { type CurrentState, pairText, type ReadCurrentStates, type StateOptions } from "../current-state.ts";
 
 /** Points that are older are not looked for: what is noted of the match counts. */
 const backMs = 86_400_000;
@@ -22,9 +22,9 @@ type Points = readonly { readonly timeMs: number; readonly value: number }[];
  * How rules see series whose matches stand, by `pairText`: with their newest value. Where rules were changed, a series that has been
  * within its bounds since its match was noted matches no more.
  */
-export const lookAtSeries: LookAtStanding = async (tx, tenantId, matches, looking) => {
+export const lookAtSeries: ReadCurrentStates = async (tx, tenantId, matches, looking) => {
   const own = matches.filter(isSeries);
-  const looks = new Map<string, Look>();
+  const looks = new Map<string, CurrentState>();
   const pace = paced(undefined, tenantId);
   for (let from = 0; from < own.length; from += portion) {
     const some = own.slice(from, from + portion);
@@ -41,7 +41,7 @@ const isSeries = ({ subject: { key, entityId, metricName, metricLabels } }: Stor
   metricName !== undefined && seriesSubject(entityId, metricName, metricLabels).key.equals(key);
 
 /** Finds the triggers of a match's rule that mean its series. */
-async function meaning({ subject, ruleId }: StoredMatch, { rules, entities }: Looking, pace: Pace) {
+async function meaning({ subject, ruleId }: StoredMatch, { rules, entities }: StateOptions, pace: Pace) {
   const rule = rules.byId.get(ruleId) as LoadedRule;
   const entity = entities.get(keyText(subject.entityId));
   const found: LoadedTrigger[] = [];
@@ -53,7 +53,12 @@ async function meaning({ subject, ruleId }: StoredMatch, { rules, entities }: Lo
   return found;
 }
 
-function lookAt(match: StoredMatch, points: Points, own: readonly LoadedTrigger[], { rules, judges }: Looking): Look {
+function lookAt(
+  match: StoredMatch,
+  points: Points,
+  own: readonly LoadedTrigger[],
+  { rules, judges }: StateOptions,
+): CurrentState {
   const { value, valueMs, triggerNames } = match;
   const rule = rules.byId.get(match.ruleId) as LoadedRule;
   const noted = value === undefined || valueMs === undefined ? [] : [{ value, timeMs: valueMs }];

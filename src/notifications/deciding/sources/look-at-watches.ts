@@ -1,13 +1,13 @@
 import { byteaArray, textArray } from "../../../db/batch.ts";
 import type { StoredMatch } from "../../rules/match-store.ts";
 import { keyText, staleSubject } from "../../subject/subject.ts";
-import { type Look, type LookAtStanding, pairText } from "../look.ts";
+import { type CurrentState, pairText, type ReadCurrentStates } from "../current-state.ts";
 
 /**
  * How rules that were changed see entities whose data stay away, by `pairText`. A match stands as long as the rule waits for these data
  * and none has come; an entity that is not watched yet is taken in as one whose data stay away.
  */
-export const lookAtWatches: LookAtStanding = async (tx, tenantId, matches, { rules, judges }) => {
+export const lookAtWatches: ReadCurrentStates = async (tx, tenantId, matches, { rules, judges }) => {
   if (!judges) return new Map();
   const own = matches.flatMap((match) => {
     const name = match.triggerNames.find((each) => isOf(each, match));
@@ -28,7 +28,7 @@ export const lookAtWatches: LookAtStanding = async (tx, tenantId, matches, { rul
     ) as w`;
   const back = new Set(rows.map(({ name, id }) => `${keyText(id)}${name}`));
   return new Map(
-    own.map(({ match, name }): [string, Look] => {
+    own.map(({ match, name }): [string, CurrentState] => {
       const used = rules.byId.get(match.ruleId)?.triggerNames.includes(name);
       const waits = used && rules.triggers.get(name)?.type.source.case === "staleData";
       const stands = waits && !back.has(`${keyText(match.subject.entityId)}${name}`);

@@ -35,7 +35,7 @@ const pointsBetween = 10_000;
 
 /** Values of a metric that leave their bounds. */
 export const metricThresholds: DataSource<MetricThresholdSource> = {
-  look: lookAtSeries,
+  currentStates: lookAtSeries,
 
   start: ({ wake }) => ({
     onPoints: (tx, tenantId, rules, points, nowMs) => holdPoints(tx, tenantId, rules, { points, nowMs, wake }),

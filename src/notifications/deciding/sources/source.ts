@@ -6,9 +6,9 @@ import type { RulesMemory } from "../../rules/rules-memory.ts";
 import type { TenantRules } from "../../rules/tenant-rules.ts";
 import type { RulePart } from "../../silences/rules-version.ts";
 import type { Wake } from "../batch.ts";
-import type { LookAtStanding } from "../look.ts";
+import type { ReadCurrentStates } from "../current-state.ts";
 
-/** By the names of triggers: why what they look for cannot be looked for. */
+/** Per trigger name: why its data cannot be queried. */
 export type Troubles = Record<string, string>;
 
 /** What sources do with data, with the rules of then. */
@@ -25,7 +25,7 @@ export type Reported = Pick<EventIdentity, "name" | "entityId">;
 /** A source at work in this process. */
 export interface RunningSource extends SourceHooks {
   readonly kinds?: readonly JobKind[];
-  /** Writes what is to be known of data that came, for all servers; happens by itself every two seconds. */
+  /** Flushes last-seen times to the database for other servers. Also runs every 2 s. */
   flush?(nowMs: number): Promise<void>;
   /** After the last data were stored. */
   stop?(): Promise<void>;
@@ -41,8 +41,8 @@ export interface SourceOptions {
 
 /** What a source of other data than events does: `S` is its member of the oneof of `TriggerType`. */
 export interface DataSource<S> {
-  /** How rules see now what stands of it; absent: as it is noted. */
-  readonly look?: LookAtStanding;
+  /** Re-evaluates the open matches of this source. Absent: the stored match is used. */
+  readonly currentStates?: ReadCurrentStates;
   /** In the transaction that changes rules or triggers of a tenant. */
   onRulesChange?(tx: Db, tenantId: string, part: RulePart): Promise<void>;
   /** In the transaction that changes what a trigger looks at, within the source. */

@@ -51,7 +51,7 @@ const ofNames = <T>(stored: Readonly<Record<string, T>> = {}): Record<string, T>
 
 /** Data that stay away. */
 export const staleData: DataSource<StaleDataSource> = {
-  look: lookAtWatches,
+  currentStates: lookAtWatches,
   onRulesChange: watchStaleData,
 
   /** It waits for other data from now on. */

@@ -6,30 +6,30 @@ import type { DeliverySnapshot } from "../subject/snapshot.ts";
 import { keyText } from "../subject/subject.ts";
 import type { Sight } from "./batch.ts";
 
-/** How a rule sees a subject now. */
-export interface Look extends Pick<Sight, "now"> {
+/** The current state of a subject, as one rule sees it. */
+export interface CurrentState extends Pick<Sight, "now"> {
   /** The triggers of the rule that match it, in the rule's order; none: it matches no more. */
   readonly triggerNames: readonly string[];
   readonly told: DeliverySnapshot;
 }
 
-/** What looks at standing matches need. */
-export interface Looking {
+/** What the current state of open matches is read with. */
+export interface StateOptions {
   readonly rules: TenantRules;
   readonly entities: ReadonlyMap<string, EntityRow>;
   readonly nowMs: number;
-  /** Whether the rules or triggers were changed: matches are held against them again. */
+  /** True if rules or triggers have changed, so that matches are compared with them again. */
   readonly judges: boolean;
 }
 
-/** How rules see what is no occurrence and stands, by `pairText`; what is not among them stands as it is noted. */
-export type LookAtStanding = (
+/** Reads the current state of open matches that are no occurrences, by `pairText`. Those left out are as their stored match says. */
+export type ReadCurrentStates = (
   tx: Db,
   tenantId: string,
   matches: readonly StoredMatch[],
-  looking: Looking,
-) => Promise<Map<string, Look>>;
+  options: StateOptions,
+) => Promise<Map<string, CurrentState>>;
 
-/** A rule and a subject, as one text. */
+/** Names a rule and a subject together. */
 export const pairText = ({ subject, ruleId }: { subject: { key: Buffer }; ruleId: string }) =>
   `${keyText(subject.key)}${ruleId}`;
