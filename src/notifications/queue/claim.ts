@@ -80,6 +80,15 @@ const wanted = ({ max }: Allowance, lookMax: number) => Math.min(max, lookMax);
 export async function claimDue(db: Sql, tenantId: string, options: ClaimOptions, nowMs: number): Promise<Claim> {
   const { slots, lookMax } = options;
   const due = await dueDestinations(db, tenantId, nowMs);
+  if (due.length === 0)
+    return {
+      tenantId,
+      shares: [],
+      more: false,
+      crowded: false,
+      againMs: Number.POSITIVE_INFINITY,
+      suspects: new Set(),
+    };
   // By states that are not locked yet: under the lock it may be less.
   const held = new Map(
     due.filter(isLiving).map((each) => {
@@ -119,7 +128,6 @@ async function take(
   { waitMsMax, leaseMs }: ClaimOptions,
   nowMs: number,
 ): Promise<{ ended: boolean; shares: Share[] }> {
-  if (due.length === 0) return { ended: false, shares: [] };
   // What is lost of it in a crash of the database is claimed again.
   await tx.unsafe("set local synchronous_commit = off");
   const ended = await endWaiting(tx, tenantId, due, waitMsMax, nowMs);
