@@ -159,27 +159,24 @@ describe("a watch", () => {
       },
       { status: OPEN },
     ],
-  ])(
-    "tells an occurrence that ceases to match by %s",
-    async (_what, query, { second, status }: { second?: number; status?: 1 }) => {
-      const tenant = await world();
-      const events = await watch(tenant, query);
-      await tenant.put("a", 10, {});
-      expect(await events.told(1)).toEqual([["CREATED", "a", OPEN]]);
-      if (second !== undefined) {
-        await tenant.put("a", second, {});
-        expect(await events.told(1)).toEqual([["UPDATED", "a", OPEN]]);
-      } else {
-        await tenant.put("a", 12, { status: CLOSED });
-        const closed = await events.next();
-        expect(closed.change).toBe(Change.CLOSED);
-        const ids = { eventId: closed.event?.id ?? "", occurrenceId: closed.event?.occurrences[0]?.id ?? "" };
-        await tenant.manage.setEventStatus({ statuses: [{ ...ids, statusWrapper: { status: status ?? OPEN } }] });
-        expect(await events.told(1)).toEqual([["UPDATED", "a", OPEN]]);
-      }
-      events.end();
-    },
-  );
+  ])("tells what ceases to match by %s", async (_what, query, { second, status }: { second?: number; status?: 1 }) => {
+    const tenant = await world();
+    const events = await watch(tenant, query);
+    await tenant.put("a", 10, {});
+    expect(await events.told(1)).toEqual([["CREATED", "a", OPEN]]);
+    if (second !== undefined) {
+      await tenant.put("a", second, {});
+      expect(await events.told(1)).toEqual([["UPDATED", "a", OPEN]]);
+    } else {
+      await tenant.put("a", 12, { status: CLOSED });
+      const closed = await events.next();
+      expect(closed.change).toBe(Change.CLOSED);
+      const ids = { eventId: closed.event?.id ?? "", occurrenceId: closed.event?.occurrences[0]?.id ?? "" };
+      await tenant.manage.setEventStatus({ statuses: [{ ...ids, statusWrapper: { status: status ?? OPEN } }] });
+      expect(await events.told(1)).toEqual([["UPDATED", "a", OPEN]]);
+    }
+    events.end();
+  });
 
   test("reports what management does, shows the fields that are asked for, and nothing of other tenants", async () => {
     const [tenant, stranger] = [await world(), await world()];

@@ -141,19 +141,16 @@ test.each(allMethods.map((method) => ({ rpc: callName(method), method })))(
 test.each([
   ["values", 8, { metadataFields: { a: Array<number>(131_071).fill(0) } }],
   ["dimensions", 800, { dimensions: Object.fromEntries(Array.from({ length: 1024 }, (_, i) => [`d${i}`, ""])) }],
-])(
-  "a batch full of items that hold too many %s fails item by item, and does not hold the loop",
-  async (_, count, item) => {
-    const { tenant } = await newWorld();
-    const request = create(PutEventsRequestSchema, { events: Array(count).fill(create(EventSchema, item)) });
-    for (const json of [false, true]) {
-      const call = callOf(DataReceiverService.method.putEvents, request, tenant.headers, json) as RawRequest;
-      const { status, body } = await raw(server, "2", call);
-      expect(status, body.toString().slice(0, 200)).toBe(200);
-      expect(await longTurns([])).toEqual([]);
-    }
-  },
-);
+])("a batch full of items with too many %s fails item by item, and does not hold the loop", async (_, count, item) => {
+  const { tenant } = await newWorld();
+  const request = create(PutEventsRequestSchema, { events: Array(count).fill(create(EventSchema, item)) });
+  for (const json of [false, true]) {
+    const call = callOf(DataReceiverService.method.putEvents, request, tenant.headers, json) as RawRequest;
+    const { status, body } = await raw(server, "2", call);
+    expect(status, body.toString().slice(0, 200)).toBe(200);
+    expect(await longTurns([])).toEqual([]);
+  }
+});
 
 test("the process has lived through all of it", () => {
   expect(server.pid).toBeDefined();

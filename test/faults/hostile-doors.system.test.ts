@@ -94,7 +94,7 @@ async function wrongWith(request: RawRequest, bytes: number): Promise<string[]> 
 }
 
 test.each(operations)(
-  "$door answers what is cheap to send within the memory of its body, and in no long turn",
+  "$door answers what is cheap to send in the memory of its body and no long turn",
   async (operation) => {
     const wrong: string[] = [];
     const held = await server.heldBytes();

@@ -162,85 +162,79 @@ const sorted = (all: object) =>
   );
 
 describe.each(Object.entries(metricExporters))("OpenTelemetry's SDK over %s", (_, exporterOf) => {
-  test.each(left)(
-    "each instrument, temporality: %s; the resource becomes a model",
-    async (_name, preference, last, named) => {
-      const { key, stored, instruments, tenant } = await world();
-      const exporter = exporterOf(key, { temporalityPreference: preference });
-      const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
-      const views = [
-        { instrumentName: "exponential", aggregation: { type: AggregationType.EXPONENTIAL_HISTOGRAM as const } },
-      ];
-      const provider = new MeterProvider({ resource, readers: [reader], views });
-      const meter = provider.getMeter("shop");
-      const counter = meter.createCounter("orders");
-      const queue = meter.createUpDownCounter("queue");
-      const latency = meter.createHistogram("latency", { advice: { explicitBucketBoundaries: [0.5, 1] } });
-      const exponential = meter.createHistogram("exponential");
-      let seen = 7;
-      meter.createGauge("temperature").record(20.5);
-      meter.createObservableGauge("observed").addCallback((result) => result.observe(7));
-      meter.createObservableUpDownCounter("observed queue").addCallback((result) => result.observe(4));
-      meter.createObservableCounter("observed orders").addCallback((result) => result.observe(seen));
-      const labels = { "a.b": "1", a_b: "2", __name__: "n", ä: "3" };
-      for (const [taken, queued, took, size] of [
-        [3, -2, 0.75, 4],
-        [2, 1, 0.25, 2],
-      ] as const) {
-        counter.add(taken, labels);
-        queue.add(queued);
-        latency.record(took);
-        exponential.record(size);
-        await provider.forceFlush();
-        seen = 10;
-      }
-      const found = await stored();
-      await provider.shutdown();
-      expect(sorted(found)).toEqual(sorted(last));
-      expect(await instruments()).toEqual(named);
-      const [entity] = await sql`select dimensions, metadata from entities where tenant_id = ${tenant.id}`;
-      expect(entity).toEqual({
-        dimensions: { "host.name": "web-1" },
-        metadata: { "os.type": "linux", "attribute.priority": 9 },
-      });
-    },
-  );
+  test.each(left)("each instrument, %s; the resource becomes a model", async (_name, preference, last, named) => {
+    const { key, stored, instruments, tenant } = await world();
+    const exporter = exporterOf(key, { temporalityPreference: preference });
+    const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+    const views = [
+      { instrumentName: "exponential", aggregation: { type: AggregationType.EXPONENTIAL_HISTOGRAM as const } },
+    ];
+    const provider = new MeterProvider({ resource, readers: [reader], views });
+    const meter = provider.getMeter("shop");
+    const counter = meter.createCounter("orders");
+    const queue = meter.createUpDownCounter("queue");
+    const latency = meter.createHistogram("latency", { advice: { explicitBucketBoundaries: [0.5, 1] } });
+    const exponential = meter.createHistogram("exponential");
+    let seen = 7;
+    meter.createGauge("temperature").record(20.5);
+    meter.createObservableGauge("observed").addCallback((result) => result.observe(7));
+    meter.createObservableUpDownCounter("observed queue").addCallback((result) => result.observe(4));
+    meter.createObservableCounter("observed orders").addCallback((result) => result.observe(seen));
+    const labels = { "a.b": "1", a_b: "2", __name__: "n", ä: "3" };
+    for (const [taken, queued, took, size] of [
+      [3, -2, 0.75, 4],
+      [2, 1, 0.25, 2],
+    ] as const) {
+      counter.add(taken, labels);
+      queue.add(queued);
+      latency.record(took);
+      exponential.record(size);
+      await provider.forceFlush();
+      seen = 10;
+    }
+    const found = await stored();
+    await provider.shutdown();
+    expect(sorted(found)).toEqual(sorted(last));
+    expect(await instruments()).toEqual(named);
+    const [entity] = await sql`select dimensions, metadata from entities where tenant_id = ${tenant.id}`;
+    expect(entity).toEqual({
+      dimensions: { "host.name": "web-1" },
+      metadata: { "os.type": "linux", "attribute.priority": 9 },
+    });
+  });
 });
 
-test.each(Object.entries(logExporters))(
-  "log records with an event name become events, over %s",
-  async (_, exporterOf) => {
-    const { key, json } = await world();
-    const provider = new LoggerProvider({
-      resource,
-      processors: [new BatchLogRecordProcessor({ exporter: exporterOf(key) })],
-    });
-    const logger = provider.getLogger("shop");
-    logger.emit({
-      eventName: "disk.full",
-      severityNumber: SeverityNumber.ERROR,
-      body: "97 %",
-      attributes: { disk: "sda" },
-    });
-    logger.emit({ body: "a line of a log" });
-    await provider.forceFlush();
-    await provider.shutdown();
-    const { body } = await json("POST", "/v1/events:search", { query: { pageInput: { limit: 100 } } });
-    expect(body.results).toMatchObject([
-      {
-        name: "disk.full",
-        occurrences: [
-          {
-            severity: "SEVERITY_ERROR",
-            body: "97 %",
-            dimensions: { "host.name": "web-1" },
-            metadataFields: { disk: "sda" },
-          },
-        ],
-      },
-    ]);
-  },
-);
+test.each(Object.entries(logExporters))("log records with an event name are events, over %s", async (_, exporterOf) => {
+  const { key, json } = await world();
+  const provider = new LoggerProvider({
+    resource,
+    processors: [new BatchLogRecordProcessor({ exporter: exporterOf(key) })],
+  });
+  const logger = provider.getLogger("shop");
+  logger.emit({
+    eventName: "disk.full",
+    severityNumber: SeverityNumber.ERROR,
+    body: "97 %",
+    attributes: { disk: "sda" },
+  });
+  logger.emit({ body: "a line of a log" });
+  await provider.forceFlush();
+  await provider.shutdown();
+  const { body } = await json("POST", "/v1/events:search", { query: { pageInput: { limit: 100 } } });
+  expect(body.results).toMatchObject([
+    {
+      name: "disk.full",
+      occurrences: [
+        {
+          severity: "SEVERITY_ERROR",
+          body: "97 %",
+          dimensions: { "host.name": "web-1" },
+          metadataFields: { disk: "sda" },
+        },
+      ],
+    },
+  ]);
+});
 
 type Point = { value: number; timeMs?: number; flags?: number };
 const request = (points: Point[], name = "m"): MessageInitShape<typeof ExportMetricsServiceRequestSchema> => ({

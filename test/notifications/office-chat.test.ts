@@ -144,10 +144,7 @@ test("what it would send is read as text", async () => {
   });
 });
 
-test.each(["{{{event.body}}}", " {{{event.body}}}\u3000"])(
-  "%j, which renders to nothing, is the rule's name",
-  async (text) => {
-    await place.send(officeChat({ text }), { notification: notificationOf({ event: { body: "" } }) });
-    expect(lastCard().text).toBe("Rule: page-storage");
-  },
-);
+test.each(["{{{event.body}}}", " {{{event.body}}}\u3000"])("%j, which is nothing, is the rule's name", async (text) => {
+  await place.send(officeChat({ text }), { notification: notificationOf({ event: { body: "" } }) });
+  expect(lastCard().text).toBe("Rule: page-storage");
+});

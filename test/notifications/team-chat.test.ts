@@ -125,7 +125,7 @@ test.each([
 });
 
 test.each(["{{{event.body}}}", " \n{{{event.body}}}\u3000"])(
-  "%j, which renders to nothing, is the rule's name",
+  "%j, which is nothing, is the rule's name",
   async (message) => {
     await place.send(teamChat(), withMessage(message, { event: { body: "" } }));
     expect(posted()[0].attachments[0].text).toBe("page-storage");
