@@ -61,49 +61,6 @@ test("what fires later and what ends are said by the next message, and without s
   expect(bodies()).toHaveLength(4);
 });
 
-test("a group without sendUpdates lists what fires alone, and ends in silence", async () => {
-  const { rule, report, arrive, until, flushed } = await groupPlace();
-  await rule("r", { grouping: quick });
-  await report("a");
-  await arrive(1);
-  await report("a", closed);
-  await report("b");
-  const [, second] = await arrive(2);
-  expect(second).toMatchObject({ count: 1, alerts: [{ status: "firing", labels: { alertname: "b" } }] });
-  await report("b", closed);
-  await flushed();
-  await until(
-    ...((second?.occasion === "first" ? ["first SENT", "first SENT"] : ["members SENT", "first SENT"]) as string[]),
-  );
-});
-
-test("each set of values is a group of its own, with one message each", async () => {
-  const { rule, reportAll, arrive } = await groupPlace();
-  await rule("r", { grouping: { by: ["team"], waitSec: "1", intervalSec: "60" } });
-  await reportAll(["a", "b"], { metadataFields: { team: "red" } });
-  await reportAll(["c", "d"], { metadataFields: { team: "blue" } });
-  await reportAll(["e"]);
-  const all = await arrive(3);
-  const told = all.map(({ group_labels: labels, count }) => `${JSON.stringify(labels)} ${count}`);
-  expect(told.sort()).toEqual(['{"team":"blue"} 2', '{"team":"red"} 2', "{} 1"]);
-});
-
-test("what a silence holds joins when it ends, and what ends before its wait does is never said", async () => {
-  const { rule, report, silence, arrive, ok, deliveries, flushed } = await groupPlace();
-  const { id } = await silence({ matchers: ["alertname=a"] });
-  await rule("r", { sendUpdates: true, grouping: { by: [], waitSec: "1", intervalSec: "60" } });
-  await report("a");
-  await flushed();
-  expect(await deliveries()).toEqual([]);
-  await ok("POST", `/v1/notification/silences/${id}:expire`, {});
-  expect(await arrive(1)).toMatchObject([{ count: 1, event: { name: "a" } }]);
-  await rule("short", { sendUpdates: true, grouping: { by: ["alertname"], waitSec: "1", intervalSec: "1" } }, "e");
-  await report("b");
-  await report("b", closed);
-  await flushed();
-  expect((await deliveries()).filter(({ destination }) => destination === "e")).toEqual([]);
-});
-
 test("a delivery is found by each of its members, also by those that its message does not say", async () => {
   const { rule, reportAll, arrive, deliveries, ok } = await groupPlace();
   await rule("r", { grouping: { by: [], waitSec: "1", intervalSec: "60" } });
@@ -239,26 +196,6 @@ test("a silenced member waits for its silence alone", async () => {
   ]);
 });
 
-test("a group repeats at the exact time while a member is not acknowledged, and says all that fires", async () => {
-  const { rule, reportAll, arrive, deliveries, flushed } = await groupPlace();
-  const repeats = { repeat: true, repeatInterval: "1", repeatWhile: "REPEAT_WHILE_UNACKNOWLEDGED" };
-  await rule("r", { ...repeats, grouping: { by: [], waitSec: "1", intervalSec: "3600" } });
-  await reportAll(["a", "b"]);
-  const [first, second, third] = await arrive(3);
-  expect([first, second, third]).toMatchObject([
-    { occasion: "first", count: 2 },
-    { occasion: "repeat", count: 2 },
-    { occasion: "repeat", count: 2 },
-  ]);
-  await reportAll(["a", "b"], { acknowledged: true });
-  const repeated = async () => {
-    await flushed();
-    return (await deliveries()).filter(({ occasion }) => occasion === "repeat").length;
-  };
-  const count = await repeated();
-  expect(await repeated()).toBe(count);
-});
-
 test("what comes after 1,000 groups is one further group without labels", async () => {
   const { rule, reportAll, ok } = await groupPlace();
   await rule("r", { grouping: { by: ["alertname"], waitSec: "1", intervalSec: "3600" } });
@@ -321,24 +258,6 @@ test("what another server has matched and not yet taken in is waited for before 
   await sql`update jobs set lease_until_ms = 0 where tenant_id = ${tenant.id} and id = 'left'`;
   await sql`update due_work set due_ms = 1 where tenant_id = ${tenant.id}`;
   expect(await arrive(1)).toMatchObject([{ count: 1 }]);
-});
-
-test("a member whose labels change leaves its group at its next flush as ended, and joins the other", async () => {
-  const { rule, report, arrive } = await groupPlace();
-  await rule("r", { sendUpdates: true, grouping: { by: ["team"], waitSec: "0", intervalSec: "1" } });
-  await report("a", { metadataFields: { team: "red" } });
-  await arrive(1);
-  await report("a", { metadataFields: { team: "blue" } });
-  await report("b", { metadataFields: { team: "red" } });
-  const all = await arrive(3);
-  const red = all.find(({ occasion }) => occasion === "members");
-  expect(red).toMatchObject({ group_labels: { team: "red" }, count: 2 });
-  expect(red?.alerts.map(({ status, labels }) => [(labels as Json).alertname, status])).toEqual([
-    ["a", "resolved"],
-    ["b", "firing"],
-  ]);
-  const blue = all.find(({ group_labels: labels }) => (labels as Json).team === "blue");
-  expect(blue).toMatchObject({ occasion: "first", count: 1, alerts: [{ status: "firing" }] });
 });
 
 test("a destination that is added hears of a group whole at its next flush, and one that is removed hears no end", async () => {
