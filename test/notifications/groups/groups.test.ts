@@ -61,6 +61,22 @@ test("what fires later and what ends are said by the next message, and without s
   expect(bodies()).toHaveLength(4);
 });
 
+test("a group without sendUpdates lists what fires alone, and ends in silence", async () => {
+  const { rule, report, arrive, until, flushed } = await groupPlace();
+  await rule("r", { grouping: quick });
+  await report("a");
+  await arrive(1);
+  await report("a", closed);
+  await report("b");
+  const [, second] = await arrive(2);
+  expect(second).toMatchObject({ count: 1, alerts: [{ status: "firing", labels: { alertname: "b" } }] });
+  await report("b", closed);
+  await flushed();
+  await until(
+    ...((second?.occasion === "first" ? ["first SENT", "first SENT"] : ["members SENT", "first SENT"]) as string[]),
+  );
+});
+
 test("a delivery is found by each of its members, also by those that its message does not say", async () => {
   const { rule, reportAll, arrive, deliveries, ok } = await groupPlace();
   await rule("r", { grouping: { by: [], waitSec: "1", intervalSec: "60" } });
@@ -258,6 +274,24 @@ test("what another server has matched and not yet taken in is waited for before 
   await sql`update jobs set lease_until_ms = 0 where tenant_id = ${tenant.id} and id = 'left'`;
   await sql`update due_work set due_ms = 1 where tenant_id = ${tenant.id}`;
   expect(await arrive(1)).toMatchObject([{ count: 1 }]);
+});
+
+test("a member whose labels change leaves its group at its next flush as ended, and joins the other", async () => {
+  const { rule, report, arrive } = await groupPlace();
+  await rule("r", { sendUpdates: true, grouping: { by: ["team"], waitSec: "0", intervalSec: "1" } });
+  await report("a", { metadataFields: { team: "red" } });
+  await arrive(1);
+  await report("a", { metadataFields: { team: "blue" } });
+  await report("b", { metadataFields: { team: "red" } });
+  const all = await arrive(3);
+  const red = all.find(({ occasion }) => occasion === "members");
+  expect(red).toMatchObject({ group_labels: { team: "red" }, count: 2 });
+  expect(red?.alerts.map(({ status, labels }) => [(labels as Json).alertname, status])).toEqual([
+    ["a", "resolved"],
+    ["b", "firing"],
+  ]);
+  const blue = all.find(({ group_labels: labels }) => (labels as Json).team === "blue");
+  expect(blue).toMatchObject({ occasion: "first", count: 1, alerts: [{ status: "firing" }] });
 });
 
 test("a destination that is added hears of a group whole at its next flush, and one that is removed hears no end", async () => {
