@@ -10,7 +10,7 @@ import { testTenant } from "../support/tenant.ts";
 const server = await testServer();
 const { sql, url } = server.database;
 /** Another server on the same database. */
-const other = await testServer({ DATABASE_URL: url });
+const other = await testServer({ DATABASE_URL: url, BELFRY_INGEST_WAIT: "1m" });
 const [OPEN, CLOSED] = [1, 3] as const;
 const [WARNING, ERROR] = [3, 4] as const;
 const start = BigInt(Date.now()) - 1_000_000n;

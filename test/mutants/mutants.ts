@@ -318,11 +318,6 @@ export const mutants: readonly Mutant[] = [
       'state !== "gone" && holds.size >= 0',
     ],
     [
-      "a member that a silence held is in no message after it",
-      "sentTo.includes(name) || againAt.includes(name))) return",
-      "sentTo.includes(name))) return",
-    ],
-    [
       "a group repeats although all that fires is acknowledged",
       " && !(whileUnacknowledged && acknowledged));",
       " && (whileUnacknowledged || !acknowledged || true));",

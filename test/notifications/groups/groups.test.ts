@@ -77,6 +77,22 @@ test("a group without sendUpdates lists what fires alone, and ends in silence", 
   );
 });
 
+test("what a silence holds joins when it ends, and what ends before its wait does is never said", async () => {
+  const { rule, report, silence, arrive, ok, deliveries, flushed } = await groupPlace();
+  const { id } = await silence({ matchers: ["alertname=a"] });
+  await rule("r", { sendUpdates: true, grouping: { by: [], waitSec: "1", intervalSec: "60" } });
+  await report("a");
+  await flushed();
+  expect(await deliveries()).toEqual([]);
+  await ok("POST", `/v1/notification/silences/${id}:expire`, {});
+  expect(await arrive(1)).toMatchObject([{ count: 1, event: { name: "a" } }]);
+  await rule("short", { sendUpdates: true, grouping: { by: ["alertname"], waitSec: "1", intervalSec: "1" } }, "e");
+  await report("b");
+  await report("b", closed);
+  await flushed();
+  expect((await deliveries()).filter(({ destination }) => destination === "e")).toEqual([]);
+});
+
 test("a delivery is found by each of its members, also by those that its message does not say", async () => {
   const { rule, reportAll, arrive, deliveries, ok } = await groupPlace();
   await rule("r", { grouping: { by: [], waitSec: "1", intervalSec: "60" } });
@@ -210,6 +226,26 @@ test("a silenced member waits for its silence alone", async () => {
     "match passed",
     "silence stopped",
   ]);
+});
+
+test("a group repeats at the exact time while a member is not acknowledged, and says all that fires", async () => {
+  const { rule, reportAll, arrive, deliveries, flushed } = await groupPlace();
+  const repeats = { repeat: true, repeatInterval: "1", repeatWhile: "REPEAT_WHILE_UNACKNOWLEDGED" };
+  await rule("r", { ...repeats, grouping: { by: [], waitSec: "1", intervalSec: "3600" } });
+  await reportAll(["a", "b"]);
+  const [first, second, third] = await arrive(3);
+  expect([first, second, third]).toMatchObject([
+    { occasion: "first", count: 2 },
+    { occasion: "repeat", count: 2 },
+    { occasion: "repeat", count: 2 },
+  ]);
+  await reportAll(["a", "b"], { acknowledged: true });
+  const repeated = async () => {
+    await flushed();
+    return (await deliveries()).filter(({ occasion }) => occasion === "repeat").length;
+  };
+  const count = await repeated();
+  expect(await repeated()).toBe(count);
 });
 
 test("what comes after 1,000 groups is one further group without labels", async () => {
