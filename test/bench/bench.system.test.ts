@@ -81,21 +81,18 @@ test.runIf(nightly).each(Object.entries(benches))(
   async (name, options) => void (await whole([name, ...options.split(" ")])),
 );
 
-test.each(["SIGINT", "SIGTERM", "SIGKILL of the bench"])(
-  "a bench that %s ends leaves no process and no folder",
-  async (how) => {
-    const dir = temporaryDir();
-    const { child, output } = start(dir, ["notify", "--seconds", "60"]);
-    await expect.poll(output).toContain("PostgreSQL has started");
-    if (how === "SIGINT")
-      process.kill(-(child.pid as number), "SIGINT"); // as a terminal does
-    else if (how === "SIGTERM") child.kill("SIGTERM");
-    else execFileSync("pkill", ["-KILL", "-P", String(child.pid)]);
-    expect(await ended(child), output()).not.toBe(0);
-    expect(readdirSync(dir)).toEqual([]);
-    await expect.poll(() => runningIn(dir)).toEqual([]);
-  },
-);
+test.each(["SIGINT", "SIGTERM", "SIGKILL of the bench"])("ended by %s it leaves no process, no folder", async (how) => {
+  const dir = temporaryDir();
+  const { child, output } = start(dir, ["notify", "--seconds", "60"]);
+  await expect.poll(output).toContain("PostgreSQL has started");
+  if (how === "SIGINT")
+    process.kill(-(child.pid as number), "SIGINT"); // as a terminal does
+  else if (how === "SIGTERM") child.kill("SIGTERM");
+  else execFileSync("pkill", ["-KILL", "-P", String(child.pid)]);
+  expect(await ended(child), output()).not.toBe(0);
+  expect(readdirSync(dir)).toEqual([]);
+  await expect.poll(() => runningIn(dir)).toEqual([]);
+});
 
 test("a run is kept with its date and machine, and the next one prints what differs from it", async () => {
   const kept = temporaryDir();

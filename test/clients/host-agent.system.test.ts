@@ -70,15 +70,12 @@ test.each([
     () => new ConnectError("too much to do", Code.ResourceExhausted, { "retry-after": "1" }),
     990,
   ],
-])(
-  "the host agent waits as long as it is asked to by %s, and then sends everything from its disk",
-  async (_, refuse, ms) => {
-    const { readMs, times, pauseMs, said } = await run(await receiver(refuse));
-    expect(pauseMs).toBeGreaterThanOrEqual(ms); // timers may be some milliseconds early
-    expect(times).toEqual(readMs);
-    expect(said).not.toMatch(/lost|given up/);
-  },
-);
+])("the host agent waits as long as %s asks it to, then sends all from its disk", async (_, refuse, ms) => {
+  const { readMs, times, pauseMs, said } = await run(await receiver(refuse));
+  expect(pauseMs).toBeGreaterThanOrEqual(ms); // timers may be some milliseconds early
+  expect(times).toEqual(readMs);
+  expect(said).not.toMatch(/lost|given up/);
+});
 
 test("a lock that was left empty on a full disk keeps no agent from its buffer", () => {
   const folder = temporaryDir();

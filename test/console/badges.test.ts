@@ -14,23 +14,20 @@ const link = (page: DomPage, name: RegExp) => page.getByRole("navigation").getBy
 const hasText = (page: DomPage, name: RegExp) => eventually(() => link(page, name).textContent());
 
 describe("the navigation", () => {
-  onPage(
-    "counts critical occurrences that nobody has acknowledged, as they come and are acknowledged",
-    async (page) => {
-      const tenant = await testTenant(sql);
-      await sendEvents(server, tenant, [
-        { name: "disk full", source: "a", severity: Severity.CRITICAL },
-        { name: "slow", source: "a", severity: Severity.ERROR },
-      ]);
-      await page.logIn(tenant, "#/entities");
-      await hasText(page, /^Events/).toBe("Events1 unacknowledged critical occurrence");
-      await sendEvents(server, tenant, [{ name: "link down", source: "b", severity: Severity.CRITICAL }]);
-      await hasText(page, /^Events/).toBe("Events2 unacknowledged critical occurrences");
-      await page.goto("#/events?group=severity");
-      await page.getByRole("button", { name: "Acknowledge all 2 of critical" }).click();
-      await hasText(page, /^Events/).toBe("Events");
-    },
-  );
+  onPage("counts critical occurrences that nobody acknowledged, as they come and are acknowledged", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [
+      { name: "disk full", source: "a", severity: Severity.CRITICAL },
+      { name: "slow", source: "a", severity: Severity.ERROR },
+    ]);
+    await page.logIn(tenant, "#/entities");
+    await hasText(page, /^Events/).toBe("Events1 unacknowledged critical occurrence");
+    await sendEvents(server, tenant, [{ name: "link down", source: "b", severity: Severity.CRITICAL }]);
+    await hasText(page, /^Events/).toBe("Events2 unacknowledged critical occurrences");
+    await page.goto("#/events?group=severity");
+    await page.getByRole("button", { name: "Acknowledge all 2 of critical" }).click();
+    await hasText(page, /^Events/).toBe("Events");
+  });
 
   onPage("counts maintenance windows that run, at once where one is started here", async (page) => {
     const tenant = await testTenant(sql);

@@ -70,26 +70,23 @@ const manager = { headers: { "service-api-key": "bf_any" } };
 const asked = (method: string) => proofs.get(method) ?? [];
 
 describe("the proof of a session", () => {
-  onPage(
-    "comes with each call of the page, its watch as well, and is that of the last log-in of any tab",
-    async (page) => {
-      await page.logIn(manager);
-      await page.getByText("Nothing is open.").waitFor();
-      await eventually(() => asked("WatchEvents").length).toBeGreaterThan(0);
-      const mine = `proof ${made}`;
-      expect(page.held()).toContain(mine);
-      for (const method of ["SearchEvents", "WatchEvents"])
-        expect(new Set(asked(method)), method).toEqual(new Set([mine]));
-      expect(asked("CreateSession")).toEqual([null]);
-      page.keep("belfry.session-proof", "of another tab");
-      await page.goto("#/events?status=any");
-      await eventually(() => asked("SearchEvents").at(-1)).toBe("of another tab");
-      await page.getByRole("button", { name: "Log out" }).click();
-      await page.getByRole("heading", { name: "Log in" }).waitFor();
-      expect(asked("DeleteSession")).toEqual(["of another tab"]);
-      expect(page.held()).not.toContain("of another tab");
-    },
-  );
+  onPage("comes with each call of the page, its watch too, and is that of any tab's last log-in", async (page) => {
+    await page.logIn(manager);
+    await page.getByText("Nothing is open.").waitFor();
+    await eventually(() => asked("WatchEvents").length).toBeGreaterThan(0);
+    const mine = `proof ${made}`;
+    expect(page.held()).toContain(mine);
+    for (const method of ["SearchEvents", "WatchEvents"])
+      expect(new Set(asked(method)), method).toEqual(new Set([mine]));
+    expect(asked("CreateSession")).toEqual([null]);
+    page.keep("belfry.session-proof", "of another tab");
+    await page.goto("#/events?status=any");
+    await eventually(() => asked("SearchEvents").at(-1)).toBe("of another tab");
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByRole("heading", { name: "Log in" }).waitFor();
+    expect(asked("DeleteSession")).toEqual(["of another tab"]);
+    expect(page.held()).not.toContain("of another tab");
+  });
 });
 
 describe("a session that ends", () => {

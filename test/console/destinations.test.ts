@@ -54,69 +54,61 @@ const one = (page: DomPage) => page.getByRole("form", { name: "Destination", exa
 const resultOf = (page: DomPage) => page.getByRole("status", { name: "Result of the test" });
 
 describe("a webhook", () => {
-  onPage(
-    "is made with secrets that the page holds no longer once it is saved; its test shows the answer",
-    async (page) => {
-      const tenant = await testTenant(sql);
-      const form = await newDestination(page, tenant, "on call", "Webhook");
-      await form.getByLabel("Address").fill(`${receiver.url}/hook`);
-      await form.getByLabel("Signing secret", { exact: true }).fill(signing);
-      await form.getByRole("button", { name: "Add a header" }).click();
-      await form.getByLabel("Name of header 1").fill("authorization");
-      await form.getByLabel("Value of header 1").fill(header);
-      expect(JSON.stringify(page.sessionStored())).not.toContain("s3cret");
-      await form.getByRole("button", { name: "Send a test" }).click();
-      await resultOf(page).getByText("HTTP 200: thanks").waitFor();
-      await form.getByRole("button", { name: "Create" }).click();
-      await page.getByRole("heading", { level: 1, name: "on call" }).waitFor();
-      await one(page).waitFor();
-      for (const secret of [header, signing]) expect(await page.held()).not.toContain(secret);
+  onPage("is made with secrets that the page forgets once it is saved; its test shows the answer", async (page) => {
+    const tenant = await testTenant(sql);
+    const form = await newDestination(page, tenant, "on call", "Webhook");
+    await form.getByLabel("Address").fill(`${receiver.url}/hook`);
+    await form.getByLabel("Signing secret", { exact: true }).fill(signing);
+    await form.getByRole("button", { name: "Add a header" }).click();
+    await form.getByLabel("Name of header 1").fill("authorization");
+    await form.getByLabel("Value of header 1").fill(header);
+    expect(JSON.stringify(page.sessionStored())).not.toContain("s3cret");
+    await form.getByRole("button", { name: "Send a test" }).click();
+    await resultOf(page).getByText("HTTP 200: thanks").waitFor();
+    await form.getByRole("button", { name: "Create" }).click();
+    await page.getByRole("heading", { level: 1, name: "on call" }).waitFor();
+    await one(page).waitFor();
+    for (const secret of [header, signing]) expect(await page.held()).not.toContain(secret);
 
-      // The stored secrets are used, though the page has them no more.
-      await one(page).getByRole("button", { name: "Send a test" }).click();
-      await resultOf(page).getByText("HTTP 200: thanks").waitFor();
-      expect(receiver.received.map(({ headers }) => headers.authorization)).toEqual([header, header]);
-      receiver.answer(answering(500, "the disk is full"));
-      await one(page).getByRole("button", { name: "Send a test" }).click();
-      await resultOf(page)
-        .getByText("the test notification was not taken (busy): HTTP 500: the disk is full")
-        .waitFor();
-    },
-  );
+    // The stored secrets are used, though the page has them no more.
+    await one(page).getByRole("button", { name: "Send a test" }).click();
+    await resultOf(page).getByText("HTTP 200: thanks").waitFor();
+    expect(receiver.received.map(({ headers }) => headers.authorization)).toEqual([header, header]);
+    receiver.answer(answering(500, "the disk is full"));
+    await one(page).getByRole("button", { name: "Send a test" }).click();
+    await resultOf(page).getByText("the test notification was not taken (busy): HTTP 500: the disk is full").waitFor();
+  });
 
-  onPage(
-    "keeps its secrets while the rest is changed, taken back and reloaded, until they are removed",
-    async (page) => {
-      const tenant = await testTenant(sql);
-      const secrets = { signingSecret: signing, headers: { authorization: header } };
-      const type = { webhook: { url: `${receiver.url}/hook`, ...secrets } };
-      await v1(server, tenant)("/v1/notification/destinations", { name: "on call", type });
-      await page.logIn(tenant, "#/rules/destinations/on%20call");
-      await one(page).getByLabel("Description").fill("who is awake");
-      await one(page).getByLabel("Signing secret", { exact: true }).fill("half of a new one");
-      await page.reload();
-      await one(page).getByRole("button", { name: "Save" }).click();
-      await page.getByRole("status", { name: "Done" }).getByText('The destination "on call" was changed.').waitFor();
-      expect(await stored(tenant, "on call")).toMatchObject({
-        description: "who is awake",
-        type: { webhook: { signingSecret: "********", headers: { authorization: "********" } } },
-      });
-      await page.getByRole("button", { name: "Undo" }).click();
-      await eventually(() => one(page).getByLabel("Description").inputValue()).toBe("");
-      const [name, value] = ["Name", "Value"].map((part) => one(page).getByLabel(`${part} of header 1`));
-      await name?.fill("x-authorization");
-      expect(await value?.getAttribute("placeholder")).toBe("value");
-      await name?.fill("authorization");
-      expect(await value?.getAttribute("placeholder")).toBe("stored; type to replace it");
-      await one(page).getByRole("button", { name: "Remove: Signing secret" }).click();
-      await one(page).getByRole("button", { name: "Remove header 1, authorization" }).click();
-      await one(page).getByRole("button", { name: "Save" }).click();
-      await eventually(async () => (await stored(tenant, "on call")).type.webhook).toMatchObject({
-        signingSecret: "",
-        headers: {},
-      });
-    },
-  );
+  onPage("keeps its secrets while the rest is changed, undone and reloaded, until they are removed", async (page) => {
+    const tenant = await testTenant(sql);
+    const secrets = { signingSecret: signing, headers: { authorization: header } };
+    const type = { webhook: { url: `${receiver.url}/hook`, ...secrets } };
+    await v1(server, tenant)("/v1/notification/destinations", { name: "on call", type });
+    await page.logIn(tenant, "#/rules/destinations/on%20call");
+    await one(page).getByLabel("Description").fill("who is awake");
+    await one(page).getByLabel("Signing secret", { exact: true }).fill("half of a new one");
+    await page.reload();
+    await one(page).getByRole("button", { name: "Save" }).click();
+    await page.getByRole("status", { name: "Done" }).getByText('The destination "on call" was changed.').waitFor();
+    expect(await stored(tenant, "on call")).toMatchObject({
+      description: "who is awake",
+      type: { webhook: { signingSecret: "********", headers: { authorization: "********" } } },
+    });
+    await page.getByRole("button", { name: "Undo" }).click();
+    await eventually(() => one(page).getByLabel("Description").inputValue()).toBe("");
+    const [name, value] = ["Name", "Value"].map((part) => one(page).getByLabel(`${part} of header 1`));
+    await name?.fill("x-authorization");
+    expect(await value?.getAttribute("placeholder")).toBe("value");
+    await name?.fill("authorization");
+    expect(await value?.getAttribute("placeholder")).toBe("stored; type to replace it");
+    await one(page).getByRole("button", { name: "Remove: Signing secret" }).click();
+    await one(page).getByRole("button", { name: "Remove header 1, authorization" }).click();
+    await one(page).getByRole("button", { name: "Save" }).click();
+    await eventually(async () => (await stored(tenant, "on call")).type.webhook).toMatchObject({
+      signingSecret: "",
+      headers: {},
+    });
+  });
 
   onPage("has a signing secret made, which is shown once", async (page) => {
     const tenant = await testTenant(sql);
@@ -281,40 +273,37 @@ describe("a stored destination", () => {
     await call("/v1/notification/rules", rule);
   }
 
-  onPage(
-    "that was disabled says why, and is made active again; one that is paused says what that means",
-    async (page) => {
-      const tenant = await testTenant(sql);
-      await used(tenant);
-      receiver.answer(answering(410, "moved away"));
-      await sendEvents(server, tenant, [{ name: "disk full", source: "web-1", severity: Severity.ERROR }]);
-      await expect.poll(async () => (await stored(tenant, "on call")).disabledReason).not.toBe("");
-      await page.logIn(tenant, "#/rules/destinations");
-      await page.getByRole("row").filter({ hasText: "on call" }).getByText("Disabled").waitFor();
-      await page.getByRole("grid", { name: "Destinations" }).press("Enter");
-      const state = page.getByRole("region", { name: "State" });
-      await state.getByText((await stored(tenant, "on call")).disabledReason).waitFor();
-      await state.getByRole("button", { name: "Make active again" }).click();
-      await state.getByText("What rules send to it goes out.").waitFor();
-      expect((await stored(tenant, "on call")).disabledReason).toBe("");
+  onPage("that was disabled says why, and is made active again; a paused one says what that means", async (page) => {
+    const tenant = await testTenant(sql);
+    await used(tenant);
+    receiver.answer(answering(410, "moved away"));
+    await sendEvents(server, tenant, [{ name: "disk full", source: "web-1", severity: Severity.ERROR }]);
+    await expect.poll(async () => (await stored(tenant, "on call")).disabledReason).not.toBe("");
+    await page.logIn(tenant, "#/rules/destinations");
+    await page.getByRole("row").filter({ hasText: "on call" }).getByText("Disabled").waitFor();
+    await page.getByRole("grid", { name: "Destinations" }).press("Enter");
+    const state = page.getByRole("region", { name: "State" });
+    await state.getByText((await stored(tenant, "on call")).disabledReason).waitFor();
+    await state.getByRole("button", { name: "Make active again" }).click();
+    await state.getByText("What rules send to it goes out.").waitFor();
+    expect((await stored(tenant, "on call")).disabledReason).toBe("");
 
-      // Five deliveries that fail for the time being.
-      receiver.answer(answering(503));
-      const sources = ["web-2", "web-3", "web-4", "web-5", "web-6"];
-      await sendEvents(
-        server,
-        tenant,
-        sources.map((source) => ({ name: "disk full", source, severity: Severity.ERROR })),
-      );
-      await expect.poll(async () => (await stored(tenant, "on call")).breakerState).toBe("BREAKER_STATE_OPEN");
-      await page.reload();
-      await state.getByText("Paused").waitFor();
-      await state.getByText(/It failed five times in a row/).waitFor();
-      await sql`update destination_states set open_until_ms = 0 where tenant_id = ${tenant.id}`;
-      await page.reload();
-      await state.getByText("On trial").waitFor();
-    },
-  );
+    // Five deliveries that fail for the time being.
+    receiver.answer(answering(503));
+    const sources = ["web-2", "web-3", "web-4", "web-5", "web-6"];
+    await sendEvents(
+      server,
+      tenant,
+      sources.map((source) => ({ name: "disk full", source, severity: Severity.ERROR })),
+    );
+    await expect.poll(async () => (await stored(tenant, "on call")).breakerState).toBe("BREAKER_STATE_OPEN");
+    await page.reload();
+    await state.getByText("Paused").waitFor();
+    await state.getByText(/It failed five times in a row/).waitFor();
+    await sql`update destination_states set open_until_ms = 0 where tenant_id = ${tenant.id}`;
+    await page.reload();
+    await state.getByText("On trial").waitFor();
+  });
 
   onPage("that a rule uses is not deleted: its rules are named; without them it is, and comes back", async (page) => {
     const tenant = await testTenant(sql);

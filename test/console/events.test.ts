@@ -95,35 +95,32 @@ describe("the list of events", () => {
     expect(rows[1]).toContain("Critical");
   });
 
-  onPage(
-    "is filtered by facets, whose counts stand beside them; back undoes it, and the address keeps it",
-    async (page) => {
-      const tenant = await testTenant(sql);
-      await sendEvents(server, tenant, [
-        { name: "one", source: "a", severity: Severity.ERROR },
-        { name: "two", source: "a", severity: Severity.ERROR },
-        { name: "three", source: "b", severity: Severity.CRITICAL },
-      ]);
-      await page.logIn(tenant);
-      await page.getByText("3 occurrences").waitFor();
-      await openFilters(page);
-      await page
-        .getByRole("group", { name: "Severity" })
-        .filter({ hasText: /Critical\s*1.*Error\s*2/ })
-        .waitFor();
-      await page.getByRole("group", { name: "Severity" }).getByLabel("Error").check();
-      await page.getByText("2 occurrences").waitFor();
-      await page.getByRole("group", { name: "Name" }).getByLabel("two").check();
-      await page.getByText("1 occurrence", { exact: true }).waitFor();
-      await page.reload();
-      await page.getByText("1 occurrence", { exact: true }).waitFor();
-      expect(await rowOf(page, "two").count()).toBe(1);
-      await page.goBack();
-      await page.getByText("2 occurrences").waitFor();
-      await page.goForward();
-      await page.getByText("1 occurrence", { exact: true }).waitFor();
-    },
-  );
+  onPage("is filtered by facets with their counts; back undoes it, and the address keeps it", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [
+      { name: "one", source: "a", severity: Severity.ERROR },
+      { name: "two", source: "a", severity: Severity.ERROR },
+      { name: "three", source: "b", severity: Severity.CRITICAL },
+    ]);
+    await page.logIn(tenant);
+    await page.getByText("3 occurrences").waitFor();
+    await openFilters(page);
+    await page
+      .getByRole("group", { name: "Severity" })
+      .filter({ hasText: /Critical\s*1.*Error\s*2/ })
+      .waitFor();
+    await page.getByRole("group", { name: "Severity" }).getByLabel("Error").check();
+    await page.getByText("2 occurrences").waitFor();
+    await page.getByRole("group", { name: "Name" }).getByLabel("two").check();
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    await page.reload();
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    expect(await rowOf(page, "two").count()).toBe(1);
+    await page.goBack();
+    await page.getByText("2 occurrences").waitFor();
+    await page.goForward();
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+  });
 
   onPage("shows what is acknowledged after all others, and goes on to the next row", async (page) => {
     const tenant = await testTenant(sql);

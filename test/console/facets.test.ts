@@ -82,38 +82,35 @@ describe("a facet of a label of one's own", () => {
 });
 
 describe("a value", () => {
-  onPage(
-    "is left out by its minus, of a label, a name or an entity, and comes back by its chip or its minus",
-    async (page) => {
-      await page.logIn(tenant);
-      await found(page, "5 occurrences");
-      await addFacet(page, "team");
-      await facet(page, /^team/).getByRole("button", { name: "Leave out storage" }).click();
-      await found(page, "3 occurrences");
-      // It says how many it leaves out.
-      await facet(page, /^team/)
-        .filter({ hasText: /storage\s*2/ })
-        .waitFor();
-      await facet(page, /^team/).getByLabel("network").check();
-      await found(page, "1 occurrence");
-      await facet(page, /^team/).getByLabel("storage").check();
-      await found(page, "3 occurrences");
-      await page.getByRole("button", { name: "Remove team: storage" }).click();
-      await page.getByRole("button", { name: "Remove team: network" }).click();
-      await found(page, "5 occurrences");
-      await facet(page, "Name").getByRole("button", { name: "Leave out disk full" }).click();
-      await found(page, "1 occurrence");
-      await facet(page, "Entity").getByRole("button", { name: "Leave out web-1" }).click();
-      await found(page, "0 occurrences");
-      await page.getByRole("button", { name: "Remove Name: not disk full" }).click();
-      await found(page, "4 occurrences");
-      await page.getByRole("button", { name: "Remove Entity: not web-1" }).waitFor();
-      const leaving = facet(page, "Entity").getByRole("button", { name: "Leave out web-1" });
-      expect(await leaving.getAttribute("aria-pressed")).toBe("true");
-      await leaving.click();
-      await found(page, "5 occurrences");
-    },
-  );
+  onPage("is left out by its minus, of a label, name or entity, and comes back by chip or minus", async (page) => {
+    await page.logIn(tenant);
+    await found(page, "5 occurrences");
+    await addFacet(page, "team");
+    await facet(page, /^team/).getByRole("button", { name: "Leave out storage" }).click();
+    await found(page, "3 occurrences");
+    // It says how many it leaves out.
+    await facet(page, /^team/)
+      .filter({ hasText: /storage\s*2/ })
+      .waitFor();
+    await facet(page, /^team/).getByLabel("network").check();
+    await found(page, "1 occurrence");
+    await facet(page, /^team/).getByLabel("storage").check();
+    await found(page, "3 occurrences");
+    await page.getByRole("button", { name: "Remove team: storage" }).click();
+    await page.getByRole("button", { name: "Remove team: network" }).click();
+    await found(page, "5 occurrences");
+    await facet(page, "Name").getByRole("button", { name: "Leave out disk full" }).click();
+    await found(page, "1 occurrence");
+    await facet(page, "Entity").getByRole("button", { name: "Leave out web-1" }).click();
+    await found(page, "0 occurrences");
+    await page.getByRole("button", { name: "Remove Name: not disk full" }).click();
+    await found(page, "4 occurrences");
+    await page.getByRole("button", { name: "Remove Entity: not web-1" }).waitFor();
+    const leaving = facet(page, "Entity").getByRole("button", { name: "Leave out web-1" });
+    expect(await leaving.getAttribute("aria-pressed")).toBe("true");
+    await leaving.click();
+    await found(page, "5 occurrences");
+  });
 
   onPage("is left out of severities and of acknowledgements, also where the address alone says it", async (page) => {
     await page.logIn(tenant);

@@ -71,47 +71,44 @@ describe("addresses that an occurrence names", () => {
 });
 
 describe("an occurrence", () => {
-  onPage(
-    "says in its head how bad it is, how it stands, its age, its entity and its owner; keys are folded",
-    async (page) => {
-      const tenant = await testTenant(sql);
-      const summary = "97 % of /var is used";
-      const metadataFields = {
-        team: "storage",
-        "annotation.summary": summary,
-        "annotation.impact": "writes will fail",
-      };
-      const timestamp = BigInt(Date.now() - 3 * 3_600_000);
-      await sendEvents(server, tenant, [
-        { name: "disk", source: "a", severity: Severity.ERROR, summary, metadataFields, timestamp, dedupKey: "var-1" },
-        { name: "disk", source: "b", metadataFields: { team: "network" } },
-      ]);
-      const { results } = await v1(server, tenant)("/v1/events:search", { query: {} });
-      const one = results.find(({ dedupKey }: { dedupKey?: string }) => dedupKey === "var-1");
-      const here = `#/occurrences/${one.occurrences[0].id}`;
-      await page.logIn(tenant, here);
-      const head = page.getByRole("list", { name: "At a glance" });
-      await head.waitFor();
-      expect(await head.getByRole("listitem").allTextContents()).toEqual([
-        expect.stringMatching(/Error$/),
-        "Open",
-        "Age 3h",
-        "Entity a",
-        "Owner storage",
-      ]);
-      expect(await head.getByRole("link", { name: "a", exact: true }).getAttribute("href")).toBe(
-        `#/entities/${encodeURIComponent(one.entity)}`,
-      );
-      const labels = page.getByRole("region", { name: "Labels" });
-      expect(await labels.getByText(summary).count()).toBe(0);
-      await labels.getByText("writes will fail").waitFor();
-      expect(await labels.locator("details:not([open])").filter({ hasText: "Dedup key" }).allTextContents()).toEqual([
-        "Dedup keyvar-1",
-      ]);
-      await head.getByRole("link", { name: "storage" }).click();
-      await page.getByText("1 occurrence", { exact: true }).waitFor();
-    },
-  );
+  onPage("says in its head how bad it is, its state, age, entity and owner; keys are folded", async (page) => {
+    const tenant = await testTenant(sql);
+    const summary = "97 % of /var is used";
+    const metadataFields = {
+      team: "storage",
+      "annotation.summary": summary,
+      "annotation.impact": "writes will fail",
+    };
+    const timestamp = BigInt(Date.now() - 3 * 3_600_000);
+    await sendEvents(server, tenant, [
+      { name: "disk", source: "a", severity: Severity.ERROR, summary, metadataFields, timestamp, dedupKey: "var-1" },
+      { name: "disk", source: "b", metadataFields: { team: "network" } },
+    ]);
+    const { results } = await v1(server, tenant)("/v1/events:search", { query: {} });
+    const one = results.find(({ dedupKey }: { dedupKey?: string }) => dedupKey === "var-1");
+    const here = `#/occurrences/${one.occurrences[0].id}`;
+    await page.logIn(tenant, here);
+    const head = page.getByRole("list", { name: "At a glance" });
+    await head.waitFor();
+    expect(await head.getByRole("listitem").allTextContents()).toEqual([
+      expect.stringMatching(/Error$/),
+      "Open",
+      "Age 3h",
+      "Entity a",
+      "Owner storage",
+    ]);
+    expect(await head.getByRole("link", { name: "a", exact: true }).getAttribute("href")).toBe(
+      `#/entities/${encodeURIComponent(one.entity)}`,
+    );
+    const labels = page.getByRole("region", { name: "Labels" });
+    expect(await labels.getByText(summary).count()).toBe(0);
+    await labels.getByText("writes will fail").waitFor();
+    expect(await labels.locator("details:not([open])").filter({ hasText: "Dedup key" }).allTextContents()).toEqual([
+      "Dedup keyvar-1",
+    ]);
+    await head.getByRole("link", { name: "storage" }).click();
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+  });
 
   onPage("has labels that filter events when pressed, and leave out what has them with Alt", async (page) => {
     const tenant = await testTenant(sql);
@@ -276,54 +273,51 @@ describe("columns of a person's own", () => {
     await page.getByRole("row").filter({ hasText: "storage" }).waitFor();
   });
 
-  onPage(
-    "and the built-in ones are hidden, shown and ordered, all but the name, and the address keeps that",
-    async (page) => {
-      const tenant = await testTenant(sql);
-      await sendEvents(server, tenant, [{ name: "disk", source: "a", summary: "97 % of /var" }]);
-      await page.logIn(tenant, "#/events?columns=dimensions.source");
-      await page.getByText("1 occurrence", { exact: true }).waitFor();
-      const heads = () =>
-        page
-          .getByRole("columnheader")
-          .allTextContents()
-          .join()
-          .replace(/^,|[ ↑↓]+(?=,|$)/g, "");
-      expect(heads()).toBe("Severity,Event,Entity,Summary,source,Age,Last seen");
-      const press = (name: string) => page.getByRole("button", { name, exact: true }).click();
-      await press("Columns");
-      for (const name of ["Summary", "Severity", "Age"]) await press(`Hide the column ${name}`);
-      await eventually(heads).toBe("Event,Entity,source,Last seen");
-      const focused = async () => (await page.element()).ownerDocument.activeElement?.getAttribute("aria-label");
-      await eventually(focused).toBe("Move the column Entity forward");
-      expect(page.getByRole("button", { name: "Hide the column Event" }).count()).toBe(0);
-      await page.getByRole("row").filter({ hasText: "disk" }).waitFor();
-      expect(page.getByRole("row").filter({ hasText: "97 %" }).count()).toBe(0);
-      await press("Move the column Entity forward");
-      await eventually(heads).toBe("Entity,Event,source,Last seen");
-      await page.reload();
-      await eventually(heads).toBe("Entity,Event,source,Last seen");
-      // The page that was loaded again has read all it reads by itself.
-      await page.getByRole("row").filter({ hasText: "disk" }).waitFor();
-      await page.getByText("Live", { exact: true }).waitFor();
-      await page.settled();
-      await press("Columns");
-      let searches = 0;
-      for (let call = 0; call < 10; call += 1)
-        page.passBy("SearchEvents", (next) => (request) => {
-          searches += 1;
-          return next(request);
-        });
-      for (const name of ["Severity", "Summary", "Age"]) await press(`Show the column ${name}`);
-      await press("Move the column Event forward");
-      await eventually(heads).toBe("Severity,Event,Entity,Summary,source,Age,Last seen");
-      await page.settled();
-      // One can be of the list itself: none for each of the four presses.
-      expect(searches).toBeLessThan(2);
-      await page.getByLabel("Field", { exact: true }).fill("type");
-      await press("Add");
-      await eventually(heads).toBe("Severity,Event,Entity,Summary,source,type,Age,Last seen");
-      await page.waitForHash(/^#\/events\?columns=dimensions\.source%2Ctype$/);
-    },
-  );
+  onPage("and all built-in ones but the name are hidden, shown and ordered; the address keeps that", async (page) => {
+    const tenant = await testTenant(sql);
+    await sendEvents(server, tenant, [{ name: "disk", source: "a", summary: "97 % of /var" }]);
+    await page.logIn(tenant, "#/events?columns=dimensions.source");
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    const heads = () =>
+      page
+        .getByRole("columnheader")
+        .allTextContents()
+        .join()
+        .replace(/^,|[ ↑↓]+(?=,|$)/g, "");
+    expect(heads()).toBe("Severity,Event,Entity,Summary,source,Age,Last seen");
+    const press = (name: string) => page.getByRole("button", { name, exact: true }).click();
+    await press("Columns");
+    for (const name of ["Summary", "Severity", "Age"]) await press(`Hide the column ${name}`);
+    await eventually(heads).toBe("Event,Entity,source,Last seen");
+    const focused = async () => (await page.element()).ownerDocument.activeElement?.getAttribute("aria-label");
+    await eventually(focused).toBe("Move the column Entity forward");
+    expect(page.getByRole("button", { name: "Hide the column Event" }).count()).toBe(0);
+    await page.getByRole("row").filter({ hasText: "disk" }).waitFor();
+    expect(page.getByRole("row").filter({ hasText: "97 %" }).count()).toBe(0);
+    await press("Move the column Entity forward");
+    await eventually(heads).toBe("Entity,Event,source,Last seen");
+    await page.reload();
+    await eventually(heads).toBe("Entity,Event,source,Last seen");
+    // The page that was loaded again has read all it reads by itself.
+    await page.getByRole("row").filter({ hasText: "disk" }).waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.settled();
+    await press("Columns");
+    let searches = 0;
+    for (let call = 0; call < 10; call += 1)
+      page.passBy("SearchEvents", (next) => (request) => {
+        searches += 1;
+        return next(request);
+      });
+    for (const name of ["Severity", "Summary", "Age"]) await press(`Show the column ${name}`);
+    await press("Move the column Event forward");
+    await eventually(heads).toBe("Severity,Event,Entity,Summary,source,Age,Last seen");
+    await page.settled();
+    // One can be of the list itself: none for each of the four presses.
+    expect(searches).toBeLessThan(2);
+    await page.getByLabel("Field", { exact: true }).fill("type");
+    await press("Add");
+    await eventually(heads).toBe("Severity,Event,Entity,Summary,source,type,Age,Last seen");
+    await page.waitForHash(/^#\/events\?columns=dimensions\.source%2Ctype$/);
+  });
 });

@@ -164,32 +164,29 @@ describe("groups of events", () => {
     expect(await page.getByLabel("Matchers").inputValue()).toBe('alertname="disk full"');
   });
 
-  onPage(
-    "by entity have its name, lead to it, to its list, and to a silence of it with the list's labels",
-    async (page) => {
-      await sendEvents(server, tenant, [{ name: "slow", source: "db-1", severity: Severity.CRITICAL }]);
-      await page.logIn(tenant);
-      await page.getByText("9 occurrences").waitFor();
-      await page.getByLabel("Group by").selectOption({ label: "Group: entity" });
-      await page.getByText("8 groups").waitFor();
-      await page.getByRole("list", { name: "Groups by entity" }).getByText("0 of 2 acked").waitFor();
-      await page.getByRole("button", { name: /db-1/ }).first().click();
-      const members = page.getByRole("list", { name: "Members of db-1" });
-      expect(await members.getByRole("link").count()).toBe(4);
-      expect(members.allTextContents()[0]).toMatch(/slow.*disk full/);
-      await members.getByRole("link", { name: "Open the entity" }).click();
-      await page.getByRole("heading", { level: 1 }).getByText("db-1", { exact: true }).waitFor();
-      page.goBack();
-      await page.getByText("8 groups").waitFor();
-      await members.getByRole("link", { name: "Show as a list" }).click();
-      await page.getByText("2 occurrences").waitFor();
-      await page.goto("#/events?group=%3Dentity&find=team%3Dstorage");
-      await page.getByText("3 groups").waitFor();
-      await page.getByRole("link", { name: "Silence db-1…" }).click();
-      await page.getByText("It matches 1 open occurrence").waitFor();
-      expect(await page.getByLabel("Matchers").inputValue()).toBe('source="db-1"\nteam="storage"');
-    },
-  );
+  onPage("by entity have its name, lead to it, its list, and a silence of it with the list's labels", async (page) => {
+    await sendEvents(server, tenant, [{ name: "slow", source: "db-1", severity: Severity.CRITICAL }]);
+    await page.logIn(tenant);
+    await page.getByText("9 occurrences").waitFor();
+    await page.getByLabel("Group by").selectOption({ label: "Group: entity" });
+    await page.getByText("8 groups").waitFor();
+    await page.getByRole("list", { name: "Groups by entity" }).getByText("0 of 2 acked").waitFor();
+    await page.getByRole("button", { name: /db-1/ }).first().click();
+    const members = page.getByRole("list", { name: "Members of db-1" });
+    expect(await members.getByRole("link").count()).toBe(4);
+    expect(members.allTextContents()[0]).toMatch(/slow.*disk full/);
+    await members.getByRole("link", { name: "Open the entity" }).click();
+    await page.getByRole("heading", { level: 1 }).getByText("db-1", { exact: true }).waitFor();
+    page.goBack();
+    await page.getByText("8 groups").waitFor();
+    await members.getByRole("link", { name: "Show as a list" }).click();
+    await page.getByText("2 occurrences").waitFor();
+    await page.goto("#/events?group=%3Dentity&find=team%3Dstorage");
+    await page.getByText("3 groups").waitFor();
+    await page.getByRole("link", { name: "Silence db-1…" }).click();
+    await page.getByText("It matches 1 open occurrence").waitFor();
+    expect(await page.getByLabel("Matchers").inputValue()).toBe('source="db-1"\nteam="storage"');
+  });
 
   onPage("are what a person sees first, by name, until the person chooses otherwise", async (page) => {
     page.forget(ungrouped[0]);

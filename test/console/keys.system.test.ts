@@ -286,19 +286,16 @@ describe("a list of three", () => {
       await expectFocus(page, "Close");
     });
 
-    onPage(
-      "goes to the list when the rows of an action leave it, and when nothing is selected any more",
-      async (page) => {
-        await opened(page);
-        await pick(page, "second");
-        await press(page, "Close");
-        await rowOf(page, "second").waitFor({ state: "detached" });
-        await expectFocus(page, "grid");
-        await pick(page, "third");
-        await press(page, "Select none");
-        await expectFocus(page, "grid");
-      },
-    );
+    onPage("goes to the list when the rows of an action leave it, or nothing is selected any more", async (page) => {
+      await opened(page);
+      await pick(page, "second");
+      await press(page, "Close");
+      await rowOf(page, "second").waitFor({ state: "detached" });
+      await expectFocus(page, "grid");
+      await pick(page, "third");
+      await press(page, "Select none");
+      await expectFocus(page, "grid");
+    });
 
     onPage("goes back to where it was when a dialog is cancelled, or has done its work", async (page) => {
       await opened(page);
@@ -332,30 +329,27 @@ describe("a list of three", () => {
   });
 
   describe("letters", () => {
-    onPage(
-      "move between groups, acknowledge one and ask before they close it; the focus goes to the next",
-      async (page) => {
-        await opened(page, "#/events?group=alertname");
-        const group = (name: string) => page.getByRole("listitem").filter({ hasText: name });
-        await page.getByRole("list", { name: "Groups by alertname" }).waitFor();
-        await page.keyboard.press("j");
-        await page.keyboard.press("j");
-        const toggles = page.locator("[data-toggle]");
-        const second = (await toggles.nth(1).locator("strong").textContent()) ?? "";
-        const third = (await toggles.nth(2).locator("strong").textContent()) ?? "";
-        expect(await focused(page)).toContain(second);
-        expect(await group(second).getAttribute("aria-current")).toBe("true");
-        await page.keyboard.press("c");
-        await page.getByRole("dialog", { name: `Close all 1 of ${second}?` }).waitFor();
-        await press(page, "Close");
-        await page.getByText("1 closed").waitFor();
-        await group(second).waitFor({ state: "detached" });
-        await expect.poll(() => focused(page)).toContain(third);
-        await page.keyboard.press("a");
-        await page.getByText("1 acknowledged").waitFor();
-        await group(third).getByText("1 of 1 acked").waitFor();
-      },
-    );
+    onPage("move between groups, acknowledge one, ask before they close it; the next has the focus", async (page) => {
+      await opened(page, "#/events?group=alertname");
+      const group = (name: string) => page.getByRole("listitem").filter({ hasText: name });
+      await page.getByRole("list", { name: "Groups by alertname" }).waitFor();
+      await page.keyboard.press("j");
+      await page.keyboard.press("j");
+      const toggles = page.locator("[data-toggle]");
+      const second = (await toggles.nth(1).locator("strong").textContent()) ?? "";
+      const third = (await toggles.nth(2).locator("strong").textContent()) ?? "";
+      expect(await focused(page)).toContain(second);
+      expect(await group(second).getAttribute("aria-current")).toBe("true");
+      await page.keyboard.press("c");
+      await page.getByRole("dialog", { name: `Close all 1 of ${second}?` }).waitFor();
+      await press(page, "Close");
+      await page.getByText("1 closed").waitFor();
+      await group(second).waitFor({ state: "detached" });
+      await expect.poll(() => focused(page)).toContain(third);
+      await page.keyboard.press("a");
+      await page.getByText("1 acknowledged").waitFor();
+      await group(third).getByText("1 of 1 acked").waitFor();
+    });
 
     onPage("act on all that is found once that is selected", async (page) => {
       const tenant = await testTenant(server.database.sql);
@@ -418,29 +412,26 @@ describe("a list of three", () => {
 });
 
 describe("the seldom used fields of a rule", () => {
-  onPage(
-    "are folded, and are opened by what is wrong with them, said by the browser or by the server",
-    async (page) => {
-      await openConsole(page, server, tenant, "#/rules/rules?new=1");
-      const delay = page.getByLabel("Wait before the first notification", { exact: true });
-      const more = page.getByText("More", { exact: true });
-      await page.getByLabel("Message", { exact: true }).waitFor();
-      expect(await delay.isVisible()).toBe(false);
-      await page.getByLabel("Name", { exact: true }).fill("late");
-      for (const wrong of ["soon", "2000"]) {
-        if (!(await delay.isVisible())) await more.click();
-        await delay.fill(wrong);
-        await more.click();
-        await delay.waitFor({ state: "hidden" });
-        await page.getByRole("button", { name: "Create the rule" }).click();
-        await delay.waitFor();
-        const focused = "document.activeElement.labels?.[0]?.textContent";
-        await expect.poll(() => page.evaluate(focused)).toBe("Wait before the first notification");
-        if (wrong === "soon") continue;
-        await page.getByRole("alert").filter({ hasText: "86400" }).waitFor();
-      }
-    },
-  );
+  onPage("are folded, and opened by what is wrong with them, said by the browser or the server", async (page) => {
+    await openConsole(page, server, tenant, "#/rules/rules?new=1");
+    const delay = page.getByLabel("Wait before the first notification", { exact: true });
+    const more = page.getByText("More", { exact: true });
+    await page.getByLabel("Message", { exact: true }).waitFor();
+    expect(await delay.isVisible()).toBe(false);
+    await page.getByLabel("Name", { exact: true }).fill("late");
+    for (const wrong of ["soon", "2000"]) {
+      if (!(await delay.isVisible())) await more.click();
+      await delay.fill(wrong);
+      await more.click();
+      await delay.waitFor({ state: "hidden" });
+      await page.getByRole("button", { name: "Create the rule" }).click();
+      await delay.waitFor();
+      const focused = "document.activeElement.labels?.[0]?.textContent";
+      await expect.poll(() => page.evaluate(focused)).toBe("Wait before the first notification");
+      if (wrong === "soon") continue;
+      await page.getByRole("alert").filter({ hasText: "86400" }).waitFor();
+    }
+  });
 
   onPage("are open where the rule says something in them", async (page) => {
     const rule = {

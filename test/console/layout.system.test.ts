@@ -40,6 +40,7 @@ describe("what needs a layout", () => {
 
   onPage(
     "on a phone a plot stands in the upper half of the screen, its legend below it, and the choices in a menu",
+    { viewport: { width: 390, height: 844 } },
     async (page) => {
       await openConsole(page, server, tenant, "#/metrics?metric=system.cpu.utilization&range=6h");
       const plot = page.getByRole("application", { name: /CPU utilization/ });
@@ -53,7 +54,6 @@ describe("what needs a layout", () => {
         expect([(box?.x ?? -1) >= 0, (box?.x ?? 0) + (box?.width ?? 0) <= 390]).toEqual([true, true]);
       }
     },
-    { viewport: { width: 390, height: 844 } },
   );
 
   onPage("a line of a legend dims the other lines of its plot while it is focused", async (page) => {
@@ -98,68 +98,61 @@ describe("what needs a layout", () => {
     expect((tip?.x ?? 0) + (tip?.width ?? 0)).toBeLessThan(box.x + box.width);
   });
 
-  onPage(
-    "a later page of deliveries that fails can be read again, and none comes under another filter",
-    async (page) => {
-      const tenant = await testTenant(sql);
-      await sql`
+  onPage("a later page of deliveries that fails can be read again; none comes under another filter", async (page) => {
+    const tenant = await testTenant(sql);
+    await sql`
       insert into delivery_history (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
         entity_id, occasion, told, attempts, error, status, ended_ms)
       select ${tenant.id}, id, ('x' || left(translate(id::text, '-', ''), 12))::bit(48)::int8, id, 'r', array['t'], 'd', '',
         '', 'first', '{}', '[]', '', 'FAILED', 0
       from (select uuidv7() as id from generate_series(1, 300)) ids`;
-      await openConsole(page, server, tenant, "#/deliveries");
-      await page.getByText("300 in all").waitFor();
-      const table = page.getByRole("grid", { name: "Deliveries" });
-      const lastRow = table.locator('[aria-rowindex="301"]');
-      await page.route("**/ListDeliveries", (route) => route.abort(), { times: 1 });
+    await openConsole(page, server, tenant, "#/deliveries");
+    await page.getByText("300 in all").waitFor();
+    const table = page.getByRole("grid", { name: "Deliveries" });
+    const lastRow = table.locator('[aria-rowindex="301"]');
+    await page.route("**/ListDeliveries", (route) => route.abort(), { times: 1 });
+    await table.press("End");
+    await page.getByRole("button", { name: "Try again" }).click();
+    const atTheEnd = async () => {
       await table.press("End");
-      await page.getByRole("button", { name: "Try again" }).click();
-      const atTheEnd = async () => {
-        await table.press("End");
-        return lastRow.count();
-      };
-      await expect.poll(atTheEnd).toBe(1);
-      expect(await page.getByRole("alert").count()).toBe(0);
-      await page.reload();
-      await page.getByText("300 in all").waitFor();
-      const later = heldBack(page, "ListDeliveries");
-      await table.press("End");
-      const route = await later;
-      const [answered] = await Promise.all([
-        page.waitForResponse(/ListDeliveries$/),
-        page.getByLabel("State").selectOption({ label: "Sent" }),
-      ]);
-      await answered.finished();
-      const nothing = page.getByText("No delivery matches these filters.");
-      await nothing.waitFor();
-      await Promise.all([page.waitForEvent("requestfinished"), route.continue()]);
-      await page.waitForFunction("document.querySelector('main').getAttribute('aria-busy') === 'false'");
-      expect(await nothing.count()).toBe(1);
-    },
-  );
+      return lastRow.count();
+    };
+    await expect.poll(atTheEnd).toBe(1);
+    expect(await page.getByRole("alert").count()).toBe(0);
+    await page.reload();
+    await page.getByText("300 in all").waitFor();
+    const later = heldBack(page, "ListDeliveries");
+    await table.press("End");
+    const route = await later;
+    const [answered] = await Promise.all([
+      page.waitForResponse(/ListDeliveries$/),
+      page.getByLabel("State").selectOption({ label: "Sent" }),
+    ]);
+    await answered.finished();
+    const nothing = page.getByText("No delivery matches these filters.");
+    await nothing.waitFor();
+    await Promise.all([page.waitForEvent("requestfinished"), route.continue()]);
+    await page.waitForFunction("document.querySelector('main').getAttribute('aria-busy') === 'false'");
+    expect(await nothing.count()).toBe(1);
+  });
 });
 
 describe("the tools of the list", () => {
-  onPage(
-    "stand in one line at 1280 pixels",
-    async (page) => {
-      const tenant = await testTenant(server.database.sql);
-      await sendEvents(server, tenant, [{ name: "slow", source: "a" }]);
-      await openConsole(page, server, tenant);
-      await page.getByText("1 occurrence", { exact: true }).waitFor();
-      const tops = await Promise.all(
-        [
-          page.getByLabel("Time range"),
-          page.getByRole("button", { name: "Conditions" }),
-          page.locator("summary", { hasText: "⋯" }),
-        ].map(async (tool) => (await tool.boundingBox())?.y),
-      );
-      const search = await page.getByLabel("Search events").boundingBox();
-      for (const top of tops) expect(Math.abs((top ?? 0) - (search?.y ?? 0))).toBeLessThan(16);
-    },
-    { viewport: { width: 1280, height: 720 } },
-  );
+  onPage("stand in one line at 1280 pixels", { viewport: { width: 1280, height: 720 } }, async (page) => {
+    const tenant = await testTenant(server.database.sql);
+    await sendEvents(server, tenant, [{ name: "slow", source: "a" }]);
+    await openConsole(page, server, tenant);
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    const tops = await Promise.all(
+      [
+        page.getByLabel("Time range"),
+        page.getByRole("button", { name: "Conditions" }),
+        page.locator("summary", { hasText: "⋯" }),
+      ].map(async (tool) => (await tool.boundingBox())?.y),
+    );
+    const search = await page.getByLabel("Search events").boundingBox();
+    for (const top of tops) expect(Math.abs((top ?? 0) - (search?.y ?? 0))).toBeLessThan(16);
+  });
 
   onPage("that are seldom used hide again by Escape, and by a press beside them", async (page) => {
     const tenant = await testTenant(server.database.sql);
@@ -208,6 +201,7 @@ describe("rows on a phone", () => {
 
   onPage(
     "have two lines when a cell between two is left out, or a name and a number stand beside a state",
+    { viewport: { width: 390, height: 844 } },
     async (page) => {
       const tenant = await testTenant(sql);
       const call = v1(server, tenant);
@@ -242,11 +236,11 @@ describe("rows on a phone", () => {
       await vi.waitUntil(answered, { timeout: 30_000 });
       expect(await first(page, "#/deliveries")).toMatchObject({ count: 2, whole: true, left: 12 });
     },
-    { viewport: { width: 390, height: 844 } },
   );
 
   onPage(
     "have two lines, which end where the row does; without a box they begin at its edge",
+    { viewport: { width: 390, height: 844 } },
     async (page) => {
       const tenant = await testTenant(sql);
       const host = "k8s-worker-12.ams.example.com";
@@ -263,7 +257,6 @@ describe("rows on a phone", () => {
       expect(await first(page, "#/entities")).toMatchObject({ count: 2, whole: true, left: 12 });
       expect(await first(page, "#/settings/audit")).toMatchObject({ count: 2, whole: true, left: 12 });
     },
-    { viewport: { width: 390, height: 844 } },
   );
 });
 
@@ -271,38 +264,30 @@ for (const width of [1280, 390])
   describe(`${width} px wide`, () => {
     const viewport = { width, height: 844 };
 
-    onPage(
-      "a dialog wraps a text without spaces",
-      async (page) => {
-        const tenant = await testTenant(sql);
-        const name = "x".repeat(250);
-        const type = { webhook: { url: "https://hooks.example.invalid/pages" } };
-        await v1(server, tenant)("/v1/notification/destinations", { name, type });
-        await openConsole(page, server, tenant, "#/settings/audit");
-        await page.getByRole("link", { name: "Create destination" }).click();
-        const dialog = page.getByRole("dialog", { name: "Create destination" });
-        await dialog.getByText(name).first().waitFor();
-        expect(await page.evaluate(runsOut("dialog"))).toEqual([]);
-      },
-      { viewport },
-    );
+    onPage("a dialog wraps a text without spaces", { viewport }, async (page) => {
+      const tenant = await testTenant(sql);
+      const name = "x".repeat(250);
+      const type = { webhook: { url: "https://hooks.example.invalid/pages" } };
+      await v1(server, tenant)("/v1/notification/destinations", { name, type });
+      await openConsole(page, server, tenant, "#/settings/audit");
+      await page.getByRole("link", { name: "Create destination" }).click();
+      const dialog = page.getByRole("dialog", { name: "Create destination" });
+      await dialog.getByText(name).first().waitFor();
+      expect(await page.evaluate(runsOut("dialog"))).toEqual([]);
+    });
 
-    onPage(
-      "a long key leaves its value at least half of the line",
-      async (page) => {
-        const tenant = await testTenant(sql);
-        const [key, value] = ["k".repeat(200), "a value of several words that a person reads"];
-        await sendEvents(server, tenant, [{ name: "y".repeat(250), source: "a", metadataFields: { [key]: value } }]);
-        await openConsole(page, server, tenant);
-        await page.getByRole("link", { name: /^y+$/ }).click();
-        const text = page.getByRole("definition").filter({ hasText: value });
-        const box = await text.boundingBox();
-        const whole = await page.getByText(key, { exact: true }).locator("..").boundingBox();
-        expect(box?.width).toBeGreaterThan((whole?.width ?? Number.POSITIVE_INFINITY) / 2);
-        expect(await page.evaluate(runsOut("main"))).toEqual([]);
-      },
-      { viewport },
-    );
+    onPage("a long key leaves its value at least half of the line", { viewport }, async (page) => {
+      const tenant = await testTenant(sql);
+      const [key, value] = ["k".repeat(200), "a value of several words that a person reads"];
+      await sendEvents(server, tenant, [{ name: "y".repeat(250), source: "a", metadataFields: { [key]: value } }]);
+      await openConsole(page, server, tenant);
+      await page.getByRole("link", { name: /^y+$/ }).click();
+      const text = page.getByRole("definition").filter({ hasText: value });
+      const box = await text.boundingBox();
+      const whole = await page.getByText(key, { exact: true }).locator("..").boundingBox();
+      expect(box?.width).toBeGreaterThan((whole?.width ?? Number.POSITIVE_INFINITY) / 2);
+      expect(await page.evaluate(runsOut("main"))).toEqual([]);
+    });
   });
 
 /** A tenant with one open event, its occurrence and its entity. */
@@ -325,6 +310,7 @@ describe("an occurrence on a phone", () => {
 
   onPage(
     "has Acknowledge, Silence and Close in one line at the thumb, and the others a press further",
+    { viewport: { width: 390, height: 844 } },
     async (page) => {
       const graph = `https://${"g".repeat(40)}.example.com/graph`;
       const { tenant, occurrence } = await withEvent({ runbook_url: "https://wiki.example.com/disk", graph });
@@ -349,7 +335,6 @@ describe("an occurrence on a phone", () => {
       await page.getByText("1 suppressed").waitFor();
       expect(await page.locator("details[open]").filter({ hasText: "Annotate…" }).count()).toBe(0);
     },
-    { viewport: { width: 390, height: 844 } },
   );
 });
 
@@ -390,6 +375,7 @@ describe("under a finger", () => {
   ] as const)
     onPage(
       `of ${name}, all that is pressed is 44 pixels high`,
+      { viewport, hasTouch: true, isMobile: true },
       async (page) => {
         await openConsole(page, server, tenant);
         await page.getByRole("link", { name: "disk full" }).waitFor();
@@ -420,6 +406,5 @@ describe("under a finger", () => {
           expect(await tooLow(page), hash).toEqual([]);
         }
       },
-      { viewport, hasTouch: true, isMobile: true },
     );
 });

@@ -50,6 +50,7 @@ describe("a list of very many", async () => {
     ] as const)
       onPage(
         `draws no more rows than fit, at ${width} by ${height} with ${count} events`,
+        { viewport: { width, height } },
         async (page) => {
           await opened(page);
           expect(await page.getByRole("row").count()).toBeLessThan(100);
@@ -58,7 +59,6 @@ describe("a list of very many", async () => {
             "[...document.querySelectorAll('html, body, main, main *')].filter((each) => each.scrollHeight > each.clientHeight + 1 && /auto|scroll/.test(getComputedStyle(each).overflowY)).map((each) => each.getAttribute('role') ?? each.tagName)";
           expect(await page.evaluate(scrollers)).toEqual(["grid"]);
         },
-        { viewport: { width, height } },
       );
   });
 
@@ -413,6 +413,7 @@ describe("a list of its own", () => {
     ] as const)
       onPage(
         `is tinted for a moment${animated ? "" : ", but where a person wants less motion"}`,
+        { reducedMotion },
         async (page) => {
           const tenant = await opened(page, 3);
           // An animation is over before a test looks.
@@ -426,7 +427,6 @@ describe("a list of its own", () => {
           const tinted = String(await page.evaluate("globalThis.tinted"));
           expect(tinted.includes("another")).toBe(animated);
         },
-        { reducedMotion },
       );
   });
 });

@@ -45,19 +45,16 @@ describe("logging in", () => {
       await page.getByRole("heading", { name: "Log in" }).waitFor();
     });
 
-  onPage(
-    "a key that reads alone sees no section that it may not read, and its address says so plainly",
-    async (page) => {
-      const tenant = await testTenant(sql);
-      const reader = { ...tenant, headers: await keyHeaders(sql, tenant.id, "USER", "read_only_user") };
-      await page.logIn(reader, "#/settings/dictionary");
-      const sections = page.getByRole("navigation", { name: "Sections" });
-      await sections.getByText("Dictionary").waitFor();
-      expect(sections.getByText(/^(?:Keys|Accounts|Groups|Credentials|Audit log)$/).count()).toBe(0);
-      await page.goto("#/settings/keys");
-      await page.getByRole("alert").getByText("Your key does not allow this.").waitFor();
-    },
-  );
+  onPage("a key that reads alone sees no section that it may not read; its address says so plainly", async (page) => {
+    const tenant = await testTenant(sql);
+    const reader = { ...tenant, headers: await keyHeaders(sql, tenant.id, "USER", "read_only_user") };
+    await page.logIn(reader, "#/settings/dictionary");
+    const sections = page.getByRole("navigation", { name: "Sections" });
+    await sections.getByText("Dictionary").waitFor();
+    expect(sections.getByText(/^(?:Keys|Accounts|Groups|Credentials|Audit log)$/).count()).toBe(0);
+    await page.goto("#/settings/keys");
+    await page.getByRole("alert").getByText("Your key does not allow this.").waitFor();
+  });
 
   onPage("a link with a token that is worth nothing says so, and leaves the address", async (page) => {
     await page.goto(`#first=bl_${randomUUID()}`);

@@ -236,46 +236,43 @@ onPage("of an entity's and an occurrence's page are marked by what happened then
   await eventually(() => told("Metrics of the entity around its start")).toEqual([0, 1, 0, 1]);
 });
 
-onPage(
-  "say how old a last value is that nothing has followed, and of a range that is over as of its end",
-  async (page) => {
-    const own = await testTenant(sql);
-    const call = v1(server, own);
-    const now = Date.now();
-    const dimensions = { source: "web-1" };
-    const sent = (metric: string, fromMs: number, toMs: number) =>
-      Array.from({ length: (toMs - fromMs) / 60_000 }, (_, n) => ({
-        metric,
-        timestamp: now - fromMs - n * 60_000,
-        dimensions,
-        value: 7,
-      }));
-    await call("/v1/data-receiver/metrics", {
-      metrics: [...sent("ended", 1_500_000, 2_400_000), ...sent("goes.on", 0, 2_400_000)],
-    });
-    const clause = { filter: { field: "id", operation: "OP_EXISTS" } };
-    const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
-    const entity = entities.entities[0].id as string;
-    const said = (metric: string) =>
-      page
-        .getByRole("region", { name: metric })
-        .getByText(/^2[5-7]m ago$/)
-        .count();
-    await page.logIn(own, `#/metrics?entity=${encodeURIComponent(entity)}`);
-    await page.getByText("2 series in 2 plots").waitFor();
-    expect([said("ended"), said("goes.on")]).toEqual([1, 0]);
-    await page.goto(`#/entities/${encodeURIComponent(entity)}`);
-    const figures = page.getByRole("region", { name: "Series of the last 6 hours" }).locator("figcaption");
-    await figures.first().waitFor();
-    expect(figures.filter({ hasText: "ended" }).filter({ hasText: "ago" }).count()).toBe(1);
-    expect(figures.filter({ hasText: "goes.on" }).filter({ hasText: "ago" }).count()).toBe(0);
-    await page.goto(
-      `#/metrics?entity=${encodeURIComponent(entity)}&metric=ended&range=${now - 3_600_000}-${now - 1_500_000}`,
-    );
-    await page.getByText("1 series in 1 plot").waitFor();
-    expect(page.locator("main").getByText(/ago$/).count()).toBe(0);
-  },
-);
+onPage("say how old a last value is that nothing followed; of a range that is over, as of its end", async (page) => {
+  const own = await testTenant(sql);
+  const call = v1(server, own);
+  const now = Date.now();
+  const dimensions = { source: "web-1" };
+  const sent = (metric: string, fromMs: number, toMs: number) =>
+    Array.from({ length: (toMs - fromMs) / 60_000 }, (_, n) => ({
+      metric,
+      timestamp: now - fromMs - n * 60_000,
+      dimensions,
+      value: 7,
+    }));
+  await call("/v1/data-receiver/metrics", {
+    metrics: [...sent("ended", 1_500_000, 2_400_000), ...sent("goes.on", 0, 2_400_000)],
+  });
+  const clause = { filter: { field: "id", operation: "OP_EXISTS" } };
+  const { entities } = await call("/v1/modelcontext/entities:search", { search_input: { query: { clause } } });
+  const entity = entities.entities[0].id as string;
+  const said = (metric: string) =>
+    page
+      .getByRole("region", { name: metric })
+      .getByText(/^2[5-7]m ago$/)
+      .count();
+  await page.logIn(own, `#/metrics?entity=${encodeURIComponent(entity)}`);
+  await page.getByText("2 series in 2 plots").waitFor();
+  expect([said("ended"), said("goes.on")]).toEqual([1, 0]);
+  await page.goto(`#/entities/${encodeURIComponent(entity)}`);
+  const figures = page.getByRole("region", { name: "Series of the last 6 hours" }).locator("figcaption");
+  await figures.first().waitFor();
+  expect(figures.filter({ hasText: "ended" }).filter({ hasText: "ago" }).count()).toBe(1);
+  expect(figures.filter({ hasText: "goes.on" }).filter({ hasText: "ago" }).count()).toBe(0);
+  await page.goto(
+    `#/metrics?entity=${encodeURIComponent(entity)}&metric=ended&range=${now - 3_600_000}-${now - 1_500_000}`,
+  );
+  await page.getByText("1 series in 1 plot").waitFor();
+  expect(page.locator("main").getByText(/ago$/).count()).toBe(0);
+});
 
 /** A tenant with many entities of one name, whose series all have the value 1, but for those of `outliers`. */
 async function withMany(count: number, outliers: readonly number[], queues: readonly string[] = ["a"]) {
@@ -296,33 +293,27 @@ async function withMany(count: number, outliers: readonly number[], queues: read
   return many;
 }
 
-onPage(
-  "of more entities than are read at once draw the greatest, and equal names have their dimensions",
-  async (page) => {
-    const many = await withMany(120, [0, 60, 119]);
-    await page.logIn(many, "#/metrics?metric=queue.length");
-    await page.getByText("120 series in 1 plot.").waitFor();
-    const listed = lines(page, /^Series of queue.length/);
-    expect(listed.filter({ hasText: /eth0 \(source=s\d+\)/ }).count()).toBe(10);
-    expect(listed.allTextContents().slice(0, 3)).toEqual(
-      [119, 60, 0].map((n) => expect.stringContaining(`(source=s${n})`)),
-    );
-  },
-);
+onPage("of more entities than are read at once draw the greatest; equal names have dimensions", async (page) => {
+  const many = await withMany(120, [0, 60, 119]);
+  await page.logIn(many, "#/metrics?metric=queue.length");
+  await page.getByText("120 series in 1 plot.").waitFor();
+  const listed = lines(page, /^Series of queue.length/);
+  expect(listed.filter({ hasText: /eth0 \(source=s\d+\)/ }).count()).toBe(10);
+  expect(listed.allTextContents().slice(0, 3)).toEqual(
+    [119, 60, 0].map((n) => expect.stringContaining(`(source=s${n})`)),
+  );
+});
 
-onPage(
-  "of more series than one chooses from are those with the greatest values, and the page says so",
-  async (page) => {
-    const outliers = [3, 17, 30, 44, 59];
-    const many = await withMany(60, outliers, ["a", "b", "c", "d", "e"]);
-    await page.logIn(many, "#/metrics?metric=queue.length&by=label%3Aqueue");
-    await page.getByText("200 of 300 series, those with the greatest values of each metric, in 5 plots.").waitFor();
-    for (const n of outliers) {
-      const listed = lines(page, /^Series of/).filter({ hasText: `(source=s${n})` });
-      expect(listed.count(), `s${n}`).toBe(5);
-    }
-  },
-);
+onPage("of more series than one chooses from are those of the greatest values; the page says so", async (page) => {
+  const outliers = [3, 17, 30, 44, 59];
+  const many = await withMany(60, outliers, ["a", "b", "c", "d", "e"]);
+  await page.logIn(many, "#/metrics?metric=queue.length&by=label%3Aqueue");
+  await page.getByText("200 of 300 series, those with the greatest values of each metric, in 5 plots.").waitFor();
+  for (const n of outliers) {
+    const listed = lines(page, /^Series of/).filter({ hasText: `(source=s${n})` });
+    expect(listed.count(), `s${n}`).toBe(5);
+  }
+});
 
 onPage("of more entities than are compared are not left out in silence", async (page) => {
   const many = await withMany(310, []);

@@ -130,27 +130,24 @@ const isOfExport = (message: object) => (message as SearchEventsRequest).query?.
 describe("an export", () => {
   const { onPage } = domPage(server);
 
-  onPage(
-    "shows its progress, the button that cancels it and a failure beside the menu that it began in",
-    async (page) => {
-      await opened(page, "#/events");
-      await page.getByText("1 occurrence", { exact: true }).waitFor();
-      const held = page.hold("SearchEvents", isOfExport);
-      await button(page, "Export CSV").click();
-      const { signal } = await held;
-      await page.getByRole("status").filter({ hasText: "0 of 0 exported" }).waitFor();
-      expect(page.locator("details").getByRole("button", { name: "Cancel export" }).count()).toBe(0);
-      await button(page, "Cancel export").click();
-      await eventually(() => signal.aborted).toBe(true);
-      await button(page, "Cancel export").waitFor({ state: "detached" });
-      void page.fail("SearchEvents", isOfExport);
-      await button(page, "Export JSON").click();
-      await page
-        .getByRole("status", { name: "Done" })
-        .getByText(/^Export failed\. The server did not answer\./)
-        .waitFor();
-    },
-  );
+  onPage("shows its progress, the cancelling button and a failure beside the menu that it began in", async (page) => {
+    await opened(page, "#/events");
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    const held = page.hold("SearchEvents", isOfExport);
+    await button(page, "Export CSV").click();
+    const { signal } = await held;
+    await page.getByRole("status").filter({ hasText: "0 of 0 exported" }).waitFor();
+    expect(page.locator("details").getByRole("button", { name: "Cancel export" }).count()).toBe(0);
+    await button(page, "Cancel export").click();
+    await eventually(() => signal.aborted).toBe(true);
+    await button(page, "Cancel export").waitFor({ state: "detached" });
+    void page.fail("SearchEvents", isOfExport);
+    await button(page, "Export JSON").click();
+    await page
+      .getByRole("status", { name: "Done" })
+      .getByText(/^Export failed\. The server did not answer\./)
+      .waitFor();
+  });
 });
 
 const session = create(SessionSchema, { id: "s", tenant: "Example", client: "Operations", role: "manager" });

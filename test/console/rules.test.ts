@@ -151,62 +151,59 @@ describe("a rule", () => {
     await call("/v1/notification/rules/quiet", "PUT", { grouping: null });
   });
 
-  onPage(
-    "is written with its message rendered for an event that its triggers match, and changed, and deleted",
-    async (page) => {
-      await page.logIn(tenant, "#/rules/rules?new=1");
-      const form = page.getByRole("form", { name: "New rule" });
-      await form.getByLabel("Name").fill("page storage");
-      await form.getByRole("tab", { name: "By trigger" }).click();
-      await form.getByLabel("Triggers", { exact: true }).fill("critical");
-      await form.getByLabel("Destinations", { exact: true }).fill("on call");
-      await form.getByLabel("Wait before the first notification", { exact: true }).fill("5");
-      await form.getByLabel("Message").fill("");
-      await form.getByText("Insert a variable").click();
-      await form.getByLabel("Variables with").fill("event.summ");
-      await form.getByRole("button", { name: "Insert event.summary" }).waitFor();
-      await form.getByLabel("Variables with").press("Enter");
-      await form.getByLabel("Message").type(" {{{event.body}}}");
-      const says = page.getByRole("region", { name: "What it says" });
-      await says.getByText("97 % of /var is used").first().waitFor();
-      await says.getByText("This event triggers the rule.").waitFor();
-      await says.getByText("Empty for this event: event.body").waitFor();
-      await form.getByLabel("Notify again").selectOption("by the clock, while it is open");
-      const words = page.getByRole("region", { name: "The rule in words" });
-      await words
-        .getByText(
-          "When critical matches and still does after 5 minutes, on call is notified; again every hour while it is open; when it is acknowledged, changes in severity or is over.",
-        )
-        .waitFor();
-      await form.getByRole("button", { name: "Create the rule" }).click();
-      await page.getByRole("heading", { level: 1, name: "page storage" }).waitFor();
-      expect(await stored("page storage")).toMatchObject({
-        enabled: true,
-        message: "{{{event.summary}}} {{{event.body}}}",
-        repeat: true,
-        interval: 3600,
-        delay: 300,
-        triggers: ["critical"],
-      });
-      const change = page.getByRole("form", { name: "Rule" });
-      await change.getByLabel("Wait before the first notification", { exact: true }).fill("");
-      await change.getByLabel("Notify again").selectOption("never");
-      await change.getByLabel("Tags").fill("storage");
-      await change.getByRole("button", { name: "Save" }).click();
-      await page.getByText('The rule "page storage" was changed.').waitFor();
-      expect(await stored("page storage")).toMatchObject({ repeat: false, delay: 0, tags: ["storage"] });
-      await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByText("Taken back.").waitFor();
-      expect(await stored("page storage")).toMatchObject({ repeat: true, delay: 300, tags: [] });
-      await page.getByRole("button", { name: "Delete…" }).click();
-      await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
-      await page.getByText('The rule "page storage" was deleted.').waitFor();
-      expect(await stored("page storage")).toBeUndefined();
-      await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByRole("heading", { level: 1, name: "page storage" }).waitFor();
-      expect(await stored("page storage")).toMatchObject({ delay: 300 });
-    },
-  );
+  onPage("is written, its message rendered for an event that its triggers match, changed, deleted", async (page) => {
+    await page.logIn(tenant, "#/rules/rules?new=1");
+    const form = page.getByRole("form", { name: "New rule" });
+    await form.getByLabel("Name").fill("page storage");
+    await form.getByRole("tab", { name: "By trigger" }).click();
+    await form.getByLabel("Triggers", { exact: true }).fill("critical");
+    await form.getByLabel("Destinations", { exact: true }).fill("on call");
+    await form.getByLabel("Wait before the first notification", { exact: true }).fill("5");
+    await form.getByLabel("Message").fill("");
+    await form.getByText("Insert a variable").click();
+    await form.getByLabel("Variables with").fill("event.summ");
+    await form.getByRole("button", { name: "Insert event.summary" }).waitFor();
+    await form.getByLabel("Variables with").press("Enter");
+    await form.getByLabel("Message").type(" {{{event.body}}}");
+    const says = page.getByRole("region", { name: "What it says" });
+    await says.getByText("97 % of /var is used").first().waitFor();
+    await says.getByText("This event triggers the rule.").waitFor();
+    await says.getByText("Empty for this event: event.body").waitFor();
+    await form.getByLabel("Notify again").selectOption("by the clock, while it is open");
+    const words = page.getByRole("region", { name: "The rule in words" });
+    await words
+      .getByText(
+        "When critical matches and still does after 5 minutes, on call is notified; again every hour while it is open; when it is acknowledged, changes in severity or is over.",
+      )
+      .waitFor();
+    await form.getByRole("button", { name: "Create the rule" }).click();
+    await page.getByRole("heading", { level: 1, name: "page storage" }).waitFor();
+    expect(await stored("page storage")).toMatchObject({
+      enabled: true,
+      message: "{{{event.summary}}} {{{event.body}}}",
+      repeat: true,
+      interval: 3600,
+      delay: 300,
+      triggers: ["critical"],
+    });
+    const change = page.getByRole("form", { name: "Rule" });
+    await change.getByLabel("Wait before the first notification", { exact: true }).fill("");
+    await change.getByLabel("Notify again").selectOption("never");
+    await change.getByLabel("Tags").fill("storage");
+    await change.getByRole("button", { name: "Save" }).click();
+    await page.getByText('The rule "page storage" was changed.').waitFor();
+    expect(await stored("page storage")).toMatchObject({ repeat: false, delay: 0, tags: ["storage"] });
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("Taken back.").waitFor();
+    expect(await stored("page storage")).toMatchObject({ repeat: true, delay: 300, tags: [] });
+    await page.getByRole("button", { name: "Delete…" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+    await page.getByText('The rule "page storage" was deleted.').waitFor();
+    expect(await stored("page storage")).toBeUndefined();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("heading", { level: 1, name: "page storage" }).waitFor();
+    expect(await stored("page storage")).toMatchObject({ delay: 300 });
+  });
 
   onPage("says at its fields what is wrong, and keeps what was typed over a reload", async (page) => {
     await page.logIn(tenant, "#/rules/rules?new=1");
@@ -242,27 +239,24 @@ describe("a rule", () => {
     expect(row).toEqual({ description: "mine" });
   });
 
-  onPage(
-    "shows its message for any other event that is found by name, and why it kept silent about it",
-    async (page) => {
-      await sendEvents(server, tenant, [
-        { name: "<img src=x onerror=alert(1)>", source: "web-1", summary: "{{{event.id}}}" },
-      ]);
-      await page.logIn(tenant, "#/rules/rules/quiet");
-      const says = page.getByRole("region", { name: "What it says" });
-      await says.getByText("This event triggers the rule.").waitFor();
-      await says.getByLabel("or look for another").fill("onerror");
-      await says.getByText("The latest of this name.").waitFor();
-      await says.getByLabel("For the event").selectOption({ index: 0 });
-      await says.getByText('trigger "critical" does not match').waitFor();
-      // It is as it was written: nothing is wrong.
-      expect(await says.locator('[data-tone="critical"]').count()).toBe(0);
-      await says.getByText("What on call gets").click();
-      await says.getByText(/"message": "<img src=x/).waitFor();
-      await says.getByText("Why was I (not) notified?").click();
-      await says.getByText("The rule is disabled, or names no destination.").waitFor();
-    },
-  );
+  onPage("shows its message for any event that is found by name, and why it kept silent about it", async (page) => {
+    await sendEvents(server, tenant, [
+      { name: "<img src=x onerror=alert(1)>", source: "web-1", summary: "{{{event.id}}}" },
+    ]);
+    await page.logIn(tenant, "#/rules/rules/quiet");
+    const says = page.getByRole("region", { name: "What it says" });
+    await says.getByText("This event triggers the rule.").waitFor();
+    await says.getByLabel("or look for another").fill("onerror");
+    await says.getByText("The latest of this name.").waitFor();
+    await says.getByLabel("For the event").selectOption({ index: 0 });
+    await says.getByText('trigger "critical" does not match').waitFor();
+    // It is as it was written: nothing is wrong.
+    expect(await says.locator('[data-tone="critical"]').count()).toBe(0);
+    await says.getByText("What on call gets").click();
+    await says.getByText(/"message": "<img src=x/).waitFor();
+    await says.getByText("Why was I (not) notified?").click();
+    await says.getByText("The rule is disabled, or names no destination.").waitFor();
+  });
 });
 
 async function call(path: string, method: "PUT" | "DELETE", body?: object): Promise<void> {

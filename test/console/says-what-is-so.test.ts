@@ -183,17 +183,14 @@ for (const [trouble, state, said] of [
     const { onPage } = domPage(inTrouble(state));
     const key = { headers: { "service-api-key": "bf_any" } };
 
-    onPage(
-      "holds a delivery back: the delivery says so, since when, why and until when, and how many wait",
-      async (page) => {
-        await page.logIn(key, "#/deliveries?open=d1");
-        const dialog = page.getByRole("dialog", { name: "Delivery" });
-        await dialog.getByText("Held back").waitFor();
-        await dialog.getByRole("link", { name: "pager" }).waitFor();
-        expect(dialog.allTextContents().join().replaceAll(/\s+/g, " ")).toMatch(said);
-        expect(await dialog.getByText(/Next attempt|Waiting its turn/).count()).toBe(0);
-      },
-    );
+    onPage("holds a delivery back, which says so, since when, why, until when, and how many wait", async (page) => {
+      await page.logIn(key, "#/deliveries?open=d1");
+      const dialog = page.getByRole("dialog", { name: "Delivery" });
+      await dialog.getByText("Held back").waitFor();
+      await dialog.getByRole("link", { name: "pager" }).waitFor();
+      expect(dialog.allTextContents().join().replaceAll(/\s+/g, " ")).toMatch(said);
+      expect(await dialog.getByText(/Next attempt|Waiting its turn/).count()).toBe(0);
+    });
 
     onPage("is named with its reason or its next attempt over the list of events", async (page) => {
       await page.logIn(key);

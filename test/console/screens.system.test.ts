@@ -182,61 +182,53 @@ const screens = [
 ];
 
 describe.each(looks)("every screen, $name", ({ name, step, held, ...look }) => {
-  onPage(
-    "breaks no rule of accessibility",
-    async (page) => {
-      await page.goto(`${server.url}/console/`);
-      expect(await settled(page, "Log in", `log-in-${name}`, held)).toEqual([]);
-      await openConsole(page, server, tenant);
-      for (const { image, heading, hash } of extract(screens, imagesDir ? 1 : step)) {
-        await page.goto(`${server.url}/console/${hash()}`);
-        expect(await settled(page, heading, `${image}-${name}`, held), image).toEqual([]);
-      }
-      await page.keyboard.press("Control+k");
-      await page.getByRole("combobox", { name: "Find by name" }).fill("web");
-      await page.getByRole("option", { name: /web-2/ }).waitFor();
-      expect(await settled(page, "Send data", `find-${name}`, held)).toEqual([]);
-      await page.keyboard.press("Escape");
-      // By its element: a dialog that is closed has no role from then on, and goes a moment later.
-      await page.locator("dialog").waitFor({ state: "detached" });
-      await page.keyboard.press("?");
-      await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
-      expect(await settled(page, "Send data", `key-list-${name}`, held)).toEqual([]);
-    },
-    look,
-  );
+  onPage("breaks no rule of accessibility", look, async (page) => {
+    await page.goto(`${server.url}/console/`);
+    expect(await settled(page, "Log in", `log-in-${name}`, held)).toEqual([]);
+    await openConsole(page, server, tenant);
+    for (const { image, heading, hash } of extract(screens, imagesDir ? 1 : step)) {
+      await page.goto(`${server.url}/console/${hash()}`);
+      expect(await settled(page, heading, `${image}-${name}`, held), image).toEqual([]);
+    }
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Find by name" }).fill("web");
+    await page.getByRole("option", { name: /web-2/ }).waitFor();
+    expect(await settled(page, "Send data", `find-${name}`, held)).toEqual([]);
+    await page.keyboard.press("Escape");
+    // By its element: a dialog that is closed has no role from then on, and goes a moment later.
+    await page.locator("dialog").waitFor({ state: "detached" });
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+    expect(await settled(page, "Send data", `key-list-${name}`, held)).toEqual([]);
+  });
 });
 
 describe("every screen of a tenant that has nothing", () => {
-  onPage(
-    "says what would be there",
-    async (page) => {
-      await openConsole(page, server, empty);
-      const says = {
-        Events: "Nothing is open.",
-        Entities: "There are no entities yet.",
-        Metrics: "Choose an entity",
-        Deliveries: "Nothing was sent yet.",
-        Rules: "There are no rules yet: no one is notified of anything.",
-        Maintenance: "There are no maintenance windows.",
-        Silences: "No silence is active.",
-      };
-      for (const [heading, text] of Object.entries(says)) {
-        await page.getByRole("link", { name: heading, exact: true }).click();
-        await page.getByText(text).waitFor();
-        expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), heading).toEqual([]);
-      }
-      const sections = {
-        Triggers: ["rules/triggers", "There are no triggers yet."],
-        Destinations: ["rules/destinations", "There are no destinations yet."],
-        Credentials: ["settings/credentials", "There are no credentials yet."],
-      };
-      for (const [heading, [path = "", text = ""]] of Object.entries(sections)) {
-        await page.goto(`${server.url}/console/#/${path}`);
-        await page.getByText(text).waitFor();
-        expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), path).toEqual([]);
-      }
-    },
-    { viewport: { width: 1280, height: 800 } },
-  );
+  onPage("says what would be there", { viewport: { width: 1280, height: 800 } }, async (page) => {
+    await openConsole(page, server, empty);
+    const says = {
+      Events: "Nothing is open.",
+      Entities: "There are no entities yet.",
+      Metrics: "Choose an entity",
+      Deliveries: "Nothing was sent yet.",
+      Rules: "There are no rules yet: no one is notified of anything.",
+      Maintenance: "There are no maintenance windows.",
+      Silences: "No silence is active.",
+    };
+    for (const [heading, text] of Object.entries(says)) {
+      await page.getByRole("link", { name: heading, exact: true }).click();
+      await page.getByText(text).waitFor();
+      expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), heading).toEqual([]);
+    }
+    const sections = {
+      Triggers: ["rules/triggers", "There are no triggers yet."],
+      Destinations: ["rules/destinations", "There are no destinations yet."],
+      Credentials: ["settings/credentials", "There are no credentials yet."],
+    };
+    for (const [heading, [path = "", text = ""]] of Object.entries(sections)) {
+      await page.goto(`${server.url}/console/#/${path}`);
+      await page.getByText(text).waitFor();
+      expect(await settled(page, heading, `${heading.toLowerCase()}-empty`), path).toEqual([]);
+    }
+  });
 });

@@ -318,49 +318,46 @@ describe("a server that is away", async () => {
     }
   });
 
-  onPage(
-    "a server that is away leaves what was shown where a person comes back to it, and one bar says it",
-    async (page) => {
-      const first = await start(0);
-      const port = Number(new URL(first.url).port);
-      const tenant = await testTenant(database.sql);
-      // Otherwise the code of all screens comes after three seconds: a slow machine would have it before the server is away.
-      await page.addInitScript(
-        "const later = setTimeout; setTimeout = (act, ms, ...rest) => (ms === 3000 ? 0 : later(act, ms, ...rest));",
-      );
-      await openConsole(page, first, tenant);
-      await sendEvents(first, tenant, [{ name: "before it went", source: "a" }]);
-      const row = page.getByRole("row").filter({ hasText: "before it went" });
-      const go = (name: string) => page.getByRole("link", { name, exact: true }).click();
-      const entity = page.getByRole("grid", { name: "Entities" }).getByRole("row").nth(1);
-      await row.waitFor();
-      await go("Entities");
-      await entity.waitFor();
-      await first.stop();
-      await go("Events");
-      await page.getByText(/^The server does not answer\. What is shown is from \S+ \S+ or before/).waitFor();
-      await row.waitFor();
-      await page.getByText("1 occurrence", { exact: true }).waitFor();
-      await go("Entities");
-      await entity.waitFor();
-      // Its code was not loaded before.
+  onPage("a server that is away leaves what was shown where one comes back to it; one bar says it", async (page) => {
+    const first = await start(0);
+    const port = Number(new URL(first.url).port);
+    const tenant = await testTenant(database.sql);
+    // Otherwise the code of all screens comes after three seconds: a slow machine would have it before the server is away.
+    await page.addInitScript(
+      "const later = setTimeout; setTimeout = (act, ms, ...rest) => (ms === 3000 ? 0 : later(act, ms, ...rest));",
+    );
+    await openConsole(page, first, tenant);
+    await sendEvents(first, tenant, [{ name: "before it went", source: "a" }]);
+    const row = page.getByRole("row").filter({ hasText: "before it went" });
+    const go = (name: string) => page.getByRole("link", { name, exact: true }).click();
+    const entity = page.getByRole("grid", { name: "Entities" }).getByRole("row").nth(1);
+    await row.waitFor();
+    await go("Entities");
+    await entity.waitFor();
+    await first.stop();
+    await go("Events");
+    await page.getByText(/^The server does not answer\. What is shown is from \S+ \S+ or before/).waitFor();
+    await row.waitFor();
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    await go("Entities");
+    await entity.waitFor();
+    // Its code was not loaded before.
+    await go("Rules");
+    await page.getByText("The screen opens as soon as it does.").waitFor();
+    expect(await page.getByRole("button", { name: "Load the page again" }).count()).toBe(0);
+    await go("Events");
+    await row.waitFor();
+    expect(await page.getByRole("alert").count()).toBe(0);
+    const second = await start(port);
+    try {
+      await sendEvents(second, tenant, [{ name: "after it came", source: "a" }]);
+      await page.getByRole("row").filter({ hasText: "after it came" }).waitFor();
       await go("Rules");
-      await page.getByText("The screen opens as soon as it does.").waitFor();
-      expect(await page.getByRole("button", { name: "Load the page again" }).count()).toBe(0);
-      await go("Events");
-      await row.waitFor();
-      expect(await page.getByRole("alert").count()).toBe(0);
-      const second = await start(port);
-      try {
-        await sendEvents(second, tenant, [{ name: "after it came", source: "a" }]);
-        await page.getByRole("row").filter({ hasText: "after it came" }).waitFor();
-        await go("Rules");
-        await page.getByRole("heading", { name: "Rules", exact: true }).waitFor();
-      } finally {
-        await second.stop();
-      }
-    },
-  );
+      await page.getByRole("heading", { name: "Rules", exact: true }).waitFor();
+    } finally {
+      await second.stop();
+    }
+  });
 
   /** Forms that are filled while the server answers and saved while it does not, the call that answers what was saved, and what is said of it. */
   const forms = [
@@ -417,41 +414,38 @@ describe("a server that is away", async () => {
     return { window, occurrence: encodeURIComponent(results[0].occurrences[0].id) };
   }
 
-  onPage(
-    "forms say once that the server did not answer, keep what was typed, and save it when the server is back",
-    async (page) => {
-      let server = await start(0);
-      const port = Number(new URL(server.url).port);
-      const tenant = await testTenant(database.sql);
-      const ids = await somethingOfAll(server, tenant);
-      await openConsole(page, server, tenant);
-      for (const { what, hash, field, send, said, stored } of forms) {
-        await page.goto(`${server.url}/console/${hash(ids)}`);
-        const button = page.getByRole("button", { name: send, exact: true });
-        const form = page.locator("form").filter({ has: button });
-        const input = form.getByLabel(field, { exact: true });
-        await button.waitFor();
-        if (!(await input.isVisible())) await form.locator("summary").filter({ hasText: "More" }).click();
-        await input.fill(typed);
-        await server.stop();
-        await button.click();
-        await form.getByRole("alert").getByText("this may not have been done").waitFor();
-        expect(await page.getByRole("alert").count(), what).toBe(1);
-        // Beside the form the frame alone says that what is shown is old.
-        expect(await page.getByText(/server (?:does|did) not answer/i).count(), what).toBe(2);
-        expect(await input.inputValue(), what).toBe(typed);
-        server = await start(port);
-        await page.getByText("Live", { exact: true }).waitFor();
-        expect(await input.inputValue(), what).toBe(typed);
-        await button.click();
-        await page.getByText(said).waitFor();
-        const [method, path] = stored;
-        const headers = { ...tenant.headers, ...(method === "POST" && { "content-type": "application/json" }) };
-        const asked = { method, path, headers, ...(method === "POST" && { body: [Buffer.from("{}")] }) };
-        const answer = async () => (await raw(server.target, "2", asked)).body.toString();
-        await expect.poll(answer, { message: what, timeout: 30_000 }).toContain(typed);
-      }
+  onPage("forms say once that the server is silent, keep what was typed, and save it once it is back", async (page) => {
+    let server = await start(0);
+    const port = Number(new URL(server.url).port);
+    const tenant = await testTenant(database.sql);
+    const ids = await somethingOfAll(server, tenant);
+    await openConsole(page, server, tenant);
+    for (const { what, hash, field, send, said, stored } of forms) {
+      await page.goto(`${server.url}/console/${hash(ids)}`);
+      const button = page.getByRole("button", { name: send, exact: true });
+      const form = page.locator("form").filter({ has: button });
+      const input = form.getByLabel(field, { exact: true });
+      await button.waitFor();
+      if (!(await input.isVisible())) await form.locator("summary").filter({ hasText: "More" }).click();
+      await input.fill(typed);
       await server.stop();
-    },
-  );
+      await button.click();
+      await form.getByRole("alert").getByText("this may not have been done").waitFor();
+      expect(await page.getByRole("alert").count(), what).toBe(1);
+      // Beside the form the frame alone says that what is shown is old.
+      expect(await page.getByText(/server (?:does|did) not answer/i).count(), what).toBe(2);
+      expect(await input.inputValue(), what).toBe(typed);
+      server = await start(port);
+      await page.getByText("Live", { exact: true }).waitFor();
+      expect(await input.inputValue(), what).toBe(typed);
+      await button.click();
+      await page.getByText(said).waitFor();
+      const [method, path] = stored;
+      const headers = { ...tenant.headers, ...(method === "POST" && { "content-type": "application/json" }) };
+      const asked = { method, path, headers, ...(method === "POST" && { body: [Buffer.from("{}")] }) };
+      const answer = async () => (await raw(server.target, "2", asked)).body.toString();
+      await expect.poll(answer, { message: what, timeout: 30_000 }).toContain(typed);
+    }
+    await server.stop();
+  });
 });

@@ -23,14 +23,11 @@ test.each([
   ["HostFilesystemAlmostFull", "node_filesystem_avail_bytes", "node_disk_io_time_seconds_total"],
   ["swap in use", "node_memory_MemFree_bytes", "http_requests_total"],
   ["link down", "node_network_receive_bytes_total", "http_requests_total"],
-])(
-  "metrics that share words with %s come first, then those of the same part, the rest as they came",
-  (name, ...first) => {
-    const [one, two] = first;
-    const rest = host.filter((metric) => metric !== one && metric !== two);
-    expect(order(host, { name })).toEqual([one, two, ...rest]);
-  },
-);
+])("metrics that share words with %s come first, then those of its part, the rest as they came", (name, ...first) => {
+  const [one, two] = first;
+  const rest = host.filter((metric) => metric !== one && metric !== two);
+  expect(order(host, { name })).toEqual([one, two, ...rest]);
+});
 
 test("an event's name tells more than its summary, and that more than its labels", () => {
   const metrics = ["a", "cpu_busy", "disk_busy", "queue_size"];

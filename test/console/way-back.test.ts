@@ -20,21 +20,18 @@ async function withEvents() {
 }
 
 describe("the way back from a thing to its list", () => {
-  onPage(
-    "keeps the filters, the columns and the order of events; the navigation leads to all of them",
-    async (page) => {
-      const tenant = await withEvents();
-      await page.logIn(tenant, "#/events?severity=5&columns=type&sort=-name");
-      await page.getByText("1 occurrence", { exact: true }).waitFor();
-      await page.getByRole("row").getByText("disk full").click();
-      await page.getByText("Life cycle").waitFor();
-      await page.locator("main").getByRole("link", { name: "Events", exact: true }).click();
-      await page.waitForHash(/^#\/events\?severity=5&columns=type&sort=-name$/);
-      await page.getByText("1 occurrence", { exact: true }).waitFor();
-      await page.getByRole("navigation", { name: "Screens" }).getByRole("link", { name: "Events" }).click();
-      await page.getByText("2 occurrences").waitFor();
-    },
-  );
+  onPage("keeps filters, columns and order of events; the navigation leads to all of them", async (page) => {
+    const tenant = await withEvents();
+    await page.logIn(tenant, "#/events?severity=5&columns=type&sort=-name");
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    await page.getByRole("row").getByText("disk full").click();
+    await page.getByText("Life cycle").waitFor();
+    await page.locator("main").getByRole("link", { name: "Events", exact: true }).click();
+    await page.waitForHash(/^#\/events\?severity=5&columns=type&sort=-name$/);
+    await page.getByText("1 occurrence", { exact: true }).waitFor();
+    await page.getByRole("navigation", { name: "Screens" }).getByRole("link", { name: "Events" }).click();
+    await page.getByText("2 occurrences").waitFor();
+  });
 
   onPage("keeps the filters of other lists, and is another session's own", async (page) => {
     const tenant = await withEvents();

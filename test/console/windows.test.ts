@@ -75,21 +75,18 @@ describe("the list of windows", () => {
 });
 
 describe("a change of the clock", () => {
-  onPage(
-    "moves no run of a night, and the page says what it does in UTC and to the run that goes through it",
-    async (page) => {
-      await page.logIn(tenant, "#/windows");
-      await open(page, "nightly");
-      const clock = page.getByRole("region", { name: "When the clock is changed" });
-      const forward = change.offsetNanoseconds > change.subtract({ seconds: 1 }).offsetNanoseconds;
-      await clock.getByText(`On ${dayOf(change)} the clock is put ${forward ? "forward" : "back"} by 1 h`).waitFor();
-      const sentence = (await clock.getByRole("paragraph").first().textContent()) ?? "";
-      expect(sentence).toContain("Runs go on to begin at 22:00 by the clock; in UTC they begin 1 h");
-      const rows = clock.getByRole("row");
-      expect(await rows.nth(1).textContent()).toContain(`22:00 UTC${change.subtract({ seconds: 1 }).offset}`);
-      expect(await rows.nth(2).textContent()).toContain(`${dayOf(change)}, 22:00 UTC${change.offset}`);
-    },
-  );
+  onPage("moves no run of a night; the page says what it does in UTC and to the run through it", async (page) => {
+    await page.logIn(tenant, "#/windows");
+    await open(page, "nightly");
+    const clock = page.getByRole("region", { name: "When the clock is changed" });
+    const forward = change.offsetNanoseconds > change.subtract({ seconds: 1 }).offsetNanoseconds;
+    await clock.getByText(`On ${dayOf(change)} the clock is put ${forward ? "forward" : "back"} by 1 h`).waitFor();
+    const sentence = (await clock.getByRole("paragraph").first().textContent()) ?? "";
+    expect(sentence).toContain("Runs go on to begin at 22:00 by the clock; in UTC they begin 1 h");
+    const rows = clock.getByRole("row");
+    expect(await rows.nth(1).textContent()).toContain(`22:00 UTC${change.subtract({ seconds: 1 }).offset}`);
+    expect(await rows.nth(2).textContent()).toContain(`${dayOf(change)}, 22:00 UTC${change.offset}`);
+  });
 
   onPage("delays the run whose time it leaves out, that day alone", async (page) => {
     const forward = change.offsetNanoseconds > change.subtract({ seconds: 1 }).offsetNanoseconds;
@@ -173,44 +170,41 @@ describe("the form", () => {
     expect(await done.getByRole("button", { name: "Undo" }).count()).toBe(0);
   });
 
-  onPage(
-    "offers no way back over what another person has changed between the save and the look at it",
-    async (page) => {
-      const daily = { start: Date.now() + hourMs, duration: hourMs, recurrence: { type: 3, interval: 1 } };
-      const { id } = await call(path, specification("raced", daily));
-      const done = page.getByRole("status", { name: "Done" });
-      const stored = async () => {
-        const search_input = { query: { clause: { withIds: { ids: [id] } } } };
-        return (await call(`${path}:search`, { search_input })).maintWindows[0];
-      };
-      const save = async (owner: string) => {
-        await page.getByRole("link", { name: "Change" }).click();
-        const form = page.getByRole("form", { name: "Maintenance window" });
-        await form.getByLabel("Owner").fill(owner);
-        await form.getByLabel("Value", { exact: true }).fill(`web-${owner}`);
-        await page.getByRole("button", { name: "Save the window" }).click();
-        await done.getByText('The window "raced" was changed.').waitFor();
-      };
-      await page.logIn(tenant, `#/windows/${id}`);
-      await save("first");
-      await done.getByRole("button", { name: "Undo" }).click();
-      await page.getByText("Taken back.").waitFor();
-      expect(await stored()).toMatchObject({ owner: "", query: { clause } });
+  onPage("offers no way back over what another person changed between the save and the look at it", async (page) => {
+    const daily = { start: Date.now() + hourMs, duration: hourMs, recurrence: { type: 3, interval: 1 } };
+    const { id } = await call(path, specification("raced", daily));
+    const done = page.getByRole("status", { name: "Done" });
+    const stored = async () => {
+      const search_input = { query: { clause: { withIds: { ids: [id] } } } };
+      return (await call(`${path}:search`, { search_input })).maintWindows[0];
+    };
+    const save = async (owner: string) => {
+      await page.getByRole("link", { name: "Change" }).click();
+      const form = page.getByRole("form", { name: "Maintenance window" });
+      await form.getByLabel("Owner").fill(owner);
+      await form.getByLabel("Value", { exact: true }).fill(`web-${owner}`);
+      await page.getByRole("button", { name: "Save the window" }).click();
+      await done.getByText('The window "raced" was changed.').waitFor();
+    };
+    await page.logIn(tenant, `#/windows/${id}`);
+    await save("first");
+    await done.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("Taken back.").waitFor();
+    expect(await stored()).toMatchObject({ owner: "", query: { clause } });
 
-      // The other person's change falls between the two calls of the page.
-      page.passBy("ReplaceMaintenanceWindow", (next) => async (request) => {
-        const answer = await next(request);
-        const { etag: _, ...theirs } = await stored();
-        await put({ id, specification: { ...theirs, description: "theirs" } });
-        return answer;
-      });
-      await page.reload();
-      await save("second");
-      await done.getByText("What stands now is not what was sent, so it cannot be taken back.").waitFor();
-      expect(await done.getByRole("button", { name: "Undo" }).count()).toBe(0);
-      expect(await stored()).toMatchObject({ owner: "second", description: "theirs" });
-    },
-  );
+    // The other person's change falls between the two calls of the page.
+    page.passBy("ReplaceMaintenanceWindow", (next) => async (request) => {
+      const answer = await next(request);
+      const { etag: _, ...theirs } = await stored();
+      await put({ id, specification: { ...theirs, description: "theirs" } });
+      return answer;
+    });
+    await page.reload();
+    await save("second");
+    await done.getByText("What stands now is not what was sent, so it cannot be taken back.").waitFor();
+    expect(await done.getByRole("button", { name: "Undo" }).count()).toBe(0);
+    expect(await stored()).toMatchObject({ owner: "second", description: "theirs" });
+  });
 
   onPage("takes a change back, in the session that made it alone", async (page) => {
     const schedule = { start: Date.now() + hourMs, duration: hourMs };

@@ -1,5 +1,5 @@
 import { CredentialService } from "#gen/belfry/credentials/v1/credential_service_pb.ts";
-import type { Calls, World } from "../support/calls.ts";
+import { after, type Calls, hisOwn, notFound, nothing, type World } from "../support/calls.ts";
 
 const secrets = (mark: string) => ({ token: mark });
 const info = (mark: string) => ({ name: mark, type: "teamChat", description: mark, tags: [mark] });
@@ -11,23 +11,10 @@ async function credential({ client, mark }: World): Promise<string> {
 }
 
 export const calls: Calls = {
-  "CredentialService/CreateCredential": {
-    request: ({ mark }) => ({ info: info(mark), secrets: secrets(mark) }),
-    elsewhere: "his own",
-  },
-  "CredentialService/ListCredentials": {
-    request: async (world) => {
-      await credential(world);
-      return {};
-    },
-    elsewhere: "nothing",
-  },
-  "CredentialService/ReplaceCredential": {
-    request: async (world) => ({ id: await credential(world), info: info(world.mark), secrets: secrets(world.mark) }),
-    elsewhere: "not found",
-  },
-  "CredentialService/DeleteCredential": {
-    request: async (world) => ({ id: await credential(world) }),
-    elsewhere: "not found",
-  },
+  "CredentialService/CreateCredential": hisOwn(({ mark }) => ({ info: info(mark), secrets: secrets(mark) })),
+  "CredentialService/ListCredentials": nothing(after(credential)),
+  "CredentialService/ReplaceCredential": notFound(
+    after(credential, (id, world) => ({ id, info: info(world.mark), secrets: secrets(world.mark) })),
+  ),
+  "CredentialService/DeleteCredential": notFound(after(credential, (id) => ({ id }))),
 };

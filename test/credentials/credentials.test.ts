@@ -196,22 +196,19 @@ describe("a replacement", () => {
     expect(answer.body).toEqual({ info: { id, info: { ...info, boundHosts: [], trouble: "", usedBy: noUses } } });
   });
 
-  test.each([{}, { secrets: {} }])(
-    "without secrets, as in %j, to a type with other keys is refused",
-    async (secrets) => {
-      const id = await create();
-      const info = { name: "a", type: "usernamePassword" };
-      await expectInvalid(
-        "PUT",
-        `${path}/${id}`,
-        { info, ...secrets },
-        "secrets",
-        "usernamePassword takes username, password",
-      );
-      const none = await create({ info: { name: "a", type: "teamChat" } });
-      await expectInvalid("PUT", `${path}/${none}`, { info, ...secrets }, "secrets");
-    },
-  );
+  test.each([{}, { secrets: {} }])("without secrets (%j) to a type with other keys is refused", async (secrets) => {
+    const id = await create();
+    const info = { name: "a", type: "usernamePassword" };
+    await expectInvalid(
+      "PUT",
+      `${path}/${id}`,
+      { info, ...secrets },
+      "secrets",
+      "usernamePassword takes username, password",
+    );
+    const none = await create({ info: { name: "a", type: "teamChat" } });
+    await expectInvalid("PUT", `${path}/${none}`, { info, ...secrets }, "secrets");
+  });
 
   test("without secrets to a type with the same keys keeps them", async () => {
     const id = await create({

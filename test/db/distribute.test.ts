@@ -40,30 +40,24 @@ const tablesOfTenants = () => sql<{ name: string; here: boolean }[]>`
   from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
   where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')`;
 
-test.runIf(onCitus)(
-  "no table of tenants is on the coordinator alone, and distributing again changes nothing",
-  async () => {
-    expect(await isDistributed(sql)).toBe(true);
-    const tables = await tablesOfTenants();
-    expect(tables.length).toBeGreaterThan(20);
-    expect(tables.filter(({ here, name }) => here && !localTables.includes(name))).toEqual([]);
-    expect(await distribute(url, 8)).toEqual({ tables: [], notes: [] });
-  },
-);
+test.runIf(onCitus)("no tenants' table is on the coordinator alone; distributing again changes nothing", async () => {
+  expect(await isDistributed(sql)).toBe(true);
+  const tables = await tablesOfTenants();
+  expect(tables.length).toBeGreaterThan(20);
+  expect(tables.filter(({ here, name }) => here && !localTables.includes(name))).toEqual([]);
+  expect(await distribute(url, 8)).toEqual({ tables: [], notes: [] });
+});
 
-test.runIf(onCitus)(
-  "what an interrupted run left on the coordinator is removed by the next one, and nothing else",
-  async () => {
-    const { id } = await testTenant(sql);
-    await sql`create table leftovers (tenant_id uuid not null, id int, primary key (tenant_id, id))`;
-    await sql`insert into leftovers (tenant_id, id) values (${id}, 1)`;
-    await transaction(sql, (tx) => distributeTables(tx));
-    expect(await withLocalRows(sql)).toEqual(["leftovers"]);
-    await distribute(url, 8);
-    expect(await withLocalRows(sql)).toEqual([]);
-    expect(await sql`select id from leftovers where tenant_id = ${id}`).toEqual([{ id: 1 }]);
-  },
-);
+test.runIf(onCitus)("the next run removes what an interrupted one left on the coordinator, nothing else", async () => {
+  const { id } = await testTenant(sql);
+  await sql`create table leftovers (tenant_id uuid not null, id int, primary key (tenant_id, id))`;
+  await sql`insert into leftovers (tenant_id, id) values (${id}, 1)`;
+  await transaction(sql, (tx) => distributeTables(tx));
+  expect(await withLocalRows(sql)).toEqual(["leftovers"]);
+  await distribute(url, 8);
+  expect(await withLocalRows(sql)).toEqual([]);
+  expect(await sql`select id from leftovers where tenant_id = ${id}`).toEqual([{ id: 1 }]);
+});
 
 test.runIf(onCitus)("a table that a migration makes is distributed with it", async () => {
   await transaction(sql, async (tx) => {

@@ -70,7 +70,7 @@ const sentFor = (world: World, make: Make, name: string) =>
   sentStatements(world.tenant.id, () => make(world, name, ""));
 
 test.skipIf(onCitus)(
-  "the 9,000th of each kind reads no more than twice the rows of the third, by as many statements",
+  "the 9,000th of each kind reads at most twice the rows of the third, by as many statements",
   async () => {
     const [few, full] = [await tenantWith(0), await tenantWith(many)];
     const session = sessionOf(url, { ...settings, plan_cache_mode: "force_custom_plan" });

@@ -428,7 +428,7 @@ describe("paging", () => {
   });
 
   test.each(queries)(
-    "%s: while others write and delete, each entity that lives throughout is seen exactly once",
+    "%s: while others write and delete, each entity that stays is seen exactly once",
     async (_, query) => {
       const { search, put, ids } = await filled();
       const until = new AbortController();

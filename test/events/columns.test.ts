@@ -15,7 +15,7 @@ test("the columns of an occurrence are those of its table, and an occurrence is 
 });
 
 test.each(["keptOpenMs|kept_open_ms", "closedBy|closed_by"])(
-  "a new column of an occurrence is a matter of few files: %s",
+  "a new column of an occurrence touches few files: %s",
   (names) => {
     const files = globSync("src/**/*.ts", { cwd: root }).filter((path) =>
       new RegExp(`\\b(?:${names})\\b`).test(readFileSync(root + path, "utf8")),

@@ -11,7 +11,8 @@ import { cases } from "../support/cases.ts";
 import { onCitus } from "../support/citus.ts";
 import { testDatabase } from "../support/database.ts";
 import { bareTenant } from "../support/tenant.ts";
-import { EventModel, eventKey, type ModelOccurrence } from "./model.ts";
+import { EventModel, type ModelOccurrence } from "./model.ts";
+import { storedEvents } from "./stored-events.ts";
 
 const { sql } = await testDatabase();
 const store = storingChanges({});
@@ -34,18 +35,7 @@ function item(time: number, more: Partial<EventItem> = {}): EventItem {
   };
 }
 
-async function stored(tenant: string): Promise<Map<string, ModelOccurrence[]>> {
-  const rows = await sql<
-    { name: string; key: string; dimensions: Record<string, string>; occurrences: ModelOccurrence[] }[]
-  >`
-    select e.name, coalesce(e.dedup_key, '') as key, n.dimensions, jsonb_agg(jsonb_build_object('number', o.number, 'status', o.status,
-      'severity', o.severity, 'acknowledged', o.acknowledged, 'summary', o.summary, 'start', o.start_ms,
-      'lastSeen', o.last_seen_ms, 'end', o.end_ms, 'instances', o.instance_count, 'expires', o.expires_ms, 'kept', 0, 'by', o.closed_by) order by o.number) as occurrences
-    from events e join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
-      join occurrences o on o.tenant_id = e.tenant_id and o.event_id = e.id
-    where e.tenant_id = ${tenant} group by e.id, e.name, e.dedup_key, n.dimensions`;
-  return new Map(rows.map((row) => [eventKey(row.name, row.dimensions, row.key), row.occurrences]));
-}
+const stored = (tenant: string) => storedEvents(sql, tenant);
 
 /** The occurrences of events, in one order; when they were kept open shows in their ends alone. */
 const sorted = (map: Map<string, ModelOccurrence[]>) =>
@@ -61,16 +51,21 @@ const anyItem = fc
     severity: fc.constantFrom(0, 3, 5),
     status: fc.constantFrom(0, 1, 2, 3),
     acknowledged: fc.constantFrom(undefined, true, false),
+    type: fc.constantFrom("", "s", "t"),
     summary: fc.constantFrom("", "s", "t"),
+    body: fc.constantFrom("", "s", "t"),
+    metadata: fc.constantFrom({}, { a: 1 }, { b: 2 }),
     dedupKey: fc.constantFrom("", "k"),
     until: fc.constantFrom(undefined, 8, 14, 20),
     alert: fc.constantFrom(undefined, undefined, "fires", "ends"),
   })
-  .map(({ name, source, time, until, alert, ...more }) =>
+  .map(({ name, source, time, until, alert, metadata, ...more }) =>
     item(time, {
       name,
       dimensions: { source },
       ...more,
+      // An object of its own, as each request has.
+      metadata: { ...metadata },
       ...(until !== undefined && { expiresAtMs: BigInt(until) }),
       ...(alert === "fires" && { status: 1, onlyKeepsOpen: true as const }),
       ...(alert === "ends" && { status: 3, closesOpen: true as const }),

@@ -6,7 +6,10 @@ export interface ModelOccurrence {
   status: number;
   severity: number;
   acknowledged: boolean;
+  type: string;
   summary: string;
+  body: string;
+  metadata: Record<string, unknown>;
   start: number;
   lastSeen: number;
   end: number | null;
@@ -52,7 +55,7 @@ export class EventModel {
     if (item.onlyKeepsOpen && latest && latest.status !== CLOSED) {
       if (latest.expires !== null) latest.expires = Math.max(latest.expires, expires ?? 0);
       latest.kept = Math.max(latest.kept, Number(item.timeMs));
-      latest.summary = item.summary;
+      Object.assign(latest, { summary: item.summary, body: item.body, metadata: item.metadata });
       return;
     }
     if ((isKnown || isLate) && latest && latest.status !== CLOSED && latest.expires !== null) {
@@ -75,7 +78,7 @@ export class EventModel {
       latest.status = CLOSED;
       latest.by = by;
       latest.severity = item.severity || latest.severity;
-      latest.summary = item.summary || latest.summary;
+      Object.assign(latest, saidTexts(item));
       latest.acknowledged = item.acknowledged ?? latest.acknowledged;
       latest.expires = null;
     } else if (isLate) {
@@ -99,7 +102,7 @@ export class EventModel {
       latest.lastSeen = time;
       latest.status = item.status || latest.status;
       latest.severity = item.severity || latest.severity;
-      latest.summary = item.summary || latest.summary;
+      Object.assign(latest, saidTexts(item));
       latest.acknowledged = item.acknowledged ?? latest.acknowledged;
       latest.expires = item.status === CLOSED ? null : (expires ?? latest.expires);
       if (item.status === CLOSED) {
@@ -110,6 +113,14 @@ export class EventModel {
   }
 }
 
+/** What a report says; what it leaves out stays as it is. */
+const saidTexts = ({ type, summary, body, metadata }: EventItem) => ({
+  ...(type !== "" && { type }),
+  ...(summary !== "" && { summary }),
+  ...(body !== "" && { body }),
+  ...(Object.keys(metadata).length > 0 && { metadata }),
+});
+
 /** The occurrence that a report opens. */
 function opened(number: number, item: EventItem, by: number) {
   const time = Number(item.timeMs);
@@ -119,7 +130,10 @@ function opened(number: number, item: EventItem, by: number) {
     status: item.status,
     severity: item.severity,
     acknowledged: item.acknowledged === true,
+    type: item.type,
     summary: item.summary,
+    body: item.body,
+    metadata: item.metadata,
     start: time,
     lastSeen: time,
     end: closed ? time : null,

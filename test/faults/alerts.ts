@@ -173,6 +173,6 @@ export async function compareAlerts(
       where o.tenant_id = ${tenantId} and e.dedup_key is not null order by o.start_ms`;
     const wrong = differences(await fired(address), found, startSec);
     if (wrong.length === 0 || performance.now() > endMs) return wrong.slice(0, 10);
-    await sleep(1000);
+    await sleep(200);
   }
 }

@@ -1,31 +1,18 @@
-import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@connectrpc/connect";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { protocols, transport } from "../support/clients.ts";
-import { testDatabase } from "../support/database.ts";
 import { testTenant } from "../support/tenant.ts";
 import { attacks, misshapen } from "./attacks.ts";
-import { clear, place } from "./place.ts";
+import { fileServer, memoryBytes } from "./file-server.ts";
 import { random, seedOf } from "./random.ts";
-import { patient, serverProcess } from "./server-process.ts";
 
 const MiB = 1024 * 1024;
 const seed = seedOf(23);
-const { sql, url } = await testDatabase();
-const dataDir = await place();
-const server = await serverProcess({ ...patient(), BELFRY_DATA_DIR: dataDir, DATABASE_URL: url });
-await server.start();
-afterAll(async () => {
-  await server.stop();
-  await clear(dataDir);
-});
+const { server, sql } = await fileServer();
 const { headers } = await testTenant(sql);
 const victim = { url: server.url, key: headers["service-api-key"] as string };
-
-const memoryBytes = () =>
-  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1]) * 1024;
 
 describe(`bad requests (SEED=${seed})`, () => {
   test.each(Object.entries(attacks))("%s: answered with an error in our form, or not at all", async (_name, attack) => {
@@ -47,7 +34,7 @@ describe(`bad requests (SEED=${seed})`, () => {
         wrong.push(...misshapen(damage.answers).map((answer) => `${name}: ${answer}`));
       }
     }
-    const before = memoryBytes();
+    const before = memoryBytes(server);
     let most = before;
     const attackers = Array.from({ length: 12 }, attacker);
     const answered = protocols.map(() => 0);
@@ -60,7 +47,7 @@ describe(`bad requests (SEED=${seed})`, () => {
     });
     // Others are answered all the while: where they are not, this does not end.
     while (requests < 500 || Math.min(...answered) < 5) {
-      most = Math.max(most, memoryBytes());
+      most = Math.max(most, memoryBytes(server));
       await sleep(100);
     }
     going = false;

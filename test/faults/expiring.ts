@@ -102,7 +102,7 @@ export function expiring(urls: readonly string[], { id: tenantId, agent }: Tenan
       for (;;) {
         const wrong = differences(new Map((await rows(db)).map((row) => [row.name, row])));
         if (wrong.length === 0 || performance.now() > endMs) return wrong.slice(0, 10);
-        await sleep(1000);
+        await sleep(200);
       }
     },
   };

@@ -1,31 +1,17 @@
 import { create, createRegistry, type DescMethod, type Message, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { EventSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { DataReceiverService, PutEventsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { allMethods, callName, readCalls, type World } from "../support/calls.ts";
 import { envelope, openHttp2, type RawRequest, raw, transport } from "../support/clients.ts";
-import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
+import { fileServer } from "./file-server.ts";
 import { fullRequests } from "./full-fields.ts";
-import { clear, place } from "./place.ts";
-import { patient, serverProcess } from "./server-process.ts";
 
-const { sql, url } = await testDatabase();
-const dataDir = await place();
-const server = await serverProcess({
-  ...patient(),
-  BELFRY_DATA_DIR: dataDir,
-  DATABASE_URL: url,
-  BELFRY_MASTER_KEYS: `test:${Buffer.alloc(32, 7).toString("base64")}`,
-});
-await server.start();
+const { server, sql } = await fileServer({ BELFRY_MASTER_KEYS: `test:${Buffer.alloc(32, 7).toString("base64")}` });
 await server.longestTurn();
-afterAll(async () => {
-  await server.stop();
-  await clear(dataDir);
-});
 const calls = await readCalls();
 const atOnce = 2;
 // A server closes a connection on which many streams are reset, as this client does after each answer.
@@ -141,19 +127,16 @@ test.each(allMethods.map((method) => ({ rpc: callName(method), method })))(
 test.each([
   ["values", 8, { metadataFields: { a: Array<number>(131_071).fill(0) } }],
   ["dimensions", 800, { dimensions: Object.fromEntries(Array.from({ length: 1024 }, (_, i) => [`d${i}`, ""])) }],
-])(
-  "a batch full of items that hold too many %s fails item by item, and does not hold the loop",
-  async (_, count, item) => {
-    const { tenant } = await newWorld();
-    const request = create(PutEventsRequestSchema, { events: Array(count).fill(create(EventSchema, item)) });
-    for (const json of [false, true]) {
-      const call = callOf(DataReceiverService.method.putEvents, request, tenant.headers, json) as RawRequest;
-      const { status, body } = await raw(server, "2", call);
-      expect(status, body.toString().slice(0, 200)).toBe(200);
-      expect(await longTurns([])).toEqual([]);
-    }
-  },
-);
+])("a batch full of items with too many %s fails item by item, and does not hold the loop", async (_, count, item) => {
+  const { tenant } = await newWorld();
+  const request = create(PutEventsRequestSchema, { events: Array(count).fill(create(EventSchema, item)) });
+  for (const json of [false, true]) {
+    const call = callOf(DataReceiverService.method.putEvents, request, tenant.headers, json) as RawRequest;
+    const { status, body } = await raw(server, "2", call);
+    expect(status, body.toString().slice(0, 200)).toBe(200);
+    expect(await longTurns([])).toEqual([]);
+  }
+});
 
 test("the process has lived through all of it", () => {
   expect(server.pid).toBeDefined();

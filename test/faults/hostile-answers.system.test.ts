@@ -1,32 +1,19 @@
-import { execFileSync } from "node:child_process";
 import http2 from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { openHttp2 } from "../support/clients.ts";
-import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
-import { clear, place } from "./place.ts";
-import { patient, serverProcess } from "./server-process.ts";
+import { fileServer, memoryBytes } from "./file-server.ts";
 
 const MiB = 1024 * 1024;
 /** Pages that are asked for, and how many of them at least are cut. */
 const [pages, cut] = [120, 100];
-const { sql, url } = await testDatabase();
-const dataDir = await place();
-const server = await serverProcess({
-  BELFRY_DATA_DIR: dataDir,
-  DATABASE_URL: url,
-  ...patient({ answerBytesMax: 32 * MiB, streamIdleMs: 3000 }),
-  NODE_OPTIONS: "--max-old-space-size=256",
-});
-await server.start();
-afterAll(async () => {
-  await server.stop();
-  await clear(dataDir);
-});
+const { server, sql } = await fileServer(
+  { NODE_OPTIONS: "--max-old-space-size=256" },
+  { answerBytesMax: 32 * MiB, streamIdleMs: 3000 },
+);
 
-const residentBytes = () => Number(execFileSync("ps", ["-o", "rss=", "-p", String(server.pid)])) * 1024;
 const json = { "content-type": "application/json" };
 
 test("pages of 1,000 events that no one takes do not fill the memory, and a neighbour is answered", async () => {
@@ -46,7 +33,7 @@ test("pages of 1,000 events that no one takes do not fill the memory, and a neig
   // A server that has just started compiles its code first.
   const search = { path: "/v1/events:search", body: [Buffer.from('{"query":{"pageInput":{"limit":1000}}}')] };
   for (let i = 0; i < 40; i += 1) await one.send({ ...search, headers: { ...greedy.headers, ...json } });
-  const before = residentBytes();
+  const before = memoryBytes(server);
   await server.longestTurn();
 
   const takesNothing = http2.connect(server.url, { settings: { initialWindowSize: 0 } });
@@ -71,7 +58,7 @@ test("pages of 1,000 events that no one takes do not fill the memory, and a neig
       body: [Buffer.from('{"query":{}}')],
     });
     expect(status).toBe(200);
-    most = Math.max(most, residentBytes());
+    most = Math.max(most, memoryBytes(server));
     await sleep(100);
   }
   expect(closed).toBeGreaterThanOrEqual(cut);

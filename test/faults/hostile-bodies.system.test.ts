@@ -1,25 +1,11 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { httpVersions, openHttp2, raw } from "../support/clients.ts";
-import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
-import { clear, place } from "./place.ts";
-import { patient, serverProcess } from "./server-process.ts";
+import { fileServer } from "./file-server.ts";
 
 const MiB = 1024 * 1024;
-const { sql, url } = await testDatabase();
-const dataDir = await place();
-const server = await serverProcess({
-  BELFRY_DATA_DIR: dataDir,
-  DATABASE_URL: url,
-  ...patient({ receiverBytesMax: 64 * MiB }),
-  NODE_OPTIONS: "--max-old-space-size=256",
-});
-await server.start();
-afterAll(async () => {
-  await server.stop();
-  await clear(dataDir);
-});
+const { server, sql } = await fileServer({ NODE_OPTIONS: "--max-old-space-size=256" }, { receiverBytesMax: 64 * MiB });
 const slow = await testTenant(sql);
 const neighbour = await testTenant(sql);
 const json = { "content-type": "application/json" };

@@ -1,14 +1,12 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
 import { type IntegrationParts, integrations } from "../../src/integrations/table.ts";
 import { extract } from "../support/cases.ts";
 import { envelope, openHttp2, type RawRequest } from "../support/clients.ts";
-import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
+import { fileServer, memoryBytes } from "./file-server.ts";
 import { doors, type HostileBody, hostileBodies } from "./hostile-doors.ts";
-import { clear, place } from "./place.ts";
-import { patient, serverProcess } from "./server-process.ts";
 
 const MiB = 1024 * 1024;
 /** A quarter of what a body may be. */
@@ -27,28 +25,17 @@ test("each operation of another tool's protocol that reads a body is tried", () 
   expect(Object.keys(doors).sort()).toEqual(operations.map(({ door }) => door).sort());
 });
 
-const { sql, url } = await testDatabase();
-const dataDir = await place();
-const server = await serverProcess({
-  ...patient(),
-  BELFRY_DATA_DIR: dataDir,
-  DATABASE_URL: url,
+const { server, sql } = await fileServer({
   MALLOC_ARENA_MAX: "2",
   NODE_OPTIONS: "--max-semi-space-size=16 --max-old-space-size=1000",
 });
-await server.start();
 const [connection, neighbourConnection] = [openHttp2(server), openHttp2(server)];
-afterAll(async () => {
+afterAll(() => {
   connection.close();
   neighbourConnection.close();
-  await server.stop();
-  await clear(dataDir);
 });
 const attacker = await testTenant(sql);
 const neighbour = await testTenant(sql);
-
-const residentBytes = (name: string) =>
-  Number(new RegExp(`${name}:\\s+(\\d+)`).exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1]) * 1024;
 
 /** The requests that carry a body to an operation: over each route and in each packing. */
 function requestsOf(operation: (typeof operations)[number], made: HostileBody, bytes: Buffer) {
@@ -76,7 +63,7 @@ function requestsOf(operation: (typeof operations)[number], made: HostileBody, b
 }
 
 async function wrongWith(request: RawRequest, bytes: number): Promise<string[]> {
-  const before = residentBytes("VmRSS");
+  const before = memoryBytes(server, "VmRSS");
   // The most that it has taken is counted from here on.
   writeFileSync(`/proc/${server.pid}/clear_refs`, "5");
   await server.longestTurn();
@@ -84,7 +71,7 @@ async function wrongWith(request: RawRequest, bytes: number): Promise<string[]> 
   const search = { path: "/v1/events:search", headers, body: [Buffer.from('{"query":{}}')] };
   const [answer, other] = await Promise.all([connection.send(request), neighbourConnection.send(search)]);
   const turn = (await server.longestTurn()).ms;
-  const took = residentBytes("VmHWM") - before;
+  const took = memoryBytes(server, "VmHWM") - before;
   const wrong: string[] = [];
   if (answer.status >= 500) wrong.push(`${answer.status} ${answer.body.toString().slice(0, 200)}`);
   if (other.status !== 200) wrong.push(`the neighbour was answered ${other.status}`);
@@ -94,7 +81,7 @@ async function wrongWith(request: RawRequest, bytes: number): Promise<string[]> 
 }
 
 test.each(operations)(
-  "$door answers what is cheap to send within the memory of its body, and in no long turn",
+  "$door answers what is cheap to send in the memory of its body and no long turn",
   async (operation) => {
     const wrong: string[] = [];
     const held = await server.heldBytes();

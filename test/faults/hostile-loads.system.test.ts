@@ -1,10 +1,9 @@
-import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openHttp2 } from "../support/clients.ts";
-import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { type TestTenant, testTenant } from "../support/tenant.ts";
+import { fileServer, memoryBytes } from "./file-server.ts";
 import {
   batches,
   eventPages,
@@ -13,29 +12,14 @@ import {
   resumedWatches,
   watchedBatch,
 } from "./hostile-loads.ts";
-import { clear, place } from "./place.ts";
-import { patient, serverProcess } from "./server-process.ts";
 
 const MiB = 1024 * 1024;
-const { sql, url } = await testDatabase();
-const dataDir = await place();
-const server = await serverProcess({
-  ...patient(),
-  BELFRY_DATA_DIR: dataDir,
-  DATABASE_URL: url,
+const { server, sql } = await fileServer({
   // As start.js sets them, and less than the usual heap.
   MALLOC_ARENA_MAX: "2",
   NODE_OPTIONS: `--max-semi-space-size=16 --max-old-space-size=320`,
 });
-await server.start();
-afterAll(async () => {
-  await server.stop();
-  await clear(dataDir);
-});
 const json = { "content-type": "application/json" };
-
-const residentBytes = () =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1]) * 1024;
 
 /** A neighbour that sends single events and asks whether the server lives, until its end says what was wrong and how much memory was taken. */
 function neighbour({ headers }: TestTenant) {
@@ -48,7 +32,7 @@ function neighbour({ headers }: TestTenant) {
     for (let n = 0; going; n += 1, await sleep(20)) {
       const answer = await send(n);
       if (answer.status !== 200) wrong.push(`the neighbour was answered ${answer.status}`);
-      mostBytes = Math.max(mostBytes, residentBytes());
+      mostBytes = Math.max(mostBytes, memoryBytes(server));
     }
   }
   const running = Promise.all([

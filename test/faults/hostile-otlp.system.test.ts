@@ -1,35 +1,21 @@
-import { readFileSync, writeFileSync } from "node:fs";
-import { afterAll, describe, expect, test } from "vitest";
+import { writeFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
 import { extract, nightly } from "../support/cases.ts";
 import { codeOf, openHttp2 } from "../support/clients.ts";
-import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
+import { fileServer, memoryBytes } from "./file-server.ts";
 import { differingExports, exportRequests, hostileExports } from "./hostile-otlp.ts";
-import { clear, place } from "./place.ts";
-import { patient, serverProcess } from "./server-process.ts";
 
 const MiB = 1024 * 1024;
 /** How often each is sent. */
 const rounds = 2;
 const growthMax = 50 * MiB;
-const { sql, url } = await testDatabase();
-const dataDir = await place();
-const server = await serverProcess({
-  ...patient(),
-  BELFRY_DATA_DIR: dataDir,
-  DATABASE_URL: url,
-  NODE_OPTIONS: "--max-old-space-size=256",
-});
-await server.start();
-afterAll(async () => {
-  await server.stop();
-  await clear(dataDir);
-});
+const { server, sql } = await fileServer({ NODE_OPTIONS: "--max-old-space-size=256" });
 const attacker = (await testTenant(sql)).headers["service-api-key"] as string;
 
 /** Memory that the process has taken at most since `forgetPeak`. */
-const peakBytes = () => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1]) * 1024;
+const peakBytes = () => memoryBytes(server, "VmHWM");
 const forgetPeak = () => writeFileSync(`/proc/${server.pid}/clear_refs`, "5");
 /** What a request may take, and what waits for a collection besides. */
 const takenMax = (bytes: number) => 16 * bytes + 8 * MiB + garbageBytes;

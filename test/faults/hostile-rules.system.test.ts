@@ -1,32 +1,16 @@
-import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { transaction } from "../../src/db/transaction.ts";
 import { raiseRulesVersion } from "../../src/notifications/silences/rules-version.ts";
 import { openHttp2 } from "../support/clients.ts";
-import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
+import { fileServer, memoryBytes } from "./file-server.ts";
 import { drained } from "./notifications.ts";
-import { clear, place } from "./place.ts";
-import { patient, serverProcess } from "./server-process.ts";
 
 const MiB = 1024 * 1024;
-const { sql, url } = await testDatabase();
-const dataDir = await place();
-const server = await serverProcess({
-  ...patient(),
-  BELFRY_DATA_DIR: dataDir,
-  DATABASE_URL: url,
-  NODE_OPTIONS: "--max-old-space-size=256",
-});
-await server.start();
-afterAll(async () => {
-  await server.stop();
-  await clear(dataDir);
-});
+const { server, sql } = await fileServer({ NODE_OPTIONS: "--max-old-space-size=256" });
 const json = { "content-type": "application/json" };
-const residentBytes = () => Number(execFileSync("ps", ["-o", "rss=", "-p", String(server.pid)])) * 1024;
 
 /** What a neighbour finds wrong that sends an event after the other while something goes on, and how much memory that takes. */
 async function beside(work: () => Promise<void>) {
@@ -50,7 +34,7 @@ async function beside(work: () => Promise<void>) {
     for (let i = 0; going; i++) {
       const { status } = await send(`event ${i}`);
       if (status !== 200) wrong.push(`${status}`);
-      mostBytes = Math.max(mostBytes, residentBytes());
+      mostBytes = Math.max(mostBytes, memoryBytes(server));
       await sleep(20);
     }
   })();

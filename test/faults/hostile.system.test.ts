@@ -1,27 +1,13 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { codeOf, openHttp2, type RawAnswer } from "../support/clients.ts";
-import { testDatabase } from "../support/database.ts";
 import { turnMsMax } from "../support/loop-turns.ts";
 import { testTenant } from "../support/tenant.ts";
+import { fileServer } from "./file-server.ts";
 import { type Hostile, hostile, requestsOf } from "./hostile.ts";
-import { clear, place } from "./place.ts";
 import { random, seedOf } from "./random.ts";
-import { patient, serverProcess } from "./server-process.ts";
 
 const seed = seedOf(7);
-const { sql, url } = await testDatabase();
-const dataDir = await place();
-const server = await serverProcess({
-  ...patient(),
-  BELFRY_DATA_DIR: dataDir,
-  DATABASE_URL: url,
-  NODE_OPTIONS: "--max-old-space-size=256",
-});
-await server.start();
-afterAll(async () => {
-  await server.stop();
-  await clear(dataDir);
-});
+const { server, sql } = await fileServer({ NODE_OPTIONS: "--max-old-space-size=256" });
 const attacker = (await testTenant(sql)).headers["service-api-key"] as string;
 
 const names = ["canceled", "unknown", "invalid_argument", "deadline_exceeded", "not_found", "already_exists"];

@@ -19,50 +19,47 @@ async function goesOn(tenants: readonly SendingTenant[], more = 10) {
   });
 }
 
-test.runIf(onCitus)(
-  "a worker that is killed keeps back its own tenants alone, and nothing acknowledged is lost",
-  async () => {
-    await using stack = new AsyncDisposableStack();
-    const server = await testServer({ BELFRY_METRICS_ADDRESS: "0", BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
-    const { sql } = server.database;
-    const load = await sendingTenants(server, 10, stack);
-    const lost = (inject("database").nodes as string[]).at(-1) as string;
-    const lostPort = Number(new URL(lost).port);
-    const there = await tenantsAt(sql, lostPort);
-    const own = load.tenants.filter(({ id }) => there.has(id));
-    const others = load.tenants.filter(({ id }) => !there.has(id));
-    expect(Math.min(others.length, own.length)).toBeGreaterThan(0);
+test.runIf(onCitus)("a killed worker keeps back its own tenants alone; nothing acknowledged is lost", async () => {
+  await using stack = new AsyncDisposableStack();
+  const server = await testServer({ BELFRY_METRICS_ADDRESS: "0", BELFRY_OUTBOUND_ALLOW: "127.0.0.0/8" });
+  const { sql } = server.database;
+  const load = await sendingTenants(server, 10, stack);
+  const lost = (inject("database").nodes as string[]).at(-1) as string;
+  const lostPort = Number(new URL(lost).port);
+  const there = await tenantsAt(sql, lostPort);
+  const own = load.tenants.filter(({ id }) => there.has(id));
+  const others = load.tenants.filter(({ id }) => !there.has(id));
+  expect(Math.min(others.length, own.length)).toBeGreaterThan(0);
 
-    await goesOn(load.tenants);
-    await killProcesses(firstProcessIn(await pidFileOf(lost)));
-    await eventually(own, ({ refused }) => refused.length > 20);
-    await goesOn(others, 50);
-    // What was sent is in the list of deliveries before the worker is back.
-    const acknowledged = others.map((each) => ({ ...each, acknowledged: [...each.acknowledged] }));
-    await expect
-      .poll(async () => (await Promise.all(acknowledged.map((each) => notThereOnce(sql, each)))).flat())
-      .toEqual([]);
-    const listed = await acknowledged[0]?.call("GET", "/v1/notification/deliveries?status=SENT&pageSize=1");
-    expect(Number(listed?.body.totalCount)).toBeGreaterThanOrEqual(acknowledged[0]?.acknowledged.length as number);
+  await goesOn(load.tenants);
+  await killProcesses(firstProcessIn(await pidFileOf(lost)));
+  await eventually(own, ({ refused }) => refused.length > 20);
+  await goesOn(others, 50);
+  // What was sent is in the list of deliveries before the worker is back.
+  const acknowledged = others.map((each) => ({ ...each, acknowledged: [...each.acknowledged] }));
+  await expect
+    .poll(async () => (await Promise.all(acknowledged.map((each) => notThereOnce(sql, each)))).flat())
+    .toEqual([]);
+  const listed = await acknowledged[0]?.call("GET", "/v1/notification/deliveries?status=SENT&pageSize=1");
+  expect(Number(listed?.body.totalCount)).toBeGreaterThanOrEqual(acknowledged[0]?.acknowledged.length as number);
 
-    expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
-    const up = (await (await fetch(server.metricsUrl as string)).text()).matchAll(
-      /^belfry_database_worker_up\{worker="[^"]+:(\d+)"\} (\d)$/gm,
-    );
-    expect(new Map([...up].map(([, port, value]) => [Number(port), value])).get(lostPort)).toBe("0");
-    const [other] = others as [SendingTenant];
-    const client = await other.call("POST", "/v1/api-clients", { name: "agent", type: "DATA_INGEST" });
-    expect(client.status).toBe(200);
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+  const up = (await (await fetch(server.metricsUrl as string)).text()).matchAll(
+    /^belfry_database_worker_up\{worker="[^"]+:(\d+)"\} (\d)$/gm,
+  );
+  expect(new Map([...up].map(([, port, value]) => [Number(port), value])).get(lostPort)).toBe("0");
+  const [other] = others as [SendingTenant];
+  const client = await other.call("POST", "/v1/api-clients", { name: "agent", type: "DATA_INGEST" });
+  expect(client.status).toBe(200);
 
-    await startNodes(inject("database").start as string[]);
-    await goesOn(load.tenants);
-    await load.stop();
+  await startNodes(inject("database").start as string[]);
+  await goesOn(load.tenants);
+  await load.stop();
 
-    expect(others.flatMap(({ refused }) => refused)).toEqual([]);
-    expect([...new Set(own.flatMap(({ refused }) => refused))]).toEqual(["503 14"]);
-    await eventually(load.tenants, ({ acknowledged, arrived }) => acknowledged.every(arrived));
-    await expect
-      .poll(async () => (await Promise.all(load.tenants.map((each) => notThereOnce(sql, each)))).flat())
-      .toEqual([]);
-  },
-);
+  expect(others.flatMap(({ refused }) => refused)).toEqual([]);
+  expect([...new Set(own.flatMap(({ refused }) => refused))]).toEqual(["503 14"]);
+  await eventually(load.tenants, ({ acknowledged, arrived }) => acknowledged.every(arrived));
+  await expect
+    .poll(async () => (await Promise.all(load.tenants.map((each) => notThereOnce(sql, each)))).flat())
+    .toEqual([]);
+});

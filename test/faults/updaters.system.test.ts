@@ -72,20 +72,17 @@ async function allRight(name: string) {
 }
 
 describe("in the end every entity is right and no job is left", () => {
-  test.each(["jobs:claimed", "jobs:run", "jobs:finished"])(
-    "when a server dies at %s, with another beside it",
-    async (point) => {
-      await one.arm({ points: { [point]: { act: "die", at: 3 } } });
-      const name = await begin(one);
-      await putNew(two, 250);
-      // The other may take most of the jobs: there are new ones until this one has had its third.
-      const ended = one.ended().then(() => true);
-      while (!(await Promise.race([ended, sleep(100, false)]))) await putNew(two, 50);
-      await putNew(two, 250);
-      await one.start();
-      await allRight(name);
-    },
-  );
+  test.each(["jobs:claimed", "jobs:run", "jobs:finished"])("when a server dies at %s beside another", async (point) => {
+    await one.arm({ points: { [point]: { act: "die", at: 3 } } });
+    const name = await begin(one);
+    await putNew(two, 250);
+    // The other may take most of the jobs: there are new ones until this one has had its third.
+    const ended = one.ended().then(() => true);
+    while (!(await Promise.race([ended, sleep(100, false)]))) await putNew(two, 50);
+    await putNew(two, 250);
+    await one.start();
+    await allRight(name);
+  });
 
   test("when the only server is killed in the middle, more than once", async () => {
     await two.kill();

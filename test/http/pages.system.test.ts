@@ -219,7 +219,7 @@ describe("in Chromium", () => {
   });
 
   onPage(
-    "the first parts come first, labels can be read, the example of a search finds what that of the receiver has sent, and a watch says how",
+    "parts stand in order, labels can be read, examples find what examples sent, a watch says how",
     async (page) => {
       await page.goto(`${server.url}/docs`);
       await page.waitForSelector(".opblock");
@@ -261,17 +261,13 @@ describe("in Chromium", () => {
     },
   );
 
-  onPage(
-    "a narrow window is not scrolled sideways",
-    async (page) => {
-      for (const path of ["/", "/docs"]) {
-        await page.goto(`${server.url}${path}`);
-        if (path === "/docs") await page.locator(".opblock-summary-control").first().click();
-        expect(await page.evaluate("document.documentElement.scrollWidth"), path).toBe(360);
-      }
-    },
-    { viewport: { width: 360, height: 740 } },
-  );
+  onPage("a narrow window is not scrolled sideways", { viewport: { width: 360, height: 740 } }, async (page) => {
+    for (const path of ["/", "/docs"]) {
+      await page.goto(`${server.url}${path}`);
+      if (path === "/docs") await page.locator(".opblock-summary-control").first().click();
+      expect(await page.evaluate("document.documentElement.scrollWidth"), path).toBe(360);
+    }
+  });
 
   const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -286,23 +282,19 @@ describe("in Chromium", () => {
   }
 
   for (const colorScheme of ["light", "dark"] as const)
-    onPage(
-      `what pages say can be read, ${colorScheme}`,
-      async (page) => {
-        const found: Record<string, string[]> = {};
-        for (const path of ["/", "/certificate", "/docs/licences", "/missing", "/docs"]) {
-          await page.goto(`${server.url}${path}`);
-          if (path === "/docs") await page.waitForSelector(".opblock");
-          found[path] = await faint(page);
-        }
-        await page.locator('.opblock[id$="EventQueryService_SearchEvents"] .opblock-summary-control').click();
-        await page.locator(".execute").waitFor();
-        found["a call"] = await faint(page);
-        await page.locator(".btn.authorize").click();
-        await page.locator(".dialog-ux input").last().waitFor();
-        found["the dialog"] = await faint(page);
-        expect(found).toEqual(Object.fromEntries(Object.keys(found).map((place) => [place, []])));
-      },
-      { colorScheme },
-    );
+    onPage(`what pages say can be read, ${colorScheme}`, { colorScheme }, async (page) => {
+      const found: Record<string, string[]> = {};
+      for (const path of ["/", "/certificate", "/docs/licences", "/missing", "/docs"]) {
+        await page.goto(`${server.url}${path}`);
+        if (path === "/docs") await page.waitForSelector(".opblock");
+        found[path] = await faint(page);
+      }
+      await page.locator('.opblock[id$="EventQueryService_SearchEvents"] .opblock-summary-control').click();
+      await page.locator(".execute").waitFor();
+      found["a call"] = await faint(page);
+      await page.locator(".btn.authorize").click();
+      await page.locator(".dialog-ux input").last().waitFor();
+      found["the dialog"] = await faint(page);
+      expect(found).toEqual(Object.fromEntries(Object.keys(found).map((place) => [place, []])));
+    });
 });

@@ -39,36 +39,30 @@ async function* blindly(bytes: number) {
   for (let sent = 0; sent < bytes; sent += 64 * 1024) yield Buffer.alloc(Math.min(64 * 1024, bytes - sent), 32);
 }
 
-describe.each(Object.entries({ plain: port, TLS: secure }))(
-  "a body that is too large is told so, %s",
-  (_name, target) => {
-    test.each([5, 11, 30])(
-      "%i MiB over HTTP/1.1, on a connection that is kept and on one that closes",
-      async (size) => {
-        const { Agent: PlainAgent } = await import("node:http");
-        const { Agent: SecureAgent } = await import("node:https");
-        const key = (await target.key()).text;
-        for (let i = 0; i < 5; i += 1) {
-          for (const announced of [true, false]) {
-            for (const keepAlive of [true, false]) {
-              const agent = target.ca ? new SecureAgent({ keepAlive }) : new PlainAgent({ keepAlive });
-              const headers = {
-                "service-api-key": key,
-                "content-type": "application/json",
-                ...(announced && { "content-length": String(size * MiB) }),
-              };
-              const path = "/v1/modelcontext/entities:search";
-              const answer = await rawHttp1(target, { path, headers, body: blindly(size * MiB) }, agent);
-              expect(answer.status).toBe(413);
-              expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 8 });
-              agent.destroy();
-            }
-          }
+describe.each(Object.entries({ plain: port, TLS: secure }))("a body too large is told so, %s", (_name, target) => {
+  test.each([5, 11, 30])("%i MiB over HTTP/1.1, on a connection that is kept and one that closes", async (size) => {
+    const { Agent: PlainAgent } = await import("node:http");
+    const { Agent: SecureAgent } = await import("node:https");
+    const key = (await target.key()).text;
+    for (let i = 0; i < 5; i += 1) {
+      for (const announced of [true, false]) {
+        for (const keepAlive of [true, false]) {
+          const agent = target.ca ? new SecureAgent({ keepAlive }) : new PlainAgent({ keepAlive });
+          const headers = {
+            "service-api-key": key,
+            "content-type": "application/json",
+            ...(announced && { "content-length": String(size * MiB) }),
+          };
+          const path = "/v1/modelcontext/entities:search";
+          const answer = await rawHttp1(target, { path, headers, body: blindly(size * MiB) }, agent);
+          expect(answer.status).toBe(413);
+          expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 8 });
+          agent.destroy();
         }
-      },
-    );
-  },
-);
+      }
+    }
+  });
+});
 
 describe.each(httpVersions)("HTTP/%s", (version) => {
   async function* pieces(all: string[], everyMs: number) {

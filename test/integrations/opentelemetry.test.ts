@@ -1,5 +1,13 @@
 import { gzipSync } from "node:zlib";
-import { create, fromBinary, fromJson, type MessageInitShape, toBinary, toJsonString } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescService,
+  fromBinary,
+  fromJson,
+  type MessageInitShape,
+  toBinary,
+  toJsonString,
+} from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import { compressionGzip, createGrpcTransport } from "@connectrpc/connect-node";
@@ -84,6 +92,17 @@ async function world() {
   return { tenant, key, call: tool(server, tenant.headers), json, stored, instruments };
 }
 
+/** A request of these metrics, as each form of it is written. */
+const ofMetrics = <T>(...metrics: T[]) => ({ resourceMetrics: [{ scopeMetrics: [{ metrics }] }] });
+const web1 = { attributes: [{ key: "host.name", value: { stringValue: "web-1" } }] };
+/** The same in JSON, of the host that is searched for. */
+const ofWeb1 = (...metrics: object[]) => ({
+  resourceMetrics: [{ resource: web1, scopeMetrics: [{ scope: { name: "shop" }, metrics }] }],
+});
+const ofLogs = (...logRecords: object[]) => ({ resourceLogs: [{ scopeLogs: [{ logRecords }] }] });
+const grpcClient = <S extends DescService>(service: S, { url } = server) =>
+  createClient(service, createGrpcTransport({ baseUrl: url }));
+
 const headers = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
 /** The Collector's default. */
 const compression = "gzip" as never;
@@ -162,112 +181,89 @@ const sorted = (all: object) =>
   );
 
 describe.each(Object.entries(metricExporters))("OpenTelemetry's SDK over %s", (_, exporterOf) => {
-  test.each(left)(
-    "each instrument, temporality: %s; the resource becomes a model",
-    async (_name, preference, last, named) => {
-      const { key, stored, instruments, tenant } = await world();
-      const exporter = exporterOf(key, { temporalityPreference: preference });
-      const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
-      const views = [
-        { instrumentName: "exponential", aggregation: { type: AggregationType.EXPONENTIAL_HISTOGRAM as const } },
-      ];
-      const provider = new MeterProvider({ resource, readers: [reader], views });
-      const meter = provider.getMeter("shop");
-      const counter = meter.createCounter("orders");
-      const queue = meter.createUpDownCounter("queue");
-      const latency = meter.createHistogram("latency", { advice: { explicitBucketBoundaries: [0.5, 1] } });
-      const exponential = meter.createHistogram("exponential");
-      let seen = 7;
-      meter.createGauge("temperature").record(20.5);
-      meter.createObservableGauge("observed").addCallback((result) => result.observe(7));
-      meter.createObservableUpDownCounter("observed queue").addCallback((result) => result.observe(4));
-      meter.createObservableCounter("observed orders").addCallback((result) => result.observe(seen));
-      const labels = { "a.b": "1", a_b: "2", __name__: "n", ä: "3" };
-      for (const [taken, queued, took, size] of [
-        [3, -2, 0.75, 4],
-        [2, 1, 0.25, 2],
-      ] as const) {
-        counter.add(taken, labels);
-        queue.add(queued);
-        latency.record(took);
-        exponential.record(size);
-        await provider.forceFlush();
-        seen = 10;
-      }
-      const found = await stored();
-      await provider.shutdown();
-      expect(sorted(found)).toEqual(sorted(last));
-      expect(await instruments()).toEqual(named);
-      const [entity] = await sql`select dimensions, metadata from entities where tenant_id = ${tenant.id}`;
-      expect(entity).toEqual({
-        dimensions: { "host.name": "web-1" },
-        metadata: { "os.type": "linux", "attribute.priority": 9 },
-      });
-    },
-  );
+  test.each(left)("each instrument, %s; the resource becomes a model", async (_name, preference, last, named) => {
+    const { key, stored, instruments, tenant } = await world();
+    const exporter = exporterOf(key, { temporalityPreference: preference });
+    const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+    const views = [
+      { instrumentName: "exponential", aggregation: { type: AggregationType.EXPONENTIAL_HISTOGRAM as const } },
+    ];
+    const provider = new MeterProvider({ resource, readers: [reader], views });
+    const meter = provider.getMeter("shop");
+    const counter = meter.createCounter("orders");
+    const queue = meter.createUpDownCounter("queue");
+    const latency = meter.createHistogram("latency", { advice: { explicitBucketBoundaries: [0.5, 1] } });
+    const exponential = meter.createHistogram("exponential");
+    let seen = 7;
+    meter.createGauge("temperature").record(20.5);
+    meter.createObservableGauge("observed").addCallback((result) => result.observe(7));
+    meter.createObservableUpDownCounter("observed queue").addCallback((result) => result.observe(4));
+    meter.createObservableCounter("observed orders").addCallback((result) => result.observe(seen));
+    const labels = { "a.b": "1", a_b: "2", __name__: "n", ä: "3" };
+    for (const [taken, queued, took, size] of [
+      [3, -2, 0.75, 4],
+      [2, 1, 0.25, 2],
+    ] as const) {
+      counter.add(taken, labels);
+      queue.add(queued);
+      latency.record(took);
+      exponential.record(size);
+      await provider.forceFlush();
+      seen = 10;
+    }
+    const found = await stored();
+    await provider.shutdown();
+    expect(sorted(found)).toEqual(sorted(last));
+    expect(await instruments()).toEqual(named);
+    const [entity] = await sql`select dimensions, metadata from entities where tenant_id = ${tenant.id}`;
+    expect(entity).toEqual({
+      dimensions: { "host.name": "web-1" },
+      metadata: { "os.type": "linux", "attribute.priority": 9 },
+    });
+  });
 });
 
-test.each(Object.entries(logExporters))(
-  "log records with an event name become events, over %s",
-  async (_, exporterOf) => {
-    const { key, json } = await world();
-    const provider = new LoggerProvider({
-      resource,
-      processors: [new BatchLogRecordProcessor({ exporter: exporterOf(key) })],
-    });
-    const logger = provider.getLogger("shop");
-    logger.emit({
-      eventName: "disk.full",
-      severityNumber: SeverityNumber.ERROR,
-      body: "97 %",
-      attributes: { disk: "sda" },
-    });
-    logger.emit({ body: "a line of a log" });
-    await provider.forceFlush();
-    await provider.shutdown();
-    const { body } = await json("POST", "/v1/events:search", { query: { pageInput: { limit: 100 } } });
-    expect(body.results).toMatchObject([
-      {
-        name: "disk.full",
-        occurrences: [
-          {
-            severity: "SEVERITY_ERROR",
-            body: "97 %",
-            dimensions: { "host.name": "web-1" },
-            metadataFields: { disk: "sda" },
-          },
-        ],
-      },
-    ]);
-  },
-);
-
-type Point = { value: number; timeMs?: number; flags?: number };
-const request = (points: Point[], name = "m"): MessageInitShape<typeof ExportMetricsServiceRequestSchema> => ({
-  resourceMetrics: [
+test.each(Object.entries(logExporters))("log records with an event name are events, over %s", async (_, exporterOf) => {
+  const { key, json } = await world();
+  const provider = new LoggerProvider({
+    resource,
+    processors: [new BatchLogRecordProcessor({ exporter: exporterOf(key) })],
+  });
+  const logger = provider.getLogger("shop");
+  logger.emit({
+    eventName: "disk.full",
+    severityNumber: SeverityNumber.ERROR,
+    body: "97 %",
+    attributes: { disk: "sda" },
+  });
+  logger.emit({ body: "a line of a log" });
+  await provider.forceFlush();
+  await provider.shutdown();
+  const { body } = await json("POST", "/v1/events:search", { query: { pageInput: { limit: 100 } } });
+  expect(body.results).toMatchObject([
     {
-      scopeMetrics: [
+      name: "disk.full",
+      occurrences: [
         {
-          metrics: [
-            {
-              name,
-              data: {
-                case: "gauge",
-                value: {
-                  dataPoints: points.map(({ value, timeMs = Date.now(), flags = 0 }) => ({
-                    flags,
-                    timeUnixNano: BigInt(timeMs) * 1_000_000n,
-                    value: { case: "asDouble" as const, value },
-                  })),
-                },
-              },
-            },
-          ],
+          severity: "SEVERITY_ERROR",
+          body: "97 %",
+          dimensions: { "host.name": "web-1" },
+          metadataFields: { disk: "sda" },
         },
       ],
     },
-  ],
+  ]);
 });
+
+type Point = { value: number; timeMs?: number; flags?: number };
+const request = (points: Point[], name = "m"): MessageInitShape<typeof ExportMetricsServiceRequestSchema> => {
+  const dataPoints = points.map(({ value, timeMs = Date.now(), flags = 0 }) => ({
+    flags,
+    timeUnixNano: BigInt(timeMs) * 1_000_000n,
+    value: { case: "asDouble" as const, value },
+  }));
+  return ofMetrics({ name, data: { case: "gauge", value: { dataPoints } } });
+};
 const outcomes: [string, MessageInitShape<typeof ExportMetricsServiceRequestSchema>, object | undefined][] = [
   ["all taken", request([{ value: 1 }]), undefined],
   ["empty", {}, undefined],
@@ -319,10 +315,7 @@ describe.each(outcomes)("what became of a request: %s", (_, init, partialSuccess
 test("type and temporality of a series are those that were sent last, and are written when they change", async () => {
   const { tenant, call, instruments } = await world();
   const send = async (data: object) => {
-    const metric = { name: "orders", ...data };
-    const attributes = [{ key: "host.name", value: { stringValue: "web-1" } }];
-    const sent = { resourceMetrics: [{ resource: { attributes }, scopeMetrics: [{ metrics: [metric] }] }] };
-    const answer = await call("POST", "/v1/metrics", Buffer.from(JSON.stringify(sent)));
+    const answer = await call("POST", "/v1/metrics", ofWeb1({ name: "orders", ...data }));
     expect([answer.status, answer.body]).toEqual([200, {}]);
     const [row] = await sql`select xmin::text as write from series where tenant_id = ${tenant.id}`;
     return [row?.write, (await instruments()).orders];
@@ -344,16 +337,14 @@ test("type and temporality of a series are those that were sent last, and are wr
 test("a summary is one", async () => {
   const { call, instruments } = await world();
   const summary = { dataPoints: [{ count: "3", sum: 2, quantileValues: [{ quantile: 0.9, value: 0.7 }] }] };
-  const resource = { attributes: [{ key: "host.name", value: { stringValue: "web-1" } }] };
-  const sent = { resourceMetrics: [{ resource, scopeMetrics: [{ metrics: [{ name: "latency", summary }] }] }] };
-  await call("POST", "/v1/metrics", Buffer.from(JSON.stringify(sent)));
+  await call("POST", "/v1/metrics", ofWeb1({ name: "latency", summary }));
   expect(await instruments()).toEqual({ latency: "SUMMARY", "latency.count": "SUMMARY", "latency.sum": "SUMMARY" });
 });
 
 describe("bounds of a request", async () => {
   const small = await testServer({ BELFRY_RECEIVER_ITEMS_MAX: "10" });
   const { headers } = await testTenant(small.database.sql);
-  const client = createClient(MetricsService, createGrpcTransport({ baseUrl: small.url }));
+  const client = grpcClient(MetricsService, small);
   const counts = async () => (await small.database.sql`select count(*)::int as series from series`)[0]?.series;
   const histogram = (buckets: number, bounds = buckets - 1) => ({
     case: "histogram" as const,
@@ -367,9 +358,7 @@ describe("bounds of a request", async () => {
       ],
     },
   });
-  const metric = (data: ReturnType<typeof histogram>) => ({
-    resourceMetrics: [{ scopeMetrics: [{ metrics: [{ name: "h", data }] }] }],
-  });
+  const metric = (data: ReturnType<typeof histogram>) => ofMetrics({ name: "h", data });
   const tooMuch = (rule: string) => ({ code: Code.ResourceExhausted, rawMessage: expect.stringContaining(rule) });
   const send = (init: MessageInitShape<typeof ExportMetricsServiceRequestSchema>) =>
     client.export(init, { headers }).catch((error: unknown) => ConnectError.from(error));
@@ -408,10 +397,8 @@ describe("bounds of a request", async () => {
   });
 
   test("as many log records", async () => {
-    const body = {
-      resourceLogs: [{ scopeLogs: [{ logRecords: Array.from({ length: 11 }, () => ({ eventName: "e" })) }] }],
-    };
-    expect(await tool(small, headers)("POST", "/v1/logs", body)).toMatchObject({
+    const records = Array.from({ length: 11 }, () => ({ eventName: "e" }));
+    expect(await tool(small, headers)("POST", "/v1/logs", ofLogs(...records))).toMatchObject({
       status: 413,
       body: { code: 8, message: "a request may have at most 10 log records; send fewer at once" },
     });
@@ -422,11 +409,16 @@ describe("of a distribution the values that are finite are stored, and it is tol
   const time = () => ({ timeUnixNano: `${Date.now()}000000` });
   const { NaN: none, POSITIVE_INFINITY: endless } = Number;
   const asJson = (value: number) => (Number.isFinite(value) ? value : String(value));
-  const summary = (quantiles: [number, number][]) => ({
+  /** Of two quantiles of which the second is right. */
+  const summary = (quantile: number, value: number) => ({
     count: "5",
     sum: 10,
-    quantileValues: quantiles.map(([quantile, value]) => ({ quantile: asJson(quantile), value: asJson(value) })),
+    quantileValues: [
+      { quantile: asJson(quantile), value: asJson(value) },
+      { quantile: 0.9, value: 7 },
+    ],
   });
+  const right = { "m.count": 5, "m.sum": 10, 'm{"quantile":"0.9"}': 7 };
   const histogram = (sum: number, min: number, max: number) => ({
     count: "2",
     sum: asJson(sum),
@@ -437,24 +429,8 @@ describe("of a distribution the values that are finite are stored, and it is tol
   });
   const buckets = { 'm.bucket{"le":"5"}': 1, 'm.bucket{"le":"+Inf"}': 2 };
   const cases: [string, string, object, Record<string, number>][] = [
-    [
-      "a quantile's value",
-      "summary",
-      summary([
-        [0.5, none],
-        [0.9, 7],
-      ]),
-      { "m.count": 5, "m.sum": 10, 'm{"quantile":"0.9"}': 7 },
-    ],
-    [
-      "a quantile",
-      "summary",
-      summary([
-        [none, 3],
-        [0.9, 7],
-      ]),
-      { "m.count": 5, "m.sum": 10, 'm{"quantile":"0.9"}': 7 },
-    ],
+    ["a quantile's value", "summary", summary(0.5, none), right],
+    ["a quantile", "summary", summary(none, 3), right],
     ["the sum", "histogram", histogram(none, 1, 3), { "m.count": 2, "m.min": 1, "m.max": 3, ...buckets }],
     ["min and max", "histogram", histogram(4, -endless, endless), { "m.count": 2, "m.sum": 4, ...buckets }],
     [
@@ -464,17 +440,8 @@ describe("of a distribution the values that are finite are stored, and it is tol
       { "m.count": 2, "m.min": 1, "m.max": 3 },
     ],
   ];
-  const shop = { attributes: [{ key: "host.name", value: { stringValue: "web-1" } }] };
-  const sent = (kind: string, point: object) => ({
-    resourceMetrics: [
-      {
-        resource: shop,
-        scopeMetrics: [
-          { scope: { name: "shop" }, metrics: [{ name: "m", [kind]: { dataPoints: [{ ...time(), ...point }] } }] },
-        ],
-      },
-    ],
-  });
+  const sent = (kind: string, point: object) =>
+    ofWeb1({ name: "m", [kind]: { dataPoints: [{ ...time(), ...point }] } });
   const told = "m: values that are not finite are passed over, the rest of the data point is stored";
 
   test.each(cases)("%s", async (_, kind, point, values) => {
@@ -486,7 +453,7 @@ describe("of a distribution the values that are finite are stored, and it is tol
     expect(await inJson.stored()).toEqual(values);
     const inProtobuf = await world();
     const message = fromJson(ExportMetricsServiceRequestSchema, sent(kind, point) as never);
-    const client = createClient(MetricsService, createGrpcTransport({ baseUrl: server.url }));
+    const client = grpcClient(MetricsService);
     const { partialSuccess } = await client.export(message, { headers: inProtobuf.tenant.headers });
     expect(partialSuccess).toMatchObject({ rejectedDataPoints: 0n, errorMessage: told });
     expect(await inProtobuf.stored()).toEqual(values);
@@ -513,20 +480,7 @@ describe("a data point beyond its bounds is refused alone", () => {
   const attributes = (count: number) => ({ attributes: many(count, () => ({ key: "a" })) });
   type Data = Parameters<typeof one>[0];
   const one = (data: ReturnType<typeof histogram> | ReturnType<typeof summary> | ReturnType<typeof gauge>) =>
-    create(ExportMetricsServiceRequestSchema, {
-      resourceMetrics: [
-        {
-          scopeMetrics: [
-            {
-              metrics: [
-                { name: "beyond", data },
-                { name: "beside", data: gauge({}) },
-              ],
-            },
-          ],
-        },
-      ],
-    });
+    create(ExportMetricsServiceRequestSchema, ofMetrics({ name: "beyond", data }, { name: "beside", data: gauge({}) }));
   const large = { value: { case: "bytesValue" as const, value: new Uint8Array(300_000) } };
   const cases: [string, Data, Data, string][] = [
     ["buckets", histogram(1000), histogram(1001), "a data point may have at most 1000 buckets"],
@@ -548,7 +502,7 @@ describe("a data point beyond its bounds is refused alone", () => {
 
   test.each(cases)("%s", async (_, within, beyond, rule) => {
     const { tenant } = await world();
-    const client = createClient(MetricsService, createGrpcTransport({ baseUrl: server.url }));
+    const client = grpcClient(MetricsService);
     const { headers } = tenant;
     expect((await client.export(one(within), { headers })).partialSuccess).toBeUndefined();
     expect((await client.export(one(beyond), { headers })).partialSuccess).toMatchObject({
@@ -578,8 +532,8 @@ describe("a log record beyond its bounds is refused alone", () => {
     ],
   ])("%s", async (_, more, rule) => {
     const { call } = await world();
-    const logRecords = [{ eventName: "beyond", ...more }, { eventName: "beside" }];
-    expect(await call("POST", "/v1/logs", { resourceLogs: [{ scopeLogs: [{ logRecords }] }] })).toMatchObject({
+    const records = ofLogs({ eventName: "beyond", ...more }, { eventName: "beside" });
+    expect(await call("POST", "/v1/logs", records)).toMatchObject({
       status: 200,
       body: { partialSuccess: { rejectedLogRecords: "1", errorMessage: `beyond: ${rule}` } },
     });
@@ -618,13 +572,11 @@ describe("what became of log records", () => {
     ["a record that is no event", [event(), event({ eventName: "" })], 1n, "a log record is taken when it is an event"],
     ["too old", [event({ timeUnixNano: old }), event()], 1n, "e: events[0].timestamp: must not be more than "],
   ];
-  const message = (logRecords: object[]) =>
-    create(ExportLogsServiceRequestSchema, { resourceLogs: [{ scopeLogs: [{ logRecords }] }] });
+  const message = (records: object[]) => create(ExportLogsServiceRequestSchema, ofLogs(...records));
 
   test.each(cases)("%s", async (_, records, rejected, text) => {
     const { call, tenant } = await world();
-    const transport = createGrpcTransport({ baseUrl: server.url });
-    const overGrpc = await createClient(LogsService, transport).export(message(records), { headers: tenant.headers });
+    const overGrpc = await grpcClient(LogsService).export(message(records), { headers: tenant.headers });
     const binary = Buffer.from(toBinary(ExportLogsServiceRequestSchema, message(records)));
     const overHttp = await call("POST", "/v1/logs", binary, { "content-type": "application/x-protobuf" });
     const decoded = fromBinary(ExportLogsServiceResponseSchema, overHttp.bytes);
@@ -642,14 +594,10 @@ describe("what became of log records", () => {
 describe("what is refused over gRPC has a code by which nothing is sent again", () => {
   const path = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
   const broken = Buffer.from([0x0a, 5, 1]);
+  const noUtf8 = Buffer.from([0x0a, 10, 0x12, 8, 0x12, 6, 0x0a, 2, 0xff, 0xff, 0x2a, 0]);
   test.each([
     ["broken Protobuf", broken, {}, Code.InvalidArgument],
-    [
-      "a text that is no UTF-8",
-      Buffer.from([0x0a, 10, 0x12, 8, 0x12, 6, 0x0a, 2, 0xff, 0xff, 0x2a, 0]),
-      {},
-      Code.InvalidArgument,
-    ],
+    ["a text that is no UTF-8", noUtf8, {}, Code.InvalidArgument],
     ["no key", broken, { "service-api-key": "x" }, Code.Unauthenticated],
     ["16 MiB of empty messages", Buffer.alloc(16 * 2 ** 20, Buffer.from([0x0a, 0])), {}, Code.ResourceExhausted],
     ["more than 16 MiB", Buffer.alloc(17 * 2 ** 20), {}, Code.ResourceExhausted],
@@ -666,6 +614,7 @@ describe("what is refused over gRPC has a code by which nothing is sent again", 
 
 describe("what is refused is a Status in the request's encoding", () => {
   const protobuf = { "content-type": "application/x-protobuf" };
+  const zipped = { ...protobuf, "content-encoding": "gzip" };
   test.each([
     ["broken Protobuf", "/v1/metrics", Buffer.from([0x0a, 5, 1]), protobuf, 400, 3],
     ["broken JSON", "/v1/metrics", Buffer.from("{"), {}, 400, 3],
@@ -675,18 +624,11 @@ describe("what is refused is a Status in the request's encoding", () => {
     ["no key, in JSON", "/v1/logs", Buffer.from("{}"), { authorization: "Bearer x" }, 401, 16],
     ["no key, for traces", "/v1/traces", Buffer.from("{}"), { authorization: "Bearer x" }, 401, 16],
     ["JSON of another type", "/v1/metrics", Buffer.from('{"resourceMetrics":7}'), {}, 400, 3],
-    ["broken gzip", "/v1/metrics", Buffer.from("x"), { ...protobuf, "content-encoding": "gzip" }, 400, 3],
+    ["broken gzip", "/v1/metrics", Buffer.from("x"), zipped, 400, 3],
     ["another compression", "/v1/metrics", Buffer.from("x"), { ...protobuf, "content-encoding": "zstd" }, 415, 3],
     ["another type", "/v1/logs", Buffer.from("x"), { "content-type": "text/plain" }, 415, 3],
     ["16 MiB of empty messages", "/v1/metrics", Buffer.alloc(16 * 2 ** 20, Buffer.from([0x0a, 0])), protobuf, 413, 8],
-    [
-      "too large a body",
-      "/v1/logs",
-      gzipSync(Buffer.alloc(17 * 2 ** 20)),
-      { ...protobuf, "content-encoding": "gzip" },
-      413,
-      8,
-    ],
+    ["too large a body", "/v1/logs", gzipSync(Buffer.alloc(17 * 2 ** 20)), zipped, 413, 8],
   ] as [string, string, Buffer, Record<string, string>, number, number][])(
     "%s",
     async (_, path, body, more, status, code) => {
@@ -709,7 +651,7 @@ describe("spans are counted and refused with a success, so that no sender fails"
 
   test("over gRPC; with a wrong key they are refused for that", async () => {
     const { tenant } = await world();
-    const client = createClient(TraceService, createGrpcTransport({ baseUrl: server.url }));
+    const client = grpcClient(TraceService);
     expect(await client.export(spans(3), { headers: tenant.headers })).toMatchObject({ partialSuccess: said });
     expect((await client.export({}, { headers: tenant.headers })).partialSuccess).toBeUndefined();
     const refused = await client.export(spans(1)).catch((error: unknown) => ConnectError.from(error));

@@ -222,6 +222,7 @@ async function storedOf(tenantId: string) {
 
 test.each(Object.entries(ways))(
   "%s stores what is good, and refuses what is not, whatever is known",
+  { timeout: 300_000 },
   async (_, way) => {
     await fc.assert(
       fc.asyncProperty(fc.array(request(12), { minLength: 1, maxLength: 5 }), async (requests) => {
@@ -238,7 +239,6 @@ test.each(Object.entries(ways))(
       { numRuns: cases(40) },
     );
   },
-  300_000,
 );
 
 test("series that several ways name are the same, and what each says of them last counts", async () => {

@@ -1,5 +1,5 @@
 import { MaintenanceWindowService } from "#gen/belfry/maintenance/v1/maintenance_window_service_pb.ts";
-import type { Calls, World } from "../support/calls.ts";
+import { after, type Calls, hisOwn, notFound, nothing, type World } from "../support/calls.ts";
 
 /** To be started by hand, so that nothing happens while the test looks. */
 const specification = (mark: string) => ({
@@ -32,52 +32,25 @@ const byName = (mark: string) => ({
 });
 
 export const calls: Calls = {
-  "MaintenanceWindowService/CreateMaintenanceWindow": {
-    request: ({ mark }) => ({ specification: specification(mark) }),
-    elsewhere: "his own",
-  },
-  "MaintenanceWindowService/ReplaceMaintenanceWindow": {
-    request: async (world) => ({ id: await made(world), specification: specification(world.mark) }),
-    elsewhere: "not found",
-  },
-  "MaintenanceWindowService/ListMaintenanceWindows": {
-    request: async (world) => {
-      await made(world);
-      return {};
-    },
-    elsewhere: "nothing",
-  },
-  "MaintenanceWindowService/SearchMaintenanceWindows": {
-    request: async (world) => {
-      await made(world);
-      return { searchInput: { query: { clause: byName(world.mark) } } };
-    },
-    elsewhere: "nothing",
-  },
-  "MaintenanceWindowService/DeleteMaintenanceWindows": {
-    request: async (world) => ({ ids: [await made(world)] }),
-    elsewhere: "not found",
-  },
-  "MaintenanceWindowService/StartMaintenanceWindow": {
-    request: async (world) => ({ id: await made(world) }),
-    elsewhere: "not found",
-  },
-  "MaintenanceWindowService/StopMaintenanceWindow": {
-    request: async (world) => {
-      const id = await made(world);
-      await world.client(MaintenanceWindowService).startMaintenanceWindow({ id });
-      await settled(world);
-      return { id };
-    },
-    elsewhere: "not found",
-  },
+  "MaintenanceWindowService/CreateMaintenanceWindow": hisOwn(({ mark }) => ({ specification: specification(mark) })),
+  "MaintenanceWindowService/ReplaceMaintenanceWindow": notFound(
+    after(made, (id, world) => ({ id, specification: specification(world.mark) })),
+  ),
+  "MaintenanceWindowService/ListMaintenanceWindows": nothing(after(made)),
+  "MaintenanceWindowService/SearchMaintenanceWindows": nothing(
+    after(made, (_, world) => ({ searchInput: { query: { clause: byName(world.mark) } } })),
+  ),
+  "MaintenanceWindowService/DeleteMaintenanceWindows": notFound(async (world) => ({ ids: [await made(world)] })),
+  "MaintenanceWindowService/StartMaintenanceWindow": notFound(after(made, (id) => ({ id }))),
+  "MaintenanceWindowService/StopMaintenanceWindow": notFound(async (world) => {
+    const id = await made(world);
+    await world.client(MaintenanceWindowService).startMaintenanceWindow({ id });
+    await settled(world);
+    return { id };
+  }),
   "MaintenanceWindowService/ListMaintenanceRuns": {
-    request: async (world) => ({ ids: [await made(world)] }),
-    elsewhere: "nothing",
+    ...nothing(async (world) => ({ ids: [await made(world)] })),
     unmarked: true,
   },
-  "MaintenanceWindowService/PreviewMaintenanceWindow": {
-    request: async (world) => ({ id: await made(world) }),
-    elsewhere: "not found",
-  },
+  "MaintenanceWindowService/PreviewMaintenanceWindow": notFound(after(made, (id) => ({ id }))),
 };

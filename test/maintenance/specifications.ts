@@ -16,6 +16,9 @@ const spec = (name: string, recurrence: JsonObject, oracle: OracleSpec): Specifi
   recurrence,
   oracle,
 });
+/** A cron from the beginning of 2026 on. */
+const cron = (name: string, fields: JsonObject, zone: string, oracle: Omit<OracleSpec, "zone" | "start">) =>
+  spec(name, { type: 7, ...fields }, { zone, start: "2026-01-01T00:00", ...oracle });
 const weeksBetween = (a: number, b: number) => Math.floor((a + 3) / 7) - Math.floor((b + 3) / 7);
 
 /** Forty, over all types. The starts at 02:30, and near midnight, meet the changes of the clocks of their zones. */
@@ -36,21 +39,15 @@ export const specifications: readonly Specification[] = [
       { type: 4, interval: 1, dayOfWeek: "SUN" },
       { zone, start: "2026-01-01T02:20:10.500", day: ({ weekday }) => weekday === 7 },
     ),
-    spec(
-      `cron at 02:15 and 02:45, ${zone}`,
-      { type: 7, cronMinutes: "15,45", cronHours: 2 },
-      { zone, start: "2026-01-01T00:00", hours: [2], minutes: [15, 45] },
-    ),
-    spec(
+    cron(`cron at 02:15 and 02:45, ${zone}`, { cronMinutes: "15,45", cronHours: 2 }, zone, {
+      hours: [2],
+      minutes: [15, 45],
+    }),
+    cron(
       `cron, each half of an hour, as the clock goes, ${zone}`,
-      { type: 7, cronMinutes: "*/30", month: "3,4,10-11", dayOfWeek: "SAT,SUN" },
-      {
-        zone,
-        start: "2026-01-01T00:00",
-        day: ({ month, weekday }) => [3, 4, 10, 11].includes(month) && weekday > 5,
-        hours: "all",
-        minutes: [0, 30],
-      },
+      { cronMinutes: "*/30", month: "3,4,10-11", dayOfWeek: "SAT,SUN" },
+      zone,
+      { day: ({ month, weekday }) => [3, 4, 10, 11].includes(month) && weekday > 5, hours: "all", minutes: [0, 30] },
     ),
   ]),
   spec("every day at the second half past one", { type: 3, interval: 1 }, { zone: newYork, start: "2026-11-02T01:30" }),
@@ -131,88 +128,58 @@ export const specifications: readonly Specification[] = [
       day: ({ day, month, year }) => day === 1 && month === 7 && year % 2 === 1,
     },
   ),
-  spec(
-    "cron: the first and the last at four hours",
-    { type: 7, cronMinutes: 0, cronHours: "*/6", dayOfMonth: "1,-1" },
-    {
-      zone: berlin,
-      start: "2026-01-01T00:00",
-      day: ({ day, last }) => day === 1 || last,
-      hours: [0, 6, 12, 18],
-      minutes: [0],
-    },
-  ),
-  spec(
+  cron("cron: the first and the last at four hours", { cronMinutes: 0, cronHours: "*/6", dayOfMonth: "1,-1" }, berlin, {
+    day: ({ day, last }) => day === 1 || last,
+    hours: [0, 6, 12, 18],
+    minutes: [0],
+  }),
+  cron(
     "cron: names and ranges",
-    { type: 7, cronMinutes: "5/25", cronHours: "8-17/3", month: "jan-mar,OCT", dayOfWeek: "MON-FRI" },
+    { cronMinutes: "5/25", cronHours: "8-17/3", month: "jan-mar,OCT", dayOfWeek: "MON-FRI" },
+    newYork,
     {
-      zone: newYork,
-      start: "2026-01-01T00:00",
       day: ({ weekday, month }) => weekday <= 5 && [1, 2, 3, 10].includes(month),
       hours: [8, 11, 14, 17],
       minutes: [5, 30, 55],
     },
   ),
-  spec(
+  cron(
     "cron: days of the month or of the week",
-    { type: 7, cronMinutes: "30", cronHours: "1", dayOfMonth: "13", dayOfWeek: "5" },
-    {
-      zone: lordHowe,
-      start: "2026-01-01T00:00",
-      day: ({ day, weekday }) => day === 13 || weekday === 5,
-      hours: [1],
-      minutes: [30],
-    },
+    { cronMinutes: "30", cronHours: "1", dayOfMonth: "13", dayOfWeek: "5" },
+    lordHowe,
+    { day: ({ day, weekday }) => day === 13 || weekday === 5, hours: [1], minutes: [30] },
   ),
-  spec(
-    "cron: Sunday is 0 and 7",
-    { type: 7, cronMinutes: "0", cronHours: "3", dayOfWeek: "0,7" },
-    { zone: berlin, start: "2026-01-01T00:00", day: ({ weekday }) => weekday === 7, hours: [3], minutes: [0] },
-  ),
-  spec(
-    "cron: a range that begins with Sunday",
-    { type: 7, cronMinutes: "0", cronHours: "3", dayOfWeek: "SUN-THU" },
-    {
-      zone: berlin,
-      start: "2026-01-01T00:00",
-      day: ({ weekday }) => weekday === 7 || weekday <= 4,
-      hours: [3],
-      minutes: [0],
-    },
-  ),
+  cron("cron: Sunday is 0 and 7", { cronMinutes: "0", cronHours: "3", dayOfWeek: "0,7" }, berlin, {
+    day: ({ weekday }) => weekday === 7,
+    hours: [3],
+    minutes: [0],
+  }),
+  cron("cron: a range that begins with Sunday", { cronMinutes: "0", cronHours: "3", dayOfWeek: "SUN-THU" }, berlin, {
+    day: ({ weekday }) => weekday === 7 || weekday <= 4,
+    hours: [3],
+    minutes: [0],
+  }),
   spec(
     "every week, by a range that begins with Sunday",
     { type: 4, interval: 1, dayOfWeek: "SUN-TUE" },
     { zone: berlin, start: "2026-01-04T22:00", day: ({ weekday }) => weekday === 7 || weekday <= 2 },
   ),
-  spec(
-    "cron: one year",
-    { type: 7, cronMinutes: "0", cronHours: "?", dayOfMonth: "*", month: 6, year: 2027 },
-    {
-      zone: "UTC",
-      start: "2026-01-01T00:00",
-      day: ({ month, year }) => month === 6 && year === 2027,
-      hours: "all",
-      minutes: [0],
-    },
-  ),
-  spec(
+  cron("cron: one year", { cronMinutes: "0", cronHours: "?", dayOfMonth: "*", month: 6, year: 2027 }, "UTC", {
+    day: ({ month, year }) => month === 6 && year === 2027,
+    hours: "all",
+    minutes: [0],
+  }),
+  cron(
     "cron: a leap day and what is not",
-    { type: 7, cronMinutes: 59, cronHours: 23, dayOfMonth: "29-31", month: "FEB,APR" },
-    {
-      zone: "America/Santiago",
-      start: "2026-01-01T00:00",
-      day: ({ day, month }) => day >= 29 && [2, 4].includes(month),
-      hours: [23],
-      minutes: [59],
-    },
+    { cronMinutes: 59, cronHours: 23, dayOfMonth: "29-31", month: "FEB,APR" },
+    "America/Santiago",
+    { day: ({ day, month }) => day >= 29 && [2, 4].includes(month), hours: [23], minutes: [59] },
   ),
-  spec(
+  cron(
     "cron: each minute of an hour in the month of a change",
-    { type: 7, cronMinutes: "*", cronHours: "0", month: 4, dayOfWeek: "SUN" },
+    { cronMinutes: "*", cronHours: "0", month: 4, dayOfWeek: "SUN" },
+    "Africa/Cairo",
     {
-      zone: "Africa/Cairo",
-      start: "2026-01-01T00:00",
       day: ({ month, weekday }) => month === 4 && weekday === 7,
       hours: [0],
       minutes: Array.from({ length: 60 }, (_, i) => i),

@@ -42,32 +42,28 @@ describe.each([
   ["on a phone", { width: 390, height: 700 }],
 ])("the default mail %s", (_where, viewport) => {
   for (const [title, notification] of [...samples, ["Long words", long] as const])
-    onPage(
-      `${title} is readable, and nothing of it is beyond the edge`,
-      async (page) => {
-        relay.mails.length = 0;
-        await place.send(destinations.email(""), { notification });
-        const [, html = ""] = mailParts(relay.mails[0]?.raw ?? "").parts;
-        await page.setContent(html);
-        if (imagesDir && notification === alert && viewport.width === 648)
-          await page.screenshot({ path: `${imagesDir}/email.png`, fullPage: true });
-        expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(viewport.width);
-        expect(
-          await page.evaluate(
-            "[...document.querySelectorAll('td,div')].filter((e) => e.scrollWidth > e.clientWidth + 1).length",
-          ),
-        ).toBe(0);
-        await page.evaluate(axe);
-        const violations = await page.evaluate(
-          async (options) => {
-            // biome-ignore lint/suspicious/noExplicitAny: axe, which was put into the page
-            const found = await (globalThis as any).axe.run(options);
-            return found.violations.map(({ id }: { id: string }) => id);
-          },
-          { runOnly: ["color-contrast", "link-name", "link-in-text-block"] },
-        );
-        expect(violations).toEqual([]);
-      },
-      { viewport },
-    );
+    onPage(`${title} is readable, and nothing of it is beyond the edge`, { viewport }, async (page) => {
+      relay.mails.length = 0;
+      await place.send(destinations.email(""), { notification });
+      const [, html = ""] = mailParts(relay.mails[0]?.raw ?? "").parts;
+      await page.setContent(html);
+      if (imagesDir && notification === alert && viewport.width === 648)
+        await page.screenshot({ path: `${imagesDir}/email.png`, fullPage: true });
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(viewport.width);
+      expect(
+        await page.evaluate(
+          "[...document.querySelectorAll('td,div')].filter((e) => e.scrollWidth > e.clientWidth + 1).length",
+        ),
+      ).toBe(0);
+      await page.evaluate(axe);
+      const violations = await page.evaluate(
+        async (options) => {
+          // biome-ignore lint/suspicious/noExplicitAny: axe, which was put into the page
+          const found = await (globalThis as any).axe.run(options);
+          return found.violations.map(({ id }: { id: string }) => id);
+        },
+        { runOnly: ["color-contrast", "link-name", "link-in-text-block"] },
+      );
+      expect(violations).toEqual([]);
+    });
 });

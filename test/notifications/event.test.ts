@@ -1,19 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { compose } from "../../src/notifications/kinds/kinds.ts";
-import { destinations, type Site, site, type TypeInit } from "./kinds.ts";
+import { destinations, fileSite, type TypeInit } from "./kinds.ts";
 import { eventId, metricNotification, notificationOf } from "./notifications.ts";
 
-let place: Site;
-beforeAll(async () => {
-  place = await site();
-});
-afterAll(() => place[Symbol.asyncDispose]());
-beforeEach(() => {
-  place.events.length = 0;
-});
+const place = await fileSite();
 
 const event = (value: object = {}): TypeInit => {
   const type = destinations.event("");

@@ -60,6 +60,7 @@ test.each([
   ["deleted", "DELETE", undefined],
 ])(
   "a ticket is closed at once when the rule that still needed it is %s",
+  { timeout: 20_000 },
   async (_what, method, members) => {
     const { states, until, report, settled, change } = await ticketPlace();
     await report("SEVERITY_CRITICAL");
@@ -71,7 +72,6 @@ test.each([
     await change("warn", method, members);
     await until("6");
   },
-  20_000,
 );
 
 test("a ticket is closed though the rule that opened it matches again, where that ends within its delay", async () => {

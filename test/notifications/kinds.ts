@@ -1,4 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { afterAll, beforeEach } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { readConfig } from "../../src/config/settings.ts";
@@ -143,4 +144,16 @@ export async function site(
       await receiver[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Opens a site for a test file; before each test its receiver has got nothing, and answers so where that is given. */
+export async function fileSite(answerer?: Answerer): Promise<Site> {
+  const place = await site();
+  afterAll(() => place[Symbol.asyncDispose]());
+  beforeEach(() => {
+    place.receiver.received.length = 0;
+    place.events.length = 0;
+    if (answerer !== undefined) place.receiver.answer(answerer);
+  });
+  return place;
 }

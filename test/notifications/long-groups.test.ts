@@ -56,23 +56,20 @@ test.each(
   Object.keys(counted).flatMap((kind) =>
     Object.keys(texts).flatMap((text) => messages.map((message) => [kind, text, message] as const)),
   ),
-)(
-  "%s says how many of 500 members with %s texts it leaves out, and links to them: message %j",
-  async (kind, text, message) => {
-    const { textOf, size, max } = counted[kind as keyof typeof counted] as NonNullable<(typeof counted)[KindName]>;
-    place.receiver.answer(successes[kind as keyof typeof successes]);
-    const before = place.receiver.received.length;
-    const notification = groupOf(texts[text as keyof typeof texts], message);
-    expect(await place.send(destinations[kind as KindName](place.receiver.url), { notification })).toMatchObject({
-      result: "sent",
-    });
-    const body = place.receiver.received.slice(before).findLast(({ method }) => method === "POST")?.body ?? "";
-    expect(size(body)).toBeLessThanOrEqual(max);
-    const shown = textOf(body);
-    const left = Number(/and (\d+) more/.exec(shown)?.[1]);
-    const lines = shown.split("\n").filter((line) => line.startsWith("ERROR ") && !line.includes("500 firing"));
-    expect([left, lines.length]).toEqual([membersMax - lines.length, expect.toSatisfy((count: number) => count >= 1)]);
-    // A rule's own message says itself where the link is.
-    if (message === "" || kind !== "teamChat") expect(shown).toContain(link);
-  },
-);
+)("%s says how many of 500 members with %s texts it omits, and links to them: %j", async (kind, text, message) => {
+  const { textOf, size, max } = counted[kind as keyof typeof counted] as NonNullable<(typeof counted)[KindName]>;
+  place.receiver.answer(successes[kind as keyof typeof successes]);
+  const before = place.receiver.received.length;
+  const notification = groupOf(texts[text as keyof typeof texts], message);
+  expect(await place.send(destinations[kind as KindName](place.receiver.url), { notification })).toMatchObject({
+    result: "sent",
+  });
+  const body = place.receiver.received.slice(before).findLast(({ method }) => method === "POST")?.body ?? "";
+  expect(size(body)).toBeLessThanOrEqual(max);
+  const shown = textOf(body);
+  const left = Number(/and (\d+) more/.exec(shown)?.[1]);
+  const lines = shown.split("\n").filter((line) => line.startsWith("ERROR ") && !line.includes("500 firing"));
+  expect([left, lines.length]).toEqual([membersMax - lines.length, expect.toSatisfy((count: number) => count >= 1)]);
+  // A rule's own message says itself where the link is.
+  if (message === "" || kind !== "teamChat") expect(shown).toContain(link);
+});

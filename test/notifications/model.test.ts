@@ -265,6 +265,7 @@ test.each([
   ["as it is read from the feed", false],
 ])(
   "whatever happens, what rules decide %s is what the model decides, and all of it is sent or cancelled in the end",
+  { timeout: 600_000 },
   async (_, handsOver) => {
     await fc.assert(
       fc.asyncProperty(fc.commands(commands, { maxCommands: 60, size: "max" }), async (sequence) => {
@@ -297,7 +298,6 @@ test.each([
       { numRuns: runs, endOnFailure: runs < 50 },
     );
   },
-  600_000,
 );
 
 /** Receivers answer again, and time passes: nothing waits, and an end is sent where something was, never else. */

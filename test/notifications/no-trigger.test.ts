@@ -17,16 +17,13 @@ const { trigger } = notificationOf();
 /** Matched by a rule's own matchers, which are no trigger. */
 const byMatchers = notificationOf({ trigger: { ...trigger, name: "" } });
 
-test.each(Object.keys(destinations) as KindName[])(
-  "a message of the kind %s names no trigger where none matched",
-  async (kind) => {
-    const type = create(DestinationTypeSchema, { type: destinations[kind](place.receiver.url) });
-    for (const notification of [byMatchers, sampleGroup(byMatchers, 2)]) {
-      const { body } = await compose(type, notification, place.world);
-      expect(body).not.toMatch(/\(trigger \)|"trigger": ?""|trigger (?:$|[^:{\w])/m);
-    }
-  },
-);
+test.each(Object.keys(destinations) as KindName[])("a %s names no trigger where none matched", async (kind) => {
+  const type = create(DestinationTypeSchema, { type: destinations[kind](place.receiver.url) });
+  for (const notification of [byMatchers, sampleGroup(byMatchers, 2)]) {
+    const { body } = await compose(type, notification, place.world);
+    expect(body).not.toMatch(/\(trigger \)|"trigger": ?""|trigger (?:$|[^:{\w])/m);
+  }
+});
 
 test("a mail names the trigger that matched, and an event of a rule's matchers has no empty metadata", async () => {
   const mail = create(DestinationTypeSchema, { type: destinations.email("") });

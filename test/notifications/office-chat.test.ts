@@ -1,21 +1,13 @@
 import { create } from "@bufbuild/protobuf";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { compose } from "../../src/notifications/kinds/kinds.ts";
 import { answering } from "../support/receivers.ts";
-import { type Site, secrets, site, type TypeInit } from "./kinds.ts";
+import { fileSite, secrets, type TypeInit } from "./kinds.ts";
 import { metricNotification, notificationOf } from "./notifications.ts";
 
-let place: Site;
-beforeAll(async () => {
-  place = await site();
-});
-afterAll(() => place[Symbol.asyncDispose]());
-beforeEach(() => {
-  place.receiver.received.length = 0;
-  place.receiver.answer(answering(202));
-});
+const place = await fileSite(answering(202));
 
 const officeChat = (value: object = {}): TypeInit => ({
   case: "officeChat",
@@ -144,10 +136,7 @@ test("what it would send is read as text", async () => {
   });
 });
 
-test.each(["{{{event.body}}}", " {{{event.body}}}\u3000"])(
-  "%j, which renders to nothing, is the rule's name",
-  async (text) => {
-    await place.send(officeChat({ text }), { notification: notificationOf({ event: { body: "" } }) });
-    expect(lastCard().text).toBe("Rule: page-storage");
-  },
-);
+test.each(["{{{event.body}}}", " {{{event.body}}}\u3000"])("%j, which is nothing, is the rule's name", async (text) => {
+  await place.send(officeChat({ text }), { notification: notificationOf({ event: { body: "" } }) });
+  expect(lastCard().text).toBe("Rule: page-storage");
+});

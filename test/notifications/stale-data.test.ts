@@ -113,7 +113,7 @@ const names = ["bad", "constructor", "__proto__"];
 onOnePostgres("triggers").each(
   Object.entries(failures).flatMap(([when, on]) => names.map((bad) => [bad, when, failing(on)] as const)),
 )(
-  "a trigger named %s whose statements fail when %s keeps no other from firing, and says so until it works",
+  "a trigger named %s that fails when %s keeps no other from firing, and says so until then",
   async (bad, _when, fail) => {
     const { tenant, until } = await watching(waiting(10));
     await tenant.trigger(bad, null, waiting(10, { eventName: "other" }) as never, t0);

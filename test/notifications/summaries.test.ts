@@ -491,6 +491,7 @@ const kinds: Record<string, { type: object; seen(): { begun: number; ended: numb
 
 test.each(Object.entries(kinds))(
   "at %s, too, a summary ends with the last of its matches",
+  { timeout: 60_000 },
   async (_kind, { type, seen }) => {
     const site = await place(type);
     await site.rule();
@@ -513,7 +514,6 @@ test.each(Object.entries(kinds))(
     await sent(0);
     expect(seen()).toEqual({ begun: 1, ended: 1, ofOne: true });
   },
-  60_000,
 );
 
 test("events that are made of two summaries end each with its own", async () => {

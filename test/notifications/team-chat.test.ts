@@ -1,21 +1,13 @@
 import { create } from "@bufbuild/protobuf";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { compose } from "../../src/notifications/kinds/kinds.ts";
 import { type Answerer, answering } from "../support/receivers.ts";
-import { destinations, type Site, secrets, site, successes, type TypeInit } from "./kinds.ts";
+import { destinations, fileSite, secrets, successes, type TypeInit } from "./kinds.ts";
 import { notificationOf } from "./notifications.ts";
 
-let place: Site;
-beforeAll(async () => {
-  place = await site();
-});
-afterAll(() => place[Symbol.asyncDispose]());
-beforeEach(() => {
-  place.receiver.received.length = 0;
-  place.receiver.answer(successes.teamChat);
-});
+const place = await fileSite(successes.teamChat);
 
 const teamChat = (value: object = {}): TypeInit => ({
   case: "teamChat",
@@ -125,7 +117,7 @@ test.each([
 });
 
 test.each(["{{{event.body}}}", " \n{{{event.body}}}\u3000"])(
-  "%j, which renders to nothing, is the rule's name",
+  "%j, which is nothing, is the rule's name",
   async (message) => {
     await place.send(teamChat(), withMessage(message, { event: { body: "" } }));
     expect(posted()[0].attachments[0].text).toBe("page-storage");

@@ -1,21 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { Webhook } from "standardwebhooks";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { compose } from "../../src/notifications/kinds/kinds.ts";
 import { answering, type Received } from "../support/receivers.ts";
-import { destinations, type Site, secrets, site, type TypeInit } from "./kinds.ts";
+import { destinations, fileSite, secrets, type TypeInit } from "./kinds.ts";
 import { eventId, metricNotification, notificationOf } from "./notifications.ts";
 
-let place: Site;
-beforeAll(async () => {
-  place = await site();
-});
-afterAll(() => place[Symbol.asyncDispose]());
-beforeEach(() => {
-  place.receiver.received.length = 0;
-  place.receiver.answer(answering(204));
-});
+const place = await fileSite(answering(204));
 
 const webhook = (value: object): TypeInit => ({
   case: "webhook",

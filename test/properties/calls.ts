@@ -1,7 +1,7 @@
 import { CustomPropertyUpdaterService } from "#gen/belfry/properties/v1/custom_property_updater_service_pb.ts";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { entityId, idText } from "../../src/entities/identity.ts";
-import type { Calls, World } from "../support/calls.ts";
+import { after, type Calls, hisOwn, nothing, type World } from "../support/calls.ts";
 
 async function entity({ client, tenant, mark }: World): Promise<string> {
   const dimensions = { source: mark };
@@ -26,35 +26,19 @@ async function made({ client, mark }: World): Promise<string> {
 }
 
 export const calls: Calls = {
-  "CustomPropertyService/SetCustomProperties": {
-    request: async (world) => ({ input: ofEntity(await entity(world)), properties: { owner: world.mark } }),
-    elsewhere: "his own",
-  },
-  "CustomPropertyService/DeleteCustomProperties": {
-    request: async (world) => ({ input: ofEntity(await entity(world)) }),
-    elsewhere: "his own",
-  },
-  "CustomPropertyUpdaterService/CreateCustomPropertyUpdaters": {
-    request: ({ mark }) => ({ updaters: [updater(mark)] }),
-    elsewhere: "his own",
-  },
-  "CustomPropertyUpdaterService/ReplaceCustomPropertyUpdaters": {
-    request: async (world) => ({ updaters: [{ ...updater(world.mark), id: await made(world) }] }),
-    elsewhere: "his own",
-  },
-  "CustomPropertyUpdaterService/DeleteCustomPropertyUpdaters": {
-    request: async (world) => ({ ids: [await made(world)] }),
-    elsewhere: "his own",
-  },
-  "CustomPropertyUpdaterService/ListCustomPropertyUpdaters": {
-    request: async (world) => {
-      await made(world);
-      return {};
-    },
-    elsewhere: "nothing",
-  },
-  "CustomPropertyUpdaterService/SwitchCustomPropertyUpdaters": {
-    request: async (world) => ({ ids: [await made(world)], action: 1 }),
-    elsewhere: "his own",
-  },
+  "CustomPropertyService/SetCustomProperties": hisOwn(async (world) => ({
+    input: ofEntity(await entity(world)),
+    properties: { owner: world.mark },
+  })),
+  "CustomPropertyService/DeleteCustomProperties": hisOwn(async (world) => ({ input: ofEntity(await entity(world)) })),
+  "CustomPropertyUpdaterService/CreateCustomPropertyUpdaters": hisOwn(({ mark }) => ({ updaters: [updater(mark)] })),
+  "CustomPropertyUpdaterService/ReplaceCustomPropertyUpdaters": hisOwn(async (world) => ({
+    updaters: [{ ...updater(world.mark), id: await made(world) }],
+  })),
+  "CustomPropertyUpdaterService/DeleteCustomPropertyUpdaters": hisOwn(async (world) => ({ ids: [await made(world)] })),
+  "CustomPropertyUpdaterService/ListCustomPropertyUpdaters": nothing(after(made)),
+  "CustomPropertyUpdaterService/SwitchCustomPropertyUpdaters": hisOwn(async (world) => ({
+    ids: [await made(world)],
+    action: 1,
+  })),
 };

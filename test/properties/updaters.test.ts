@@ -403,26 +403,23 @@ describe("updaters that are ready are held in memory", () => {
   test.each([
     ["characters", { weightMax: 8500 }],
     ["tenants", { tenantsMax: 2 }],
-  ])(
-    "up to a bound of %s; those of the tenant that is least in use go, and never those that are asked for",
-    async (_, max) => {
-      const ready = readyUpdaters(max);
-      const [a = "", b = "", c = ""] = await Promise.all(
-        ["a", "b", "c"].map(async (name) => {
-          const { tenant, create } = await world();
-          await create(large(name));
-          return tenant.id;
-        }),
-      );
-      const [ofA, ofB] = [await ready(sql, a), await ready(sql, b)];
-      expect(await ready(sql, a)).toBe(ofA);
-      await ready(sql, c);
-      expect(await ready(sql, a)).toBe(ofA);
-      const again = await ready(sql, b);
-      expect(again).not.toBe(ofB);
-      expect(await ready(sql, b)).toBe(again);
-    },
-  );
+  ])("up to a bound of %s; those of the tenant least in use go, never those that are asked for", async (_, max) => {
+    const ready = readyUpdaters(max);
+    const [a = "", b = "", c = ""] = await Promise.all(
+      ["a", "b", "c"].map(async (name) => {
+        const { tenant, create } = await world();
+        await create(large(name));
+        return tenant.id;
+      }),
+    );
+    const [ofA, ofB] = [await ready(sql, a), await ready(sql, b)];
+    expect(await ready(sql, a)).toBe(ofA);
+    await ready(sql, c);
+    expect(await ready(sql, a)).toBe(ofA);
+    const again = await ready(sql, b);
+    expect(again).not.toBe(ofB);
+    expect(await ready(sql, b)).toBe(again);
+  });
 
   test("also where those of one tenant exceed the bound alone", async () => {
     const { tenant, create } = await world();

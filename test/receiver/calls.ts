@@ -1,4 +1,4 @@
-import type { Calls, World } from "../support/calls.ts";
+import { type Calls, hisOwn, type World } from "../support/calls.ts";
 
 const timestamp = () => BigInt(Date.now());
 const model = ({ mark }: World) => ({ timestamp: timestamp(), dimensions: { source: mark } });
@@ -6,19 +6,10 @@ const event = ({ mark }: World) => ({ timestamp: timestamp(), name: mark, dimens
 const point = ({ mark }: World) => ({ timestamp: timestamp(), metric: mark, value: 1, dimensions: { source: mark } });
 
 export const calls: Calls = {
-  "DataReceiverService/PutModels": { request: (world) => ({ models: [model(world)] }), elsewhere: "his own" },
-  "DataReceiverService/PutEvents": { request: (world) => ({ events: [event(world)] }), elsewhere: "his own" },
-  "DataReceiverService/PutMetrics": { request: (world) => ({ metrics: [point(world)] }), elsewhere: "his own" },
-  "DataReceiverService/PutMetric": {
-    request: (world) => [{ metric: { case: "canonical", value: point(world) } }],
-    elsewhere: "his own",
-  },
-  "DataReceiverService/PutModel": {
-    request: (world) => [{ model: { case: "canonical", value: model(world) } }],
-    elsewhere: "his own",
-  },
-  "DataReceiverService/PutEvent": {
-    request: (world) => [{ event: { case: "canonical", value: event(world) } }],
-    elsewhere: "his own",
-  },
+  "DataReceiverService/PutModels": hisOwn((world) => ({ models: [model(world)] })),
+  "DataReceiverService/PutEvents": hisOwn((world) => ({ events: [event(world)] })),
+  "DataReceiverService/PutMetrics": hisOwn((world) => ({ metrics: [point(world)] })),
+  "DataReceiverService/PutMetric": hisOwn((world) => [{ metric: { case: "canonical", value: point(world) } }]),
+  "DataReceiverService/PutModel": hisOwn((world) => [{ model: { case: "canonical", value: model(world) } }]),
+  "DataReceiverService/PutEvent": hisOwn((world) => [{ event: { case: "canonical", value: event(world) } }]),
 };

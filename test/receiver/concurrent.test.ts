@@ -8,7 +8,8 @@ import { type Change, type StoreChanges, storingChanges } from "../../src/events
 import type { EventItem } from "../../src/events/ingest.ts";
 import { type IngestQueue, ingestQueue, type LaneKind } from "../../src/receiver/ingest-queue.ts";
 import { ingestEvents } from "../entities/stored.ts";
-import { EventModel, type ModelOccurrence } from "../events/model.ts";
+import { EventModel, eventKey } from "../events/model.ts";
+import { storedEvents } from "../events/stored-events.ts";
 import { cases } from "../support/cases.ts";
 import { poolOptions, testDatabase } from "../support/database.ts";
 import { bareTenant } from "../support/tenant.ts";
@@ -66,9 +67,6 @@ const anyItem = fc
     }),
   );
 
-const keyOf = (name: string, dimensions: Record<string, string>) =>
-  JSON.stringify([name, Object.entries(dimensions).sort()]);
-
 test("overlapping, late and repeated batches from six connections of two servers end as the model that takes them in the order of the commits", async () => {
   await fc.assert(
     fc.asyncProperty(
@@ -108,18 +106,10 @@ test("overlapping, late and repeated batches from six connections of two servers
         }
         const sent = parts.flatMap(({ items }) => items);
         const distinct = new Set(
-          sent.map((each) => `${keyOf(each.name, each.dimensions)} ${each.timeMs} ${each.severity} ${each.status}`),
+          sent.map((each) => `${eventKey(each.name, each.dimensions)} ${each.timeMs} ${each.severity} ${each.status}`),
         );
         expect(model.instances).toEqual(distinct);
-        const rows = await sql<{ name: string; dimensions: Record<string, string>; all: ModelOccurrence[] }[]>`
-          select e.name, n.dimensions, jsonb_agg(jsonb_build_object('number', o.number, 'status', o.status,
-            'severity', o.severity, 'acknowledged', o.acknowledged, 'summary', o.summary, 'start', o.start_ms,
-            'lastSeen', o.last_seen_ms, 'end', o.end_ms, 'instances', o.instance_count, 'expires', o.expires_ms,
-            'kept', coalesce(o.kept_open_ms, 0), 'by', o.closed_by) order by o.number) as all
-          from events e join entities n on n.tenant_id = e.tenant_id and n.id = e.entity_id
-            join occurrences o on o.tenant_id = e.tenant_id and o.event_id = e.id
-          where e.tenant_id = ${tenant} group by e.id, e.name, n.dimensions`;
-        expect(new Map(rows.map((row) => [keyOf(row.name, row.dimensions), row.all]))).toEqual(model.events);
+        expect(await storedEvents(sql, tenant)).toEqual(model.events);
       },
     ),
     { numRuns: cases(40) },

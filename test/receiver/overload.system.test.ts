@@ -125,16 +125,13 @@ describe("while more comes than can be stored", async () => {
     }
   });
 
-  test.concurrent.each(ways)(
-    "$protocol over HTTP/$version is answered 8 (429), and when to come again",
-    async (way) => {
-      const answer = (await told(server.url, headers, way)) as Told;
-      expect(answer).toMatchObject({ code: 8, retryAfter: expect.stringMatching(/^[1-9]\d*$/) });
-      // As long as what waits will take, and no time that many would come at again together.
-      expect(answer.retryDelayMs).toBeGreaterThan(500);
-      expect(Number(answer.retryAfter)).toBe(Math.ceil((answer.retryDelayMs as number) / 1000));
-    },
-  );
+  test.concurrent.each(ways)("$protocol, HTTP/$version, is answered 8 (429), and when to come again", async (way) => {
+    const answer = (await told(server.url, headers, way)) as Told;
+    expect(answer).toMatchObject({ code: 8, retryAfter: expect.stringMatching(/^[1-9]\d*$/) });
+    // As long as what waits will take, and no time that many would come at again together.
+    expect(answer.retryDelayMs).toBeGreaterThan(500);
+    expect(Number(answer.retryAfter)).toBe(Math.ceil((answer.retryDelayMs as number) / 1000));
+  });
 
   test.concurrent.each(httpVersions)("the answer does not wait for the body, HTTP/%s", async (version) => {
     const types = [
@@ -236,10 +233,7 @@ describe("while the database is away", async () => {
     while ((await answers()) !== 503) await sleep(20);
   });
 
-  test.concurrent.each(ways)(
-    "$protocol over HTTP/$version is answered 14 (503), and when to come again",
-    async (way) => {
-      expect(await told(server.url, headers, way)).toEqual({ code: 14, retryAfter: "1", retryDelayMs: 1000 });
-    },
-  );
+  test.concurrent.each(ways)("$protocol, HTTP/$version, is answered 14 (503), and when to come again", async (way) => {
+    expect(await told(server.url, headers, way)).toEqual({ code: 14, retryAfter: "1", retryDelayMs: 1000 });
+  });
 });

@@ -58,7 +58,7 @@ describe.each(protocols)("%s", (protocol) => {
   });
 
   test.each([1, 2])(
-    "what nobody foresaw is code 13: the log has its cause, the caller only the request id (%i)",
+    "what nobody foresaw is code 13: its cause is logged, the caller has the id (%i)",
     async (count) => {
       const error = await failure(client.putEvents(events(count)));
       expect(error?.code).toBe(Code.Internal);

@@ -193,19 +193,16 @@ test("the launcher is killed: the server is told", async () => {
   await until("got disconnect");
 });
 
-test.runIf(existsSync("/usr/bin/script"))(
-  "npm start in a terminal: Ctrl-C is one SIGINT, a second Ctrl-C another",
-  async () => {
-    const terminal = started("script", ["-qec", "npm start", "/dev/null"], checkout(), {
-      stdio: ["pipe", "pipe", "pipe"],
-    });
-    await terminal.until("up");
-    terminal.child.stdin?.write("\u0003");
-    await terminal.until("got SIGINT");
-    await sleep(600);
-    expect(terminal.said().match(/got SIGINT/g)).toHaveLength(1);
-    terminal.child.stdin?.write("\u0003");
-    await terminal.exit;
-    expect(terminal.said().match(/got SIGINT/g)).toHaveLength(2);
-  },
-);
+test.runIf(existsSync("/usr/bin/script"))("npm start in a terminal: each Ctrl-C is one SIGINT", async () => {
+  const terminal = started("script", ["-qec", "npm start", "/dev/null"], checkout(), {
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  await terminal.until("up");
+  terminal.child.stdin?.write("\u0003");
+  await terminal.until("got SIGINT");
+  await sleep(600);
+  expect(terminal.said().match(/got SIGINT/g)).toHaveLength(1);
+  terminal.child.stdin?.write("\u0003");
+  await terminal.exit;
+  expect(terminal.said().match(/got SIGINT/g)).toHaveLength(2);
+});

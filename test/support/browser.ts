@@ -30,6 +30,8 @@ export async function launchBrowser(
   }
 }
 
+type Body = (page: Page) => Promise<void>;
+
 /** Ends what hangs, also on a machine that is busy with something else. */
 const pageMsMax = 120_000;
 
@@ -49,7 +51,8 @@ export function testBrowser() {
   afterAll(() => browser?.close());
 
   return {
-    onPage(name: string, body: (page: Page) => Promise<void>, options: BrowserContextOptions = {}) {
+    onPage(name: string, ...given: [Body] | [BrowserContextOptions, Body]) {
+      const [options, body] = given.length === 1 ? [{}, given[0]] : given;
       test(name, async ({ skip }) => {
         if (browser === undefined) return skip(missing);
         // The certificate is of a local CA; CORS is judged as everywhere.

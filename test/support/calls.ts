@@ -37,6 +37,18 @@ export interface Call {
 
 export type Calls = Readonly<Record<string, Call>>;
 
+type Request = Call["request"];
+/** Rows by what the manager of another tenant is answered. */
+export const notFound = (request: Request): Call => ({ request, elsewhere: "not found" });
+export const nothing = (request: Request): Call => ({ request, elsewhere: "nothing" });
+export const hisOwn = (request: Request): Call => ({ request, elsewhere: "his own" });
+
+/** Makes what a request is about, then the request, which is empty unless given. */
+export const after =
+  <T>(make: (world: World) => Promise<T>, request: (made: T, world: World) => object = () => ({})): Request =>
+  async (world) =>
+    request(await make(world), world);
+
 /** Every RPC of every service, those without a route of /v1 (client streams) included. */
 export const allMethods: readonly DescMethod[] = [
   ...new Set(routes.map(({ method }): DescService => method.parent)),

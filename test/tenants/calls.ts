@@ -1,7 +1,7 @@
 import { ApiClientService } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { createSession } from "../../src/auth/sessions.ts";
 import { transaction } from "../../src/db/transaction.ts";
-import type { Calls, World } from "../support/calls.ts";
+import { after, type Calls, hisOwn, notFound, nothing, type World } from "../support/calls.ts";
 
 async function client({ client, mark }: World): Promise<string> {
   const { apiClient } = await client(ApiClientService).createApiClient({
@@ -36,41 +36,17 @@ export const calls: Calls = {
   },
   "SessionService/GetSession": { request: () => ({}), headers: loggedIn, elsewhere: "not found" },
   "SessionService/DeleteSession": { request: () => ({}), headers: loggedIn, elsewhere: "not found" },
-  "ApiClientService/CreateApiClient": {
-    request: ({ mark }) => ({ apiClient: { name: mark, type: 3, role: "user" } }),
-    elsewhere: "his own",
-  },
-  "ApiClientService/ListApiClients": {
-    request: async (world) => {
-      await client(world);
-      return {};
-    },
-    elsewhere: "nothing",
-  },
-  "ApiClientService/GetApiClient": {
-    request: async (world) => ({ id: await client(world) }),
-    elsewhere: "not found",
-  },
-  "ApiClientService/DeleteApiClient": {
-    request: async (world) => ({ id: await client(world) }),
-    elsewhere: "not found",
-  },
-  "ApiClientService/CreateApiKey": {
-    request: async (world) => ({ clientId: await client(world) }),
-    elsewhere: "not found",
-  },
-  "ApiClientService/ListApiKeys": {
-    request: async (world) => ({ clientId: (await key(world)).clientId }),
-    elsewhere: "not found",
-  },
-  "ApiClientService/DeleteApiKey": { request: key, elsewhere: "not found" },
-  "AuditLogService/ListAuditEntries": {
-    request: async ({ client, mark }) => {
-      await client(ApiClientService)
-        .deleteApiClient({ id: mark })
-        .catch(() => {});
-      return {};
-    },
-    elsewhere: "nothing",
-  },
+  "ApiClientService/CreateApiClient": hisOwn(({ mark }) => ({ apiClient: { name: mark, type: 3, role: "user" } })),
+  "ApiClientService/ListApiClients": nothing(after(client)),
+  "ApiClientService/GetApiClient": notFound(after(client, (id) => ({ id }))),
+  "ApiClientService/DeleteApiClient": notFound(after(client, (id) => ({ id }))),
+  "ApiClientService/CreateApiKey": notFound(after(client, (clientId) => ({ clientId }))),
+  "ApiClientService/ListApiKeys": notFound(async (world) => ({ clientId: (await key(world)).clientId })),
+  "ApiClientService/DeleteApiKey": notFound(key),
+  "AuditLogService/ListAuditEntries": nothing(async ({ client, mark }) => {
+    await client(ApiClientService)
+      .deleteApiClient({ id: mark })
+      .catch(() => {});
+    return {};
+  }),
 };

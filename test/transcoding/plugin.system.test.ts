@@ -57,7 +57,20 @@ message Res { string id = 1; }
 const rpc = (name: string, rule: string, types = "(Req) returns (Res)") =>
   `rpc ${name}${types} { option (google.api.http) = {${rule}}; }`;
 
-const wrong: { what: string; rpcs: string[]; line?: number; says: string; example: string }[] = [
+interface Wrong {
+  what: string;
+  rpcs: string[];
+  line?: number;
+  says: string;
+  example: string;
+}
+const refused = (what: string, rule: string, says: string, example: string): Wrong => ({
+  what,
+  rpcs: [rpc("A", rule)],
+  says,
+  example,
+});
+const wrong: Wrong[] = [
   {
     what: "the same route twice",
     rpcs: [rpc("A", 'get: "/v1/things/{id}"'), rpc("B", 'get: "/v1/things/{other=*}"')],
@@ -65,12 +78,12 @@ const wrong: { what: string; rpcs: string[]; line?: number; says: string; exampl
     says: "shop.Shop.B: /v1/things/{other=*}: the same route as /v1/things/{id} of shop.Shop.A",
     example: "GET /v1/things/any",
   },
-  {
-    what: "the same route twice, by an additional binding",
-    rpcs: [rpc("A", 'get: "/v1/a" additional_bindings {get: "/v1/%61"}')],
-    says: "the same route as /v1/a",
-    example: "GET /v1/a",
-  },
+  refused(
+    "the same route twice, by an additional binding",
+    'get: "/v1/a" additional_bindings {get: "/v1/%61"}',
+    "the same route as /v1/a",
+    "GET /v1/a",
+  ),
   {
     what: "a route that others always shadow",
     rpcs: [rpc("A", 'get: "/v1/a"'), rpc("B", 'get: "/v1/a/{id}/{other=**}"'), rpc("C", 'get: "/v1/a/{id=**}"')],
@@ -78,128 +91,58 @@ const wrong: { what: string; rpcs: string[]; line?: number; says: string; exampl
     says: "no request reaches it, always won by /v1/a of shop.Shop.A and /v1/a/{id}/{other=**} of shop.Shop.B",
     example: "GET /v1/a/any1",
   },
-  {
-    what: "a variable inside a variable",
-    rpcs: [rpc("A", 'get: "/v1/{id=x/{other}}"')],
-    says: "a variable stands inside a variable",
-    example: "GET /v1/",
-  },
-  {
-    what: "** not last",
-    rpcs: [rpc("A", 'get: "/v1/{id=**}/end"')],
-    says: "** may only be the last segment",
-    example: "GET /v1/a/end",
-  },
-  {
-    what: "a body on GET",
-    rpcs: [rpc("A", 'get: "/v1/a" body: "*"')],
-    says: "GET takes no body",
-    example: "GET /v1/a",
-  },
-  {
-    what: "a body on DELETE",
-    rpcs: [rpc("A", 'delete: "/v1/a" body: "inner"')],
-    says: "DELETE takes no body",
-    example: "DELETE /v1/a",
-  },
-  {
-    what: "a path variable that is repeated",
-    rpcs: [rpc("A", 'get: "/v1/{list}"')],
-    says: "path variable {list} is repeated",
-    example: "GET /v1/a",
-  },
-  {
-    what: "a path variable that occurs twice",
-    rpcs: [rpc("A", 'get: "/v1/{id}/{id}"')],
-    says: "{id} occurs twice",
-    example: "GET /v1/a/a",
-  },
-  {
-    what: "a path variable that is a map",
-    rpcs: [rpc("A", 'get: "/v1/{map}"')],
-    says: "path variable {map} is a map",
-    example: "GET /v1/a",
-  },
-  {
-    what: "a path variable that is a message",
-    rpcs: [rpc("A", 'get: "/v1/{inner}"')],
-    says: "path variable {inner} is a message",
-    example: "GET /v1/a",
-  },
-  {
-    what: "a path variable through a list",
-    rpcs: [rpc("A", 'get: "/v1/{list.id}"')],
-    says: "path variable {list.id} is repeated",
-    example: "GET /v1/a",
-  },
-  {
-    what: "a path variable of an unknown field",
-    rpcs: [rpc("A", 'get: "/v1/{nope}"')],
-    says: "shop.Req has no field nope",
-    example: "GET /v1/a",
-  },
-  {
-    what: "a path variable below an unknown field",
-    rpcs: [rpc("A", 'get: "/v1/{inner.nope}"')],
-    says: "shop.Req has no field nope",
-    example: "GET /v1/a",
-  },
-  {
-    what: 'body: "a.b"',
-    rpcs: [rpc("A", 'post: "/v1/a" body: "inner.id"')],
-    says: 'body: "inner.id" must be a field of shop.Req itself',
-    example: "POST /v1/a",
-  },
-  {
-    what: "a body of an unknown field",
-    rpcs: [rpc("A", 'post: "/v1/a" body: "nope"')],
-    says: "body: shop.Req has no field nope",
-    example: "POST /v1/a",
-  },
-  {
-    what: "a body that is a path variable too",
-    rpcs: [rpc("A", 'post: "/v1/{id}" body: "id"')],
-    says: "body: id is a path variable too",
-    example: "POST /v1/a",
-  },
-  {
-    what: "a response_body of an unknown field",
-    rpcs: [rpc("A", 'get: "/v1/a" response_body: "nope"')],
-    says: "response_body: shop.Res has no field nope",
-    example: "GET /v1/a",
-  },
-  {
-    what: "a path without a slash",
-    rpcs: [rpc("A", 'get: "v1/a"')],
-    says: "a path starts with a slash",
-    example: "GET v1/a",
-  },
-  { what: "an empty segment", rpcs: [rpc("A", 'get: "/v1//a"')], says: "a segment is empty", example: "GET /v1//a" },
-  {
-    what: "a brace that is not closed",
-    rpcs: [rpc("A", 'get: "/v1/{id"')],
-    says: "a { is not closed",
-    example: "GET /v1/id",
-  },
-  {
-    what: "a variable beside text in its segment",
-    rpcs: [rpc("A", 'get: "/v1/{id}x"')],
-    says: "a variable takes whole segments",
-    example: "GET /v1/ax",
-  },
-  {
-    what: "a literal that no path holds",
-    rpcs: [rpc("A", 'get: "/v1/a b"')],
-    says: "has a character that a path cannot hold",
-    example: "GET /v1/a b",
-  },
-  { what: "a rule without a path", rpcs: [rpc("A", 'body: "*"')], says: "the rule has no path", example: "" },
-  {
-    what: "bindings inside bindings",
-    rpcs: [rpc("A", 'get: "/v1/a" additional_bindings {get: "/v1/b" additional_bindings {get: "/v1/c"}}')],
-    says: "additional_bindings may not be nested",
-    example: "GET /v1/b",
-  },
+  refused(
+    "a variable inside a variable",
+    'get: "/v1/{id=x/{other}}"',
+    "a variable stands inside a variable",
+    "GET /v1/",
+  ),
+  refused("** not last", 'get: "/v1/{id=**}/end"', "** may only be the last segment", "GET /v1/a/end"),
+  refused("a body on GET", 'get: "/v1/a" body: "*"', "GET takes no body", "GET /v1/a"),
+  refused("a body on DELETE", 'delete: "/v1/a" body: "inner"', "DELETE takes no body", "DELETE /v1/a"),
+  refused("a path variable that is repeated", 'get: "/v1/{list}"', "path variable {list} is repeated", "GET /v1/a"),
+  refused("a path variable that occurs twice", 'get: "/v1/{id}/{id}"', "{id} occurs twice", "GET /v1/a/a"),
+  refused("a path variable that is a map", 'get: "/v1/{map}"', "path variable {map} is a map", "GET /v1/a"),
+  refused("a path variable that is a message", 'get: "/v1/{inner}"', "path variable {inner} is a message", "GET /v1/a"),
+  refused("a path variable through a list", 'get: "/v1/{list.id}"', "path variable {list.id} is repeated", "GET /v1/a"),
+  refused("a path variable of an unknown field", 'get: "/v1/{nope}"', "shop.Req has no field nope", "GET /v1/a"),
+  refused(
+    "a path variable below an unknown field",
+    'get: "/v1/{inner.nope}"',
+    "shop.Req has no field nope",
+    "GET /v1/a",
+  ),
+  refused(
+    'body: "a.b"',
+    'post: "/v1/a" body: "inner.id"',
+    'body: "inner.id" must be a field of shop.Req itself',
+    "POST /v1/a",
+  ),
+  refused("a body of an unknown field", 'post: "/v1/a" body: "nope"', "body: shop.Req has no field nope", "POST /v1/a"),
+  refused(
+    "a body that is a path variable too",
+    'post: "/v1/{id}" body: "id"',
+    "body: id is a path variable too",
+    "POST /v1/a",
+  ),
+  refused(
+    "a response_body of an unknown field",
+    'get: "/v1/a" response_body: "nope"',
+    "response_body: shop.Res has no field nope",
+    "GET /v1/a",
+  ),
+  refused("a path without a slash", 'get: "v1/a"', "a path starts with a slash", "GET v1/a"),
+  refused("an empty segment", 'get: "/v1//a"', "a segment is empty", "GET /v1//a"),
+  refused("a brace that is not closed", 'get: "/v1/{id"', "a { is not closed", "GET /v1/id"),
+  refused("a variable beside text in its segment", 'get: "/v1/{id}x"', "a variable takes whole segments", "GET /v1/ax"),
+  refused("a literal that no path holds", 'get: "/v1/a b"', "has a character that a path cannot hold", "GET /v1/a b"),
+  refused("a rule without a path", 'body: "*"', "the rule has no path", ""),
+  refused(
+    "bindings inside bindings",
+    'get: "/v1/a" additional_bindings {get: "/v1/b" additional_bindings {get: "/v1/c"}}',
+    "additional_bindings may not be nested",
+    "GET /v1/b",
+  ),
   {
     what: "a stream of requests",
     rpcs: [rpc("A", 'post: "/v1/{id}" body: "*"', "(stream Req) returns (Res)")],

@@ -54,20 +54,16 @@ const resources: Resource[] = [
   },
 ];
 
-test.each(resources)(
-  "what reading $what answers can be sent back, wrappers and output-only members included",
-  async (of) => {
-    const made = await call("POST", ...of.create);
-    expect(made.status, JSON.stringify(made.body)).toBe(200);
-    const read = () => call(...of.read(made.body as never));
-    const before = await read();
-    expect(before.status).toBe(200);
-    const sent = of.part === undefined ? before.body : of.part(before.body as never);
-    const answer = await call(...of.write(made.body as never), sent);
-    expect(answer.status, JSON.stringify(answer.body)).toBe(200);
-    const times = { updateTime: undefined, updatedBy: undefined, updatedAt: undefined };
-    const shown = (body: object) =>
-      JSON.stringify(body, (key, value) => (Object.hasOwn(times, key) ? undefined : value));
-    expect(shown((await read()).body)).toBe(shown(before.body));
-  },
-);
+test.each(resources)("$what as read can be sent back, wrappers and output-only members included", async (of) => {
+  const made = await call("POST", ...of.create);
+  expect(made.status, JSON.stringify(made.body)).toBe(200);
+  const read = () => call(...of.read(made.body as never));
+  const before = await read();
+  expect(before.status).toBe(200);
+  const sent = of.part === undefined ? before.body : of.part(before.body as never);
+  const answer = await call(...of.write(made.body as never), sent);
+  expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+  const times = { updateTime: undefined, updatedBy: undefined, updatedAt: undefined };
+  const shown = (body: object) => JSON.stringify(body, (key, value) => (Object.hasOwn(times, key) ? undefined : value));
+  expect(shown((await read()).body)).toBe(shown(before.body));
+});

@@ -1,6 +1,6 @@
 import { UserAccountService } from "#gen/belfry/users/v1/user_account_service_pb.ts";
 import { UserGroupService } from "#gen/belfry/users/v1/user_group_service_pb.ts";
-import type { Calls, World } from "../support/calls.ts";
+import { after, type Calls, hisOwn, notFound, nothing, type World } from "../support/calls.ts";
 
 const password = "Correct-horse-7";
 const emailOf = ({ mark }: World) => `${mark}@example.com`;
@@ -19,58 +19,20 @@ async function account(world: World): Promise<string> {
 }
 
 export const calls: Calls = {
-  "UserAccountService/CreateUserAccount": {
-    request: (world) => ({ user: { email: emailOf(world), password } }),
-    elsewhere: "his own",
-  },
-  "UserAccountService/GetUserAccount": {
-    request: async (world) => ({ id: await account(world) }),
-    elsewhere: "not found",
-  },
-  "UserAccountService/ListUserAccounts": {
-    request: async (world) => {
-      await account(world);
-      return {};
-    },
-    elsewhere: "nothing",
-  },
-  "UserAccountService/UpdateUserAccount": {
-    request: async (world) => ({ id: await account(world), user: { lastName: "Lovelace" } }),
-    elsewhere: "not found",
-  },
-  "UserAccountService/DeleteUserAccount": {
-    request: async (world) => ({ id: await account(world) }),
-    elsewhere: "not found",
-  },
+  "UserAccountService/CreateUserAccount": hisOwn((world) => ({ user: { email: emailOf(world), password } })),
+  "UserAccountService/GetUserAccount": notFound(after(account, (id) => ({ id }))),
+  "UserAccountService/ListUserAccounts": nothing(after(account)),
+  "UserAccountService/UpdateUserAccount": notFound(after(account, (id) => ({ id, user: { lastName: "Lovelace" } }))),
+  "UserAccountService/DeleteUserAccount": notFound(after(account, (id) => ({ id }))),
   "UserAccountService/SearchUserAccountIds": {
-    request: async (world) => {
-      await account(world);
-      return { firstName: world.mark };
-    },
-    elsewhere: "nothing",
+    ...nothing(after(account, (_, world) => ({ firstName: world.mark }))),
     unmarked: true,
   },
-  "UserGroupService/CreateUserGroup": {
-    request: ({ mark }) => ({ group: { name: mark, cloudRoles: ["user"] } }),
-    elsewhere: "his own",
-  },
-  "UserGroupService/GetUserGroup": {
-    request: async (world) => ({ name: await group(world) }),
-    elsewhere: "not found",
-  },
-  "UserGroupService/ListUserGroups": {
-    request: async (world) => {
-      await group(world);
-      return {};
-    },
-    elsewhere: "nothing",
-  },
-  "UserGroupService/UpdateUserGroup": {
-    request: async (world) => ({ group: { name: await group(world), cloudRoles: ["manager"] } }),
-    elsewhere: "not found",
-  },
-  "UserGroupService/DeleteUserGroup": {
-    request: async (world) => ({ name: await group(world) }),
-    elsewhere: "not found",
-  },
+  "UserGroupService/CreateUserGroup": hisOwn(({ mark }) => ({ group: { name: mark, cloudRoles: ["user"] } })),
+  "UserGroupService/GetUserGroup": notFound(after(group, (name) => ({ name }))),
+  "UserGroupService/ListUserGroups": nothing(after(group)),
+  "UserGroupService/UpdateUserGroup": notFound(async (world) => ({
+    group: { name: await group(world), cloudRoles: ["manager"] },
+  })),
+  "UserGroupService/DeleteUserGroup": notFound(after(group, (name) => ({ name }))),
 };

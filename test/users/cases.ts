@@ -39,6 +39,71 @@ const nobody = "01999999-9999-7999-8999-999999999999";
 const named = ({ other }: Made) => ({ name: other, cloudRoles });
 const created = ({ other }: Made) => ({ email: `${other.replace(" ", ".")}@example.com`, password });
 
+const ok = { status: 200, code: 0 };
+const missing = { status: 404, code: 5 };
+const invalid = (says: Case["says"]) => ({ status: 400, code: 3, ...(says !== undefined && { says }) });
+const taken = (says: (made: Made) => string) => ({ status: 409, code: 6, says });
+type Outcome = Pick<Case, "status" | "code" | "says">;
+type Of<T> = (made: Made) => T;
+
+const account = (id: string) => `${accountsPath}/${id}`;
+const group = (name: string) => `${groupsPath}/${encodeURIComponent(name)}`;
+const accountCreated = (what: string, user: Of<object>, outcome: Outcome): Case => ({
+  what,
+  rpc: accountMethods.createUserAccount,
+  json: (made) => ["POST", accountsPath, { user: user(made) }],
+  message: (made) => ({ user: user(made) }),
+  ...outcome,
+});
+const accountGot = (what: string, id: Of<string>, outcome: Outcome): Case => ({
+  what,
+  rpc: accountMethods.getUserAccount,
+  json: (made) => ["GET", account(id(made))],
+  message: (made) => ({ id: id(made) }),
+  ...outcome,
+});
+const accountDeleted = (what: string, id: Of<string>, outcome: Outcome): Case => ({
+  ...accountGot(what, id, outcome),
+  rpc: accountMethods.deleteUserAccount,
+  json: (made) => ["DELETE", account(id(made))],
+});
+const idsSearched = (what: string, search: Of<object>, outcome: Outcome): Case => ({
+  what,
+  rpc: accountMethods.searchUserAccountIds,
+  json: (made) => ["POST", idsPath, search(made)],
+  message: search,
+  ...outcome,
+});
+const groupCreated = (what: string, init: Of<object>, outcome: Outcome): Case => ({
+  what,
+  rpc: groupMethods.createUserGroup,
+  json: (made) => ["POST", groupsPath, init(made)],
+  message: (made) => ({ group: init(made) }),
+  ...outcome,
+});
+const groupGot = (what: string, name: Of<string>, outcome: Outcome): Case => ({
+  what,
+  rpc: groupMethods.getUserGroup,
+  json: (made) => ["GET", group(name(made))],
+  message: (made) => ({ name: name(made) }),
+  ...outcome,
+});
+const groupDeleted = (what: string, name: Of<string>, outcome: Outcome): Case => ({
+  ...groupGot(what, name, outcome),
+  rpc: groupMethods.deleteUserGroup,
+  json: (made) => ["DELETE", group(name(made))],
+});
+const groupChanged = (what: string, name: Of<string>, roles: string[], outcome: Outcome): Case => ({
+  what,
+  rpc: groupMethods.updateUserGroup,
+  json: (made) => ["PUT", group(name(made)), { cloudRoles: roles }],
+  message: (made) => ({ group: { name: name(made), cloudRoles: roles } }),
+  ...outcome,
+});
+const itsId = ({ id }: Made) => id;
+const itsGroup = ({ group }: Made) => group;
+const another = ({ other }: Made) => other;
+
 /** Every status code that the API names for accounts and groups, but for those of keys and of unreadable bodies. */
 export const cases: Case[] = [
   {
@@ -46,216 +111,79 @@ export const cases: Case[] = [
     rpc: accountMethods.listUserAccounts,
     json: ({ group }) => ["GET", `${accountsPath}?group=${encodeURIComponent(group)}`],
     message: ({ group }) => ({ group }),
-    status: 200,
-    code: 0,
+    ...ok,
   },
   {
     what: "groups are listed",
     rpc: groupMethods.listUserGroups,
     json: () => ["GET", groupsPath],
     message: () => ({}),
-    status: 200,
-    code: 0,
+    ...ok,
   },
-  {
-    what: "an account is created",
-    rpc: accountMethods.createUserAccount,
-    json: (made) => ["POST", accountsPath, { user: created(made) }],
-    message: (made) => ({ user: created(made) }),
-    status: 200,
-    code: 0,
-  },
-  {
-    what: "an account without an e-mail is refused",
-    rpc: accountMethods.createUserAccount,
-    json: () => ["POST", accountsPath, { user: { password } }],
-    message: () => ({ user: { password } }),
-    status: 400,
-    code: 3,
-    says: "user.email: is required",
-  },
-  {
-    what: "an account in a missing group is refused",
-    rpc: accountMethods.createUserAccount,
-    json: (made) => ["POST", accountsPath, { user: { ...created(made), groups: [made.group, made.other] } }],
-    message: (made) => ({ user: { ...created(made), groups: [made.group, made.other] } }),
-    status: 400,
-    code: 3,
-    says: ({ other }) => `user.groups[1]: there is no group named "${other}"`,
-  },
-  {
-    what: "an account whose e-mail is taken, in other case, is refused",
-    rpc: accountMethods.createUserAccount,
-    json: ({ email }) => ["POST", accountsPath, { user: { email: email.toUpperCase(), password } }],
-    message: ({ email }) => ({ user: { email: email.toUpperCase(), password } }),
-    status: 409,
-    code: 6,
-    says: ({ email }) => email.toUpperCase(),
-  },
-  {
-    what: "an account is got",
-    rpc: accountMethods.getUserAccount,
-    json: ({ id }) => ["GET", `${accountsPath}/${id}`],
-    message: ({ id }) => ({ id }),
-    status: 200,
-    code: 0,
-  },
-  {
-    what: "an unknown account is not found",
-    rpc: accountMethods.getUserAccount,
-    json: () => ["GET", `${accountsPath}/${nobody}`],
-    message: () => ({ id: nobody }),
-    status: 404,
-    code: 5,
-  },
-  {
-    what: "an id of a wrong form is an unknown one",
-    rpc: accountMethods.getUserAccount,
-    json: () => ["GET", `${accountsPath}/no-id`],
-    message: () => ({ id: "no-id" }),
-    status: 404,
-    code: 5,
-  },
+  accountCreated("an account is created", created, ok),
+  accountCreated("an account without an e-mail is refused", () => ({ password }), invalid("user.email: is required")),
+  accountCreated(
+    "an account in a missing group is refused",
+    (made) => ({ ...created(made), groups: [made.group, made.other] }),
+    invalid(({ other }) => `user.groups[1]: there is no group named "${other}"`),
+  ),
+  accountCreated(
+    "an account whose e-mail is taken, in other case, is refused",
+    ({ email }) => ({ email: email.toUpperCase(), password }),
+    taken(({ email }) => email.toUpperCase()),
+  ),
+  accountGot("an account is got", itsId, ok),
+  accountGot("an unknown account is not found", () => nobody, missing),
+  accountGot("an id of a wrong form is an unknown one", () => "no-id", missing),
   {
     what: "an account is changed",
     rpc: accountMethods.updateUserAccount,
-    json: ({ id }) => ["PUT", `${accountsPath}/${id}`, { groups: [] }],
+    json: ({ id }) => ["PUT", account(id), { groups: [] }],
     message: ({ id }) => ({ id, user: {}, updateMask: { paths: ["groups"] } }),
-    status: 200,
-    code: 0,
+    ...ok,
   },
   {
     what: "a change to a missing group is refused",
     rpc: accountMethods.updateUserAccount,
-    json: ({ id, other }) => ["PUT", `${accountsPath}/${id}`, { user: { groups: [other] } }],
+    json: ({ id, other }) => ["PUT", account(id), { user: { groups: [other] } }],
     message: ({ id, other }) => ({ id, user: { groups: [other] } }),
-    status: 400,
-    code: 3,
-    says: ({ other }) => `user.groups[0]: there is no group named "${other}"`,
+    ...invalid(({ other }) => `user.groups[0]: there is no group named "${other}"`),
   },
   {
     what: "a change of an unknown account is not found",
     rpc: accountMethods.updateUserAccount,
-    json: () => ["PUT", `${accountsPath}/${nobody}`, { password }],
+    json: () => ["PUT", account(nobody), { password }],
     message: () => ({ id: nobody, password }),
-    status: 404,
-    code: 5,
+    ...missing,
   },
-  {
-    what: "an account is deleted",
-    rpc: accountMethods.deleteUserAccount,
-    json: ({ id }) => ["DELETE", `${accountsPath}/${id}`],
-    message: ({ id }) => ({ id }),
-    status: 200,
-    code: 0,
-  },
-  {
-    what: "an unknown account cannot be deleted",
-    rpc: accountMethods.deleteUserAccount,
-    json: () => ["DELETE", `${accountsPath}/${nobody}`],
-    message: () => ({ id: nobody }),
-    status: 404,
-    code: 5,
-  },
-  {
-    what: "ids are found",
-    rpc: accountMethods.searchUserAccountIds,
-    json: ({ email }) => ["POST", idsPath, { email }],
-    message: ({ email }) => ({ email }),
-    status: 200,
-    code: 0,
-  },
-  {
-    what: "an empty search is refused",
-    rpc: accountMethods.searchUserAccountIds,
-    json: () => ["POST", idsPath, {}],
-    message: () => ({}),
-    status: 400,
-    code: 3,
-    says: "at least one of email, firstName and lastName must be given",
-  },
-  {
-    what: "a group is created",
-    rpc: groupMethods.createUserGroup,
-    json: (made) => ["POST", groupsPath, named(made)],
-    message: (made) => ({ group: named(made) }),
-    status: 200,
-    code: 0,
-  },
-  {
-    what: "a group with an unknown role is refused",
-    rpc: groupMethods.createUserGroup,
-    json: ({ other }) => ["POST", groupsPath, { name: other, cloudRoles: ["user", "Manager"] }],
-    message: ({ other }) => ({ group: { name: other, cloudRoles: ["user", "Manager"] } }),
-    status: 400,
-    code: 3,
-    says: "cloudRoles[1]: must be in list [read_only_user, user, key_creator, key_administrator, manager,",
-  },
-  {
-    what: "a group whose name exists is refused",
-    rpc: groupMethods.createUserGroup,
-    json: ({ group }) => ["POST", groupsPath, { name: group, cloudRoles }],
-    message: ({ group }) => ({ group: { name: group, cloudRoles } }),
-    status: 409,
-    code: 6,
-    says: ({ group }) => group,
-  },
-  {
-    what: "a group is got",
-    rpc: groupMethods.getUserGroup,
-    json: ({ group }) => ["GET", `${groupsPath}/${encodeURIComponent(group)}`],
-    message: ({ group }) => ({ name: group }),
-    status: 200,
-    code: 0,
-  },
-  {
-    what: "a missing group is not found",
-    rpc: groupMethods.getUserGroup,
-    json: ({ other }) => ["GET", `${groupsPath}/${encodeURIComponent(other)}`],
-    message: ({ other }) => ({ name: other }),
-    status: 404,
-    code: 5,
-  },
-  {
-    what: "a group is changed",
-    rpc: groupMethods.updateUserGroup,
-    json: ({ group }) => ["PUT", `${groupsPath}/${encodeURIComponent(group)}`, { cloudRoles: ["manager"] }],
-    message: ({ group }) => ({ group: { name: group, cloudRoles: ["manager"] } }),
-    status: 200,
-    code: 0,
-  },
-  {
-    what: "a group's change to an unknown role is refused",
-    rpc: groupMethods.updateUserGroup,
-    json: ({ group }) => ["PUT", `${groupsPath}/${encodeURIComponent(group)}`, { cloudRoles: ["root"] }],
-    message: ({ group }) => ({ group: { name: group, cloudRoles: ["root"] } }),
-    status: 400,
-    code: 3,
-    says: "cloudRoles[0]: must be in list",
-  },
-  {
-    what: "a change of a missing group is not found",
-    rpc: groupMethods.updateUserGroup,
-    json: ({ other }) => ["PUT", `${groupsPath}/${encodeURIComponent(other)}`, { cloudRoles }],
-    message: ({ other }) => ({ group: { name: other, cloudRoles } }),
-    status: 404,
-    code: 5,
-  },
-  {
-    what: "a group is deleted",
-    rpc: groupMethods.deleteUserGroup,
-    json: ({ group }) => ["DELETE", `${groupsPath}/${encodeURIComponent(group)}`],
-    message: ({ group }) => ({ name: group }),
-    status: 200,
-    code: 0,
-  },
-  {
-    what: "a missing group cannot be deleted",
-    rpc: groupMethods.deleteUserGroup,
-    json: ({ other }) => ["DELETE", `${groupsPath}/${encodeURIComponent(other)}`],
-    message: ({ other }) => ({ name: other }),
-    status: 404,
-    code: 5,
+  accountDeleted("an account is deleted", itsId, ok),
+  accountDeleted("an unknown account cannot be deleted", () => nobody, missing),
+  idsSearched("ids are found", ({ email }) => ({ email }), ok),
+  idsSearched(
+    "an empty search is refused",
+    () => ({}),
+    invalid("at least one of email, firstName and lastName must be given"),
+  ),
+  groupCreated("a group is created", named, ok),
+  groupCreated(
+    "a group with an unknown role is refused",
+    ({ other }) => ({ name: other, cloudRoles: ["user", "Manager"] }),
+    invalid("cloudRoles[1]: must be in list [read_only_user, user, key_creator, key_administrator, manager,"),
+  ),
+  groupCreated("a group whose name exists is refused", ({ group }) => ({ name: group, cloudRoles }), taken(itsGroup)),
+  groupGot("a group is got", itsGroup, ok),
+  groupGot("a missing group is not found", another, missing),
+  groupChanged("a group is changed", itsGroup, ["manager"], ok),
+  groupChanged(
+    "a group's change to an unknown role is refused",
+    itsGroup,
+    ["root"],
+    invalid("cloudRoles[0]: must be in list"),
+  ),
+  groupChanged("a change of a missing group is not found", another, cloudRoles, missing),
+  groupDeleted("a group is deleted", itsGroup, ok),
+  groupDeleted("a missing group cannot be deleted", another, {
+    ...missing,
     says: ({ other }) => `no user group found for "${other}"`,
-  },
+  }),
 ];

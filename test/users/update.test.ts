@@ -161,13 +161,10 @@ describe("a mask", () => {
     expect(await stored()).toEqual(before);
   });
 
-  test.each(["nothing", "user", "groups.name", "user.nothing", "*", ""])(
-    "of an unknown path (%j) is refused",
-    async (name) => {
-      const call = accounts.updateUserAccount({ id, user: { groups: [] }, ...mask(name) });
-      await expect(call).rejects.toMatchObject({ code: 3, rawMessage: expect.stringContaining("updateMask") });
-    },
-  );
+  test.each(["nothing", "user", "groups.name", "user.nothing", "*", ""])("of unknown %j is refused", async (name) => {
+    const call = accounts.updateUserAccount({ id, user: { groups: [] }, ...mask(name) });
+    await expect(call).rejects.toMatchObject({ code: 3, rawMessage: expect.stringContaining("updateMask") });
+  });
 
   test("of a required field that is not set is refused", async () => {
     for (const name of ["email", "password", "user.email"]) {

@@ -11,6 +11,7 @@ const counts = Array.from({ length: 8 }, (_, i) => 1600 + 200 * i);
 
 test.each(counts)(
   "after %i rows that waited for their reader, the transaction goes on",
+  { timeout: 5000 },
   async (count) => {
     const rows = await transaction(sql, async (tx) => {
       const query = tx.unsafe(`copy (select n, md5(n::text) from generate_series(1, ${count}) n) to stdout`);
@@ -23,5 +24,4 @@ test.each(counts)(
     });
     expect(rows).toBe(count);
   },
-  5000,
 );

@@ -191,20 +191,17 @@ describe("data survive", () => {
     expect(await query((await start(dir)).url, "select 1 as n")).toEqual([{ n: 1 }]);
   });
 
-  test.runIf(process.platform === "linux")(
-    "a pid file that names nobody, beside a PostgreSQL that outlived its server",
-    async () => {
-      const dir = usedDir();
-      const { child, said } = await serverProcess(dir);
-      await query(said.url, "create table kept as select 7 as n");
-      child.kill("SIGKILL");
-      await exitOf(child);
-      writeFileSync(join(dir, "postgres/data/postmaster.pid"), "");
-      const next = await start(dir);
-      expect(next.pid).not.toBe(said.pid);
-      expect(await query(next.url, "select n from kept")).toEqual([{ n: 7 }]);
-    },
-  );
+  test.runIf(process.platform === "linux")("a pid file that names nobody beside a PostgreSQL left over", async () => {
+    const dir = usedDir();
+    const { child, said } = await serverProcess(dir);
+    await query(said.url, "create table kept as select 7 as n");
+    child.kill("SIGKILL");
+    await exitOf(child);
+    writeFileSync(join(dir, "postgres/data/postmaster.pid"), "");
+    const next = await start(dir);
+    expect(next.pid).not.toBe(said.pid);
+    expect(await query(next.url, "select n from kept")).toEqual([{ n: 7 }]);
+  });
 
   test("with a server whose own role has no rights but on its database", async () => {
     const { url } = await start(usedDir());

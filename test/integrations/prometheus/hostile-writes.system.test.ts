@@ -1,28 +1,16 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
-import { clear, place } from "../../faults/place.ts";
-import { patient, serverProcess } from "../../faults/server-process.ts";
+import { fileServer, memoryBytes } from "../../faults/file-server.ts";
 import { openHttp2 } from "../../support/clients.ts";
-import { testDatabase } from "../../support/database.ts";
 import { turnMsMax } from "../../support/loop-turns.ts";
 import { testTenant } from "../../support/tenant.ts";
 import { type HostileWrite, hostileWrites, packedWrite } from "./hostile-writes.ts";
 
 const MiB = 2 ** 20;
-const { sql, url } = await testDatabase();
-const dataDir = await place();
-const server = await serverProcess({
-  ...patient(),
-  BELFRY_DATA_DIR: dataDir,
-  DATABASE_URL: url,
+const { server, sql } = await fileServer({
   // As start.js sets them, and a heap that leaves the process within 1.5 GB.
   MALLOC_ARENA_MAX: "2",
   NODE_OPTIONS: "--max-semi-space-size=16 --max-old-space-size=1000",
-});
-await server.start();
-afterAll(async () => {
-  await server.stop();
-  await clear(dataDir);
 });
 const attacker = await testTenant(sql);
 const connection = openHttp2(server);
@@ -33,19 +21,13 @@ const [bodyFactor, beside, uncollected] = [16, 8 * MiB, 64 * MiB];
 const heldMax = 50 * MiB;
 const residentMax = 1.5 * 1024 * MiB;
 
-/** Reads an amount of memory from the process's status, in bytes. */
-function statusBytes(name: string): number {
-  const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
-  return Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;
-}
-
 /** What is wrong with the answers to a request. */
 async function wrongWith(one: HostileWrite): Promise<string[]> {
   const bytes = one.make();
   const { headers, body } = packedWrite(one, bytes);
   const send = { path: "/api/v1/write", headers: { ...attacker.headers, ...headers }, body: [body] };
   const wrong: string[] = [];
-  const residentBytes = statusBytes("VmRSS");
+  const residentBytes = memoryBytes(server, "VmRSS");
   // The most that it has taken is counted from here on.
   writeFileSync(`/proc/${server.pid}/clear_refs`, "5");
   await server.longestTurn();
@@ -55,7 +37,7 @@ async function wrongWith(one: HostileWrite): Promise<string[]> {
   }
   const { ms } = await server.longestTurn();
   if (ms > turnMsMax) wrong.push(`a turn of ${ms} ms`);
-  const mostBytes = statusBytes("VmHWM");
+  const mostBytes = memoryBytes(server, "VmHWM");
   if (mostBytes > residentMax || mostBytes - residentBytes > bodyFactor * bytes.length + beside + uncollected)
     wrong.push(`${Math.round((mostBytes - residentBytes) / MiB)} MiB for ${Math.round(bytes.length / MiB)}`);
   return wrong;

@@ -77,17 +77,6 @@ test("a group without sendUpdates lists what fires alone, and ends in silence", 
   );
 });
 
-test("each set of values is a group of its own, with one message each", async () => {
-  const { rule, reportAll, arrive } = await groupPlace();
-  await rule("r", { grouping: { by: ["team"], waitSec: "1", intervalSec: "60" } });
-  await reportAll(["a", "b"], { metadataFields: { team: "red" } });
-  await reportAll(["c", "d"], { metadataFields: { team: "blue" } });
-  await reportAll(["e"]);
-  const all = await arrive(3);
-  const told = all.map(({ group_labels: labels, count }) => `${JSON.stringify(labels)} ${count}`);
-  expect(told.sort()).toEqual(['{"team":"blue"} 2', '{"team":"red"} 2', "{} 1"]);
-});
-
 test("what a silence holds joins when it ends, and what ends before its wait does is never said", async () => {
   const { rule, report, silence, arrive, ok, deliveries, flushed } = await groupPlace();
   const { id } = await silence({ matchers: ["alertname=a"] });

@@ -74,25 +74,22 @@ test("a member that a silence holds is sent as soon as its labels are no longer 
 test.each([
   ["without updates", {}],
   ["with updates", { sendUpdates: true }],
-])(
-  "an opening notification that a silence holds is sent as one when its labels leave the silence, %s",
-  async (_, more) => {
-    const { rule, report, silence, until, arrived, server, tenant } = await groupPlace();
-    await silence({ matchers: ["severity=error"] });
-    await silence({ matchers: ["level=quiet"] });
-    await rule("r", more);
-    await report("disk");
-    await until("first HELD");
-    await report("disk", { ...critical, metadataFields: { level: "quiet" } });
-    await consumed(server.database.sql, tenant.id);
-    // The other one holds it now.
-    await until("first HELD");
-    expect(arrived()).toEqual([]);
-    await report("disk", { ...critical, metadataFields: { level: "loud" } });
-    await until("first SENT");
-    expect(arrived()).toMatchObject([{ occasion: "first", severity: 5 }]);
-  },
-);
+])("an opening that a silence holds is sent as one when its labels leave the silence, %s", async (_, more) => {
+  const { rule, report, silence, until, arrived, server, tenant } = await groupPlace();
+  await silence({ matchers: ["severity=error"] });
+  await silence({ matchers: ["level=quiet"] });
+  await rule("r", more);
+  await report("disk");
+  await until("first HELD");
+  await report("disk", { ...critical, metadataFields: { level: "quiet" } });
+  await consumed(server.database.sql, tenant.id);
+  // The other one holds it now.
+  await until("first HELD");
+  expect(arrived()).toEqual([]);
+  await report("disk", { ...critical, metadataFields: { level: "loud" } });
+  await until("first SENT");
+  expect(arrived()).toMatchObject([{ occasion: "first", severity: 5 }]);
+});
 
 test("an update that a silence holds is sent when its labels leave the silence, though nothing else has changed", async () => {
   const { rule, report, silence, until, arrived } = await groupPlace();

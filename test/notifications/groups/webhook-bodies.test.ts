@@ -10,9 +10,17 @@ const documented = [...page.matchAll(/^## (.+)\n[\s\S]*?```text\n([\s\S]*?)```/g
   ([, product = "", body = ""]) => [product, body.trim()] as const,
 );
 
+interface Product {
+  /** The path of the page's destination, where it is not /hook. */
+  path?: string;
+  check(body: Json, path: string): void;
+  /** Status and body of a success. */
+  success: [number, string];
+}
+
 /** Answers as a product does whose contract a body keeps, else with 400 and why. */
-const contract =
-  (check: (body: Json, path: string) => void, status: number, answer: string): Answerer =>
+const answerOf =
+  ({ check, success: [status, answer] }: Product): Answerer =>
   ({ body, path }, response) => {
     try {
       check(JSON.parse(body) as Json, path);
@@ -24,106 +32,54 @@ const contract =
 
 const text = (max: number) =>
   expect.toSatisfy((value: unknown) => typeof value === "string" && value !== "" && value.length <= max);
+/** A product that asks for these members, whatever else there is. */
+const asks = (members: Json, success: Product["success"]): Product => ({
+  check: (body) => expect(body).toMatchObject(members),
+  success,
+});
+const card = {
+  header: { title: text(200) },
+  sections: [{ widgets: [{ textParagraph: { text: text(10_000) } }] }],
+};
+const embed = { username: text(80), content: text(2000), embeds: [{ description: text(4096) }] };
+const attachment = { fallback: text(1000), color: expect.stringMatching(/^#[\da-f]{6}$/), text: text(16_383) };
+const published = { topic: text(64), message: text(4096), priority: expect.toBeOneOf([1, 2, 3, 4, 5]) };
 
 /** What products ask for, and answer: recorded from their documents. */
-const products: Record<string, { answer: Answerer; path?: string }> = {
+const products: Record<string, Product> = {
   Discord: {
-    answer: contract(
-      (body) =>
-        expect(body).toEqual({
-          username: text(80),
-          content: text(2000),
-          embeds: [{ description: text(4096) }],
-          allowed_mentions: { parse: [] },
-        }),
-      204,
-      "",
-    ),
+    check: (body) => expect(body).toEqual({ ...embed, allowed_mentions: { parse: [] } }),
+    success: [204, ""],
   },
-  Mattermost: {
-    answer: contract(
-      (body) =>
-        expect(body).toMatchObject({
-          attachments: [{ fallback: text(1000), color: expect.stringMatching(/^#[\da-f]{6}$/), text: text(16_383) }],
-        }),
-      200,
-      "ok",
-    ),
-  },
-  Telegram: {
-    answer: contract(
-      (body) => expect(body).toMatchObject({ chat_id: text(32), text: text(4096) }),
-      200,
-      '{"ok":true,"result":{"message_id":1}}',
-    ),
-  },
-  ntfy: {
-    answer: contract(
-      (body) =>
-        expect(body).toMatchObject({
-          topic: text(64),
-          message: text(4096),
-          priority: expect.toBeOneOf([1, 2, 3, 4, 5]),
-          click: text(2048),
-        }),
-      200,
-      '{"id":"x","event":"message"}',
-    ),
-  },
-  "Google Chat": {
-    answer: contract(
-      (body) =>
-        expect(body).toMatchObject({
-          cardsV2: [
-            {
-              card: {
-                header: { title: text(200) },
-                sections: [{ widgets: [{ textParagraph: { text: text(10_000) } }] }],
-              },
-            },
-          ],
-          thread: { threadKey: text(4000) },
-        }),
-      200,
-      '{"name":"spaces/a/messages/b"}',
-    ),
-  },
+  Mattermost: asks({ attachments: [attachment] }, [200, "ok"]),
+  Telegram: asks({ chat_id: text(32), text: text(4096) }, [200, '{"ok":true,"result":{"message_id":1}}']),
+  ntfy: asks({ ...published, click: text(2048) }, [200, '{"id":"x","event":"message"}']),
+  "Google Chat": asks({ cardsV2: [{ card }], thread: { threadKey: text(4000) } }, [
+    200,
+    '{"name":"spaces/a/messages/b"}',
+  ]),
   Opsgenie: {
     path: "/v2/alerts{{#clear}}/{{subject}}/close?identifierType=alias{{/clear}}",
-    answer: contract(
-      (body, path) => {
-        if (/^\/v2\/alerts\/[^/]+\/close\?identifierType=alias$/.test(path))
-          expect(body).toEqual({ source: "Belfry", note: text(25_000) });
-        else {
-          expect(path).toBe("/v2/alerts");
-          expect(body).toMatchObject({
-            message: text(130),
-            alias: text(512),
-            description: text(15_000),
-            details: expect.any(Object),
-            tags: expect.any(Array),
-          });
-          expect((body.tags as unknown[]).every((tag) => typeof tag === "string")).toBe(true);
-        }
-      },
-      202,
-      '{"result":"Request will be processed","took":0.1,"requestId":"r"}',
-    ),
+    check(body, path) {
+      if (/^\/v2\/alerts\/[^/]+\/close\?identifierType=alias$/.test(path))
+        return expect(body).toEqual({ source: "Belfry", note: text(25_000) });
+      expect(path).toBe("/v2/alerts");
+      const texts = { message: text(130), alias: text(512), description: text(15_000) };
+      expect(body).toMatchObject({ ...texts, details: expect.any(Object), tags: expect.any(Array) });
+      expect((body.tags as unknown[]).every((tag) => typeof tag === "string")).toBe(true);
+    },
+    success: [202, '{"result":"Request will be processed","took":0.1,"requestId":"r"}'],
   },
-  Slack: {
-    answer: contract(
-      (body) =>
-        expect(body).toMatchObject({
-          text: text(4000),
-          blocks: [
-            { type: "section", text: { type: "plain_text", text: text(3000) } },
-            { type: "context", elements: [{ type: "mrkdwn", text: text(2000) }] },
-          ],
-        }),
-      200,
-      "ok",
-    ),
-  },
+  Slack: asks(
+    {
+      text: text(4000),
+      blocks: [
+        { type: "section", text: { type: "plain_text", text: text(3000) } },
+        { type: "context", elements: [{ type: "mrkdwn", text: text(2000) }] },
+      ],
+    },
+    [200, "ok"],
+  ),
 };
 
 test("each product of the page has its recorded receiver", () => {
@@ -131,9 +87,10 @@ test("each product of the page has its recorded receiver", () => {
 });
 
 test.each(documented)("%s takes its body of one alert, of 120, and of their end", async (product, body) => {
-  const { answer, path = "/hook" } = products[product] as (typeof products)[string];
+  const wanted = products[product] as Product;
+  const { path = "/hook" } = wanted;
   const { made, receiver, reportAll, until } = await groupPlace();
-  receiver.answer(answer);
+  receiver.answer(answerOf(wanted));
   const hostile = 'quote " backslash \\ <!channel> \u2028 {{x}} @everyone';
   const webhook = { url: `${receiver.url}${path}`, format: "WEBHOOK_FORMAT_TEMPLATE", body };
   await made("destinations", { name: "d", type: { webhook } });

@@ -62,6 +62,7 @@ const ends: [string, (place: Place, id: string) => Promise<unknown>][] = [
 
 test.each(ends)(
   "what is decided while its silence is %s is sent once, when the silence ends",
+  { timeout: 20_000 },
   async (_what, end) => {
     const place = await silencePlace();
     await place.rule("r");
@@ -75,11 +76,11 @@ test.each(ends)(
     await place.until("first SENT");
     expect(place.arrived()).toHaveLength(1);
   },
-  20_000,
 );
 
 test.each(ends)(
   "what is judged while its silence is %s is sent once, when the silence ends",
+  { timeout: 20_000 },
   async (_what, end) => {
     const place = await silencePlace();
     const { receiver, tenant, server, arrived, silence } = place;
@@ -105,5 +106,4 @@ test.each(ends)(
     await place.until("first SENT");
     expect(arrived()).toHaveLength(2);
   },
-  20_000,
 );
