@@ -484,7 +484,8 @@ export async function playUpgrade({ seed, until, say, before, defaults }: Play):
   }
 
   for (let round = 1; ; round++) {
-    if (round > until.rounds || performance.now() > (until.endMs ?? Infinity)) {
+    // One round at least: without it there is nothing that an older server could not read.
+    if (round > until.rounds || (round > 1 && performance.now() > (until.endMs ?? Infinity))) {
       await beside.stop();
       // Both servers are the older one, which may read no feed: what the next one has left waits for one that does.
       await replace(servers[0] as ServerProcess, next);
