@@ -52,7 +52,7 @@ const compiling =
   /(?<![.\w])(?:readMatchers?|readExpression|parsePattern|brokenTemplate|checkedTemplate|render)\(|RE2JS\.compile\(/;
 /** They define the functions. */
 const own =
-  /^src\/(?:clause\/(?:expression|expression-size|label-matcher|regex)|notifications\/rendering\/template)\.ts$/;
+  /^src\/(?:clause\/(?:expression|expression-size|label-matcher|regex)|notifications\/templates\/template)\.ts$/;
 
 test("each call that compiles what a request holds is of a field or parameter that is marked, and each mark has its call", () => {
   const found = [...readTree(root)]
