@@ -8,29 +8,28 @@ export interface ErrorText {
 }
 
 /** What makes an error, or a result that is one, and which of its arguments is what people read. */
-const makers: Readonly<Record<string, { argument: number; where?: RegExp }>> = {
-  ConnectError: { argument: 0 },
-  aboutResource: { argument: 0 },
-  alreadyExists: { argument: 0 },
-  deadlineExceeded: { argument: 0 },
-  ended: { argument: 1, where: /^src\/notifications\/delivering\// },
-  errorBody: { argument: 1 },
-  errorJson: { argument: 1 },
-  exhausted: { argument: 0 },
-  failedPrecondition: { argument: 0 },
-  inUse: { argument: 0 },
-  invalidField: { argument: 1 },
-  invalidValue: { argument: 1 },
-  notFound: { argument: 0 },
-  notOneMessage: { argument: 0 },
-  notSent: { argument: 2 },
-  OutboundError: { argument: 1 },
-  permissionDenied: { argument: 0 },
-  refusalOf: { argument: 2 },
-  unauthenticated: { argument: 0 },
-  unavailable: { argument: 0 },
-  unsupportedType: { argument: 0 },
-  unsupported: { argument: 0 },
+const makers: Readonly<Record<string, number>> = {
+  ConnectError: 0,
+  aboutResource: 0,
+  alreadyExists: 0,
+  deadlineExceeded: 0,
+  errorBody: 1,
+  errorJson: 1,
+  exhausted: 0,
+  failedPrecondition: 0,
+  inUse: 0,
+  invalidField: 1,
+  invalidValue: 1,
+  notFound: 0,
+  notOneMessage: 0,
+  notSent: 2,
+  OutboundError: 1,
+  permissionDenied: 0,
+  refusalOf: 2,
+  unauthenticated: 0,
+  unavailable: 0,
+  unsupportedType: 0,
+  unsupported: 0,
 };
 /** `fail` of the readers of JSON and of queries takes a place first, that of expressions does not. */
 const failing: Readonly<Record<string, number>> = { "src/transcoding/": 1, "src/clause/regex-syntax.ts": 0 };
@@ -105,8 +104,7 @@ function argumentOf({ expression }: ts.CallExpression | ts.NewExpression, path: 
     return where === undefined ? -1 : (failing[where] ?? -1);
   }
   if (!Object.hasOwn(makers, expression.text)) return -1;
-  const { argument, where } = makers[expression.text] as { argument: number; where?: RegExp };
-  return where === undefined || where.test(path) ? argument : -1;
+  return makers[expression.text] as number;
 }
 
 /** Whether a literal is what a function answers, or a constant of this kind. */
