@@ -11,11 +11,20 @@ const root = process.env.FAULTS_DIR ?? tmpdir();
 // Not the prefix of test databases: what looks abandoned there is removed by the next run, and here servers die on purpose.
 const prefix = "belfry-faults-";
 
-/** Ends the PostgreSQL of each data directory that this process has made, and removes them, without waiting: for a process that a signal ends. */
+/**
+ * Ends the PostgreSQL of each data directory that this process has made, and removes them, without a turn of the loop: for a process that a
+ * signal ends. What dies may write once more, so the last look is one that finds nothing.
+ */
 export function clearPlaces(): void {
-  for (const name of readdirSync(root))
-    if (name.startsWith(`${prefix}${process.pid}-`)) removeDatabase(join(root, name));
+  for (let wasClear = false, isClear = false; !(wasClear && isClear); Atomics.wait(pause, 0, 0, 200)) {
+    wasClear = isClear;
+    const left = readdirSync(root).filter((name) => name.startsWith(`${prefix}${process.pid}-`));
+    for (const name of left) removeDatabase(join(root, name));
+    isClear = left.length === 0;
+  }
 }
+
+const pause = new Int32Array(new SharedArrayBuffer(4));
 
 /** Whether this account may remove a directory of a run that has died: those of other accounts stay. */
 function removable(dir: string): boolean {

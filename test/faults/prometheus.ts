@@ -23,13 +23,13 @@ async function overload(url: string, headers: Headers, dataDir: string, ms: numb
       await sleep(100);
     }
   });
-  for (let i = 0; i < 5 && refused === 0; i++) {
+  // However slow the clients are, at some time one of them waits for longer than it may.
+  while (refused === 0) {
     await pausePostgres(dataDir, ms);
     await sleep(300);
   }
   going = false;
   await Promise.all(clients);
-  if (refused === 0) throw new Error("nobody was refused");
 }
 
 /**

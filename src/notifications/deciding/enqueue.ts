@@ -159,7 +159,7 @@ export async function releaseEnds(tx: Db, tenantId: string, destinationNames: re
       cross join lateral (
         select id, occasion, tries from due_deliveries
         where tenant_id = ${tenantId} and destination_name = left_by.destination_name and due_ms > ${now.ms} and tries >= 0
-        order by due_ms, id offset 0
+        order by destination_name, due_ms, id offset 0
       ) as d
       where d.occasion = 'clear' and d.tries = 0
     ))`;

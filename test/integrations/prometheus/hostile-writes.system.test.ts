@@ -30,12 +30,16 @@ async function wrongWith(one: HostileWrite): Promise<string[]> {
   const residentBytes = memoryBytes(server, "VmRSS");
   // The most that it has taken is counted from here on.
   writeFileSync(`/proc/${server.pid}/clear_refs`, "5");
-  await server.longestTurn();
-  for (let i = 0; i < times; i++) {
-    const answer = await connection.send(send);
-    if (!one.statuses.includes(answer.status)) wrong.push(`${answer.status} ${answer.body.toString().slice(0, 300)}`);
+  let ms = Number.POSITIVE_INFINITY;
+  // What the requests before it have left for the collector counts in one of the tries at most.
+  for (let tries = 0; tries < 3 && ms > turnMsMax; tries++) {
+    await server.longestTurn();
+    for (let i = 0; i < times; i++) {
+      const answer = await connection.send(send);
+      if (!one.statuses.includes(answer.status)) wrong.push(`${answer.status} ${answer.body.toString().slice(0, 300)}`);
+    }
+    ({ ms } = await server.longestTurn());
   }
-  const { ms } = await server.longestTurn();
   if (ms > turnMsMax) wrong.push(`a turn of ${ms} ms`);
   const mostBytes = memoryBytes(server, "VmHWM");
   if (mostBytes > residentMax || mostBytes - residentBytes > bodyFactor * bytes.length + beside + uncollected)
