@@ -12,7 +12,7 @@ import { transact } from "./transact.ts";
 export interface Connections extends postgres.ISql<{ bigint: bigint }> {
   /** Whether the tables lie distributed over nodes. */
   readonly distributed: boolean;
-  /** Whether its connections plan every statement without values, so that no transaction has to ask for it. */
+  /** True if its connections plan every statement without values, so that no transaction has to ask for it. */
   readonly plansWithoutValues: boolean;
   begin<T>(fn: (tx: Tagged) => Promise<T>): Promise<T>;
 }
@@ -32,7 +32,7 @@ interface ConnectionsOptions {
   max: number;
   /** Whether the tables lie distributed over nodes; false when left out. */
   distributed?: boolean | undefined;
-  /** Whether `client` makes connections that plan without values; false when left out. */
+  /** True if `client` makes connections that plan without values; false when left out. */
   plansWithoutValues?: boolean | undefined;
   /** After this time a connection is replaced by a new one, between statements; 30 to 60 min when left out. */
   lifetimeMs?: number | undefined;

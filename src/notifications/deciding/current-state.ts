@@ -13,7 +13,7 @@ export interface CurrentState extends Pick<Sight, "now"> {
   readonly told: DeliverySnapshot;
 }
 
-/** What the current state of open matches is read with. */
+/** Says how the current state of open matches is read. */
 export interface StateOptions {
   readonly rules: TenantRules;
   readonly entities: ReadonlyMap<string, EntityRow>;

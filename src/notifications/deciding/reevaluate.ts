@@ -16,9 +16,9 @@ import { signatureOf, toldOf } from "./match.ts";
 import { unseenSinceMs } from "./rules-consumer.ts";
 import { passFrom } from "./stages.ts";
 
-/** The result of a re-evaluation. */
+/** Holds the result of a re-evaluation. */
 export interface Reevaluated {
-  /** How many of the subjects were re-evaluated, from the first on: as many as one transaction should. */
+  /** Counts the subjects that were re-evaluated, from the first on: as many as one transaction should. */
   readonly taken: number;
   /** The stored matches of the subjects, as they are now. */
   readonly matches: StoredMatches;
@@ -28,7 +28,7 @@ export interface Reevaluated {
 
 const gone: CurrentState = { triggerNames: [], now: undefined, told: {} };
 
-/** What is re-evaluated, and why. */
+/** Says which matches are re-evaluated, and why. */
 interface Reevaluation {
   readonly nowMs: number;
   /** When the last of the delays, or of the windows, ended, or rules were changed. */

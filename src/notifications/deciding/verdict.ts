@@ -13,12 +13,12 @@ export interface StandingRule extends RuleRef {
   readonly delayed: boolean;
 }
 
-/** Whether a delivery is still needed; with what there is to report now, where that was to be looked at again. */
+/** Tells whether a delivery is still needed, with its current state where it was re-evaluated. */
 export type Verdict =
   | {
       readonly send: true;
       readonly told?: DeliverySnapshot;
-      /** What it is sent for, where that is another one by now. */
+      /** Replaces its occasion, where that has changed meanwhile. */
       readonly occasion?: Occasion;
       /** Of an end: the rules that still notify the destination of the subject, this delivery's own among them. */
       readonly standing?: readonly StandingRule[];

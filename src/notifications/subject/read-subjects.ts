@@ -6,13 +6,13 @@ import type { Occurrence } from "../../events/lifecycle.ts";
 import { findOccurrences, type OccurrenceKey, keyText as occurrenceText } from "../../events/occurrences.ts";
 import { keyText, type SubjectRef } from "./subject.ts";
 
-/** The current state of a subject. What was deleted, or what it is not about, is undefined. */
+/** Holds the current state of a subject. An occurrence or entity that was deleted, or that the subject has not, is undefined. */
 export interface SubjectState {
   readonly occurrence: { readonly event: EventIdentity; readonly occurrence: Occurrence } | undefined;
   readonly entity: EntityRow | undefined;
 }
 
-/** Reads the current state of subjects, by `keyText`: two statements, whatever their number. */
+/** Reads the current state of subjects, by `keyText`: all occurrences in one statement, all entities in another. */
 export async function readSubjects(
   db: Db,
   tenantId: string,

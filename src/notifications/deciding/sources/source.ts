@@ -11,7 +11,7 @@ import type { ReadCurrentStates } from "../current-state.ts";
 /** Per trigger name: why its data cannot be queried. */
 export type Troubles = Record<string, string>;
 
-/** What sources do with data, with the rules of then. */
+/** Shows incoming data to sources, with the rules of that moment. */
 export interface SourceHooks {
   /** In the transaction that stores them. */
   onPoints?(tx: Db, tenantId: string, rules: TenantRules, points: StoredPoints, nowMs: number): Promise<void>;
@@ -31,7 +31,7 @@ export interface RunningSource extends SourceHooks {
   stop?(): Promise<void>;
 }
 
-/** What a source that works by itself is given. */
+/** Holds what a source is started with. */
 export interface SourceOptions {
   readonly memory: RulesMemory;
   readonly wake: Wake;
@@ -39,7 +39,7 @@ export interface SourceOptions {
   nowMs(): number;
 }
 
-/** What a source of other data than events does: `S` is its member of the oneof of `TriggerType`. */
+/** Runs a source of other data than events. `S` is its member of the oneof of `TriggerType`. */
 export interface DataSource<S> {
   /** Re-evaluates the open matches of this source. Absent: the stored match is used. */
   readonly currentStates?: ReadCurrentStates;
@@ -47,7 +47,7 @@ export interface DataSource<S> {
   onRulesChange?(tx: Db, tenantId: string, part: RulePart): Promise<void>;
   /** In the transaction that changes what a trigger looks at, within the source. */
   onChange?(tx: Db, tenantId: string, triggerName: string, before: S, after: S): Promise<void>;
-  /** Why the data of some triggers cannot be looked for. */
+  /** Reads, per trigger name, why its data cannot be queried. */
   troubles?(db: Db, tenantId: string): Promise<Troubles>;
   start?(options: SourceOptions): RunningSource;
 }
