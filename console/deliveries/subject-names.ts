@@ -63,7 +63,8 @@ export function subjectText(delivery: Delivery, names: Names): string {
     const labels = groupText(delivery);
     return `Group of ${memberCount}${labels === "" ? "" : `: ${labels}`}`;
   }
-  if (eventId !== "") return names.get(eventId) || (names.has(eventId) ? `Event ${eventId}` : "");
+  // A link without a text cannot be read aloud, and the id would flash before the name.
+  if (eventId !== "") return names.get(eventId) || (names.has(eventId) ? `Event ${eventId}` : "Event");
   const entity = names.get(entityId) || entityId;
   if (metricName !== "") return `${metricName} on ${entity}`;
   return entity || subject;
