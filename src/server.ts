@@ -161,7 +161,7 @@ export async function startServer(
 
   // What rules make of what happens.
   const wakeJobs = () => jobs.wake();
-  const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs, log);
+  const rules = ruleEngine(pool.sending, (...due) => notifications.wake(...due), clock.nowMs);
   const { onKeptOpen, onPoints } = rules;
   starting.defer(() => rules.stop());
   const atOnce = Math.max(1, pool.counts.sending - 1);

@@ -99,6 +99,35 @@ async function checkReleased(db: Db): Promise<void> {
   );
 }
 
+/** The last migration of 0.3.0. */
+const lastOf03 = "0021_grouping";
+
+/**
+ * Refuses what only a server of 0.3 can take over: a database on which one of 0.2 may still run, whose changes nobody would hold against rules.
+ * @throws StartError
+ */
+async function checkUpgradable(db: Db): Promise<void> {
+  await checkReleased(db);
+  const [begun] = await db<{ is03: boolean }[]>`
+    select exists (select from migrations where name = ${lastOf03}) as "is03" from migrations limit 1`;
+  if (begun === undefined) return;
+  if (begun.is03) return await checkMatched(db);
+  // A server that has ever led here has left a row.
+  const [used] = await db<{ isUsed: boolean }[]>`select to_regclass('leases') is not null as "isUsed"`;
+  if (!used?.isUsed || (await db`select from leases limit 1`).count === 0) return;
+  throw new StartError(
+    "the database is of a version before 0.3.0, which this one does not take over: start Belfry 0.3.1 on it, and this one when that serves",
+  );
+}
+
+/** @throws StartError where changes of events are left that 0.2 has not held against rules, which only 0.3 reads */
+export async function checkMatched(db: Db): Promise<void> {
+  if ((await db`select from unmatched_changes limit 1`).count === 0) return;
+  throw new StartError(
+    "changes of events are left that Belfry 0.2 has stored and only 0.3 holds against rules: start or import it with Belfry 0.3.1, and with this version once belfry_due_jobs of kind notifications.match is 0",
+  );
+}
+
 /** What of these files the database lacks. */
 async function pending(db: Db, migrations: Migration[], version: string): Promise<Migration[]> {
   await checkReleased(db);
@@ -222,6 +251,7 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
           name text collate "C" primary key, digest text not null, oldest_server text,
           applied_at timestamptz not null default now()
         )`;
+      if (!options.unused && names.length === 0) await checkUpgradable(sql);
       const [next] = await pending(sql, migrations, version);
       if (next === undefined) {
         if (options.unused || names[0] === migrations[0]?.name) await beginFormats(sql);

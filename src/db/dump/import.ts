@@ -5,7 +5,7 @@ import { createZstdDecompress } from "node:zlib";
 import { checkServer, connectOnce, type Db, type Sql } from "../connect.ts";
 import { isDistributed } from "../distribution.ts";
 import { makeHomes } from "../home-row.ts";
-import { knownMigrations, migrate } from "../migrate.ts";
+import { checkMatched, knownMigrations, migrate } from "../migrate.ts";
 import { sessionName } from "../session-name.ts";
 import { StartError } from "../start-error.ts";
 import { transaction } from "../transaction.ts";
@@ -149,7 +149,11 @@ export async function importFrom(
       await checkEmpty(tx, count);
     });
     await migrate(url, { count });
-    copied = { rows: await fill(sql, { file, migrations: count, filled, onProgress }), takenAt };
+    const readable = async (tx: Db, table: string) => {
+      if (table === "unmatched_changes") await checkMatched(tx);
+      await filled(tx, table);
+    };
+    copied = { rows: await fill(sql, { file, migrations: count, filled: readable, onProgress }), takenAt };
   } catch (error) {
     throw signal?.aborted ? signal.reason : failure(error, path);
   } finally {

@@ -3,17 +3,19 @@ import type { Fact } from "../facts.ts";
 
 /** What a consumer has made of facts. */
 export interface Consumed {
-  /** How many it took, the first of them; 0: something else comes first, and they are shown again soon. */
+  /** How many it took, the first of them; 0: they are shown again soon. */
   readonly taken: number;
   /** The version of the tenant's rules with which nothing is to be consumed any more; absent: something is. */
   readonly idleAt?: bigint;
 }
 
-/** When facts were stored, ms, and now. */
-export interface Times {
-  /** Of the first. */
+/** When facts are consumed. */
+export interface Moment {
+  /** When the first of them was stored, ms. */
   readonly storedMs: number;
   readonly nowMs: number;
+  /** The tenant's rules had this version after the last of them was stored; absent: nobody has looked since. */
+  readonly rulesVersion?: bigint;
 }
 
 /** Reads the feeds of tenants, after the commits. */
@@ -26,7 +28,7 @@ export interface Consumer {
    * Consumes facts in their order, in the transaction that moves the cursor behind them; it holds the cursor's lock, and of facts that are
    * read as they are now those of their events. A transaction that runs again calls it again.
    */
-  batch(tx: Db, tenantId: string, facts: readonly Fact[], times: Times): Promise<Consumed>;
+  batch(tx: Db, tenantId: string, facts: readonly Fact[], moment: Moment): Promise<Consumed>;
 }
 
 /** The jobs that see to it that a consumer reads what was stored, whatever becomes of the process that has stored it. */

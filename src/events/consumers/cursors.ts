@@ -11,6 +11,12 @@ export interface Cursor {
   readonly done: number;
 }
 
+/** A cursor that this transaction holds. */
+export interface LockedCursor extends Cursor {
+  /** Of the tenant's rules, when it was locked. */
+  readonly rulesVersion: bigint;
+}
+
 /** A row of the feed with its facts as they are stored. */
 export interface FactsRow {
   readonly position: bigint;
@@ -38,23 +44,22 @@ export async function openCursor(tx: Db, tenantId: string, name: string): Promis
 }
 
 /** Locks a cursor until the transaction ends; undefined: there is none, or another transaction holds it. */
-export async function lockCursor(tx: Db, tenantId: string, name: string): Promise<Cursor | undefined> {
-  const [cursor] = await tx<Cursor[]>`
-    select position, done from feed_cursors where tenant_id = ${tenantId} and name = ${name}
+export async function lockCursor(tx: Db, tenantId: string, name: string): Promise<LockedCursor | undefined> {
+  const [cursor] = await tx<LockedCursor[]>`
+    select position, done,
+      coalesce((select rules_version from tenant_state where tenant_id = ${tenantId}), 0) as "rulesVersion"
+    from feed_cursors where tenant_id = ${tenantId} and name = ${name}
     for no key update skip locked`;
   return cursor;
 }
 
 /** Moves a cursor that is locked; returns the end of the feed, as far as it is committed. */
 export async function moveCursor(tx: Db, tenantId: string, name: string, { position, done }: Cursor): Promise<bigint> {
-  const [[end]] = await Promise.all([
-    tx<{ position: bigint }[]>`
-      select position from feed where tenant_id = ${tenantId} order by position desc limit 1`.execute(),
-    tx`
-      update feed_cursors set position = ${position}, done = ${done}::int4
-      where tenant_id = ${tenantId} and name = ${name}`.execute(),
-  ]);
-  return end?.position ?? position;
+  const [moved] = await tx<{ end: bigint | null }[]>`
+    update feed_cursors set position = ${position}, done = ${done}::int4
+    where tenant_id = ${tenantId} and name = ${name}
+    returning (select position from feed where tenant_id = ${tenantId} order by position desc limit 1) as end`;
+  return moved?.end ?? position;
 }
 
 /**

@@ -233,18 +233,21 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
     shown: { first?: Fact; count: number; place?: Cursor; storedMs: number },
   ): Promise<Slice> {
     return await transaction(db, async (tx) => {
+      // Those alone are older than what the cursor's statement says of the rules.
+      const before = [...tenant.rows];
       const cursor = await lockCursor(tx, tenantId, name);
       if (cursor === undefined) return (await hasCursor(tx, tenantId, name)) ? "busy" : forget(tenant);
-      const rows = await rowsAfter(tx, tenantId, tenant, cursor);
+      const kept = nextOf(before, cursor);
+      const rows = kept.length > 0 ? kept : await readAfter(tx, tenantId, tenant, cursor);
       if (rows.length === 0) return "end";
       failpoint("consumer:read");
       const facts = rows.flatMap((row) => row.facts).slice(cursor.done, cursor.done + tenant.factsMax);
       const storedMs = rows[0]?.createdMs ?? 0;
       Object.assign(shown, { first: facts[0], count: facts.length, place: cursor, storedMs });
       const now = nowMs();
+      const moment = { storedMs, nowMs: now, ...(kept.length > 0 && { rulesVersion: cursor.rulesVersion }) };
       const nothing = { taken: 0, idleAt: undefined };
-      const { taken, idleAt } =
-        facts.length === 0 ? nothing : await consumer.batch(tx, tenantId, facts, { storedMs, nowMs: now });
+      const { taken, idleAt } = facts.length === 0 ? nothing : await consumer.batch(tx, tenantId, facts, moment);
       if (taken === 0 && facts.length > 0) return "busy";
       const { place, ended } = advanced(cursor, rows, taken);
       failpoint("consumer:consumed");
@@ -264,15 +267,8 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
     return "end";
   }
 
-  /** The rows after a cursor: from memory where they are the next ones, else from the feed. */
-  async function rowsAfter(tx: Db, tenantId: string, tenant: Tenant, { position }: Cursor): Promise<readonly Row[]> {
-    tenant.rows = tenant.rows.filter((row) => row.position > position);
-    // Rows come in the order of the answers to their commits, some twice: only those without a gap are the next ones.
-    const byPosition = new Map(tenant.rows.map((row) => [row.position, row]));
-    const kept: Row[] = [];
-    for (let row = byPosition.get(position + 1n); row !== undefined; row = byPosition.get(row.position + 1n))
-      kept.push(row);
-    if (kept.length > 0) return kept;
+  /** Reads the rows after a cursor from the feed. */
+  async function readAfter(tx: Db, tenantId: string, tenant: Tenant, { position }: Cursor): Promise<readonly Row[]> {
     const pace = paced(undefined, tenantId);
     const rows: Row[] = [];
     for (const { facts, changes, ...row } of await factsAfter(tx, tenantId, position)) {
@@ -364,6 +360,15 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
       await Promise.all(running);
     },
   };
+}
+
+/** Returns the rows right after a cursor: they come in the order of the answers to their commits, some twice, some after a gap. */
+function nextOf(rows: readonly Row[], { position }: Cursor): readonly Row[] {
+  const byPosition = new Map(rows.map((row) => [row.position, row]));
+  const next: Row[] = [];
+  for (let row = byPosition.get(position + 1n); row !== undefined; row = byPosition.get(row.position + 1n))
+    next.push(row);
+  return next;
 }
 
 /** The place behind facts that were taken, and the rows of which all are. */

@@ -58,7 +58,9 @@ export function asideJob(consumer: Consumer): JobKind {
     const beside = changes === undefined ? undefined : Buffer.from(changes, "base64");
     const facts = await decodeFacts(text, beside, paced(undefined, tenantId));
     const now = await factsOfNow(tx, tenantId, consumer.name, facts);
-    if (now === undefined || (await consumer.batch(tx, tenantId, now, { storedMs, nowMs })).taken < now.length)
+    if (now === undefined) return [{ id: job.id, payload: job.payload, dueMs: nowMs + busyMs }];
+    const { rulesVersion } = now;
+    if ((await consumer.batch(tx, tenantId, now.facts, { storedMs, nowMs, rulesVersion })).taken < now.facts.length)
       return [{ id: job.id, payload: job.payload, dueMs: nowMs + busyMs }];
     return [];
   }
@@ -70,14 +72,15 @@ export function asideJob(consumer: Consumer): JobKind {
  * fact carries would be decided after them. None of an occurrence that is deleted; undefined: later changes wait to be consumed, which
  * come first.
  */
-async function factsOfNow(tx: Db, tenantId: string, name: string, facts: readonly Fact[]): Promise<Fact[] | undefined> {
+async function factsOfNow(tx: Db, tenantId: string, name: string, facts: readonly Fact[]) {
   const keys = facts.map(({ event, after }) => ({ eventId: event.id, number: after.number }));
-  const found = await occurrencesNow(tx, tenantId, keys);
+  const { found, rulesVersion } = await occurrencesNow(tx, tenantId, keys);
   for (const key of keys) if ((await changedBehindMs(tx, tenantId, name, key)) !== undefined) return undefined;
-  return facts.flatMap((fact, i) => {
+  const asNow = facts.flatMap((fact, i) => {
     const now = found.get(keyText(keys[i] as OccurrenceKey));
     return now === undefined ? [] : [{ ...fact, event: now.event, after: now.occurrence, news: false }];
   });
+  return { facts: asNow, rulesVersion };
 }
 
 /** Why facts of an occurrence are set aside, and when they are tried again; undefined: none is. By the key. */

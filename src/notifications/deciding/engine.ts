@@ -3,7 +3,6 @@ import type { ChangeHooks } from "../../events/changes.ts";
 import type { Consumer } from "../../events/consumers/consumer.ts";
 import type { OnDeleted } from "../../events/retention.ts";
 import type { JobKind } from "../../jobs/worker.ts";
-import type { Log } from "../../log.ts";
 import type { OnPoints } from "../../metrics/store.ts";
 import { groupJob } from "../groups/run-groups.ts";
 import { forgetOccurrences } from "../rules/match-store.ts";
@@ -18,7 +17,6 @@ import { rulesConsumer, unseenSinceMs } from "./rules-consumer.ts";
 import { repeatJob } from "./run-repetitions.ts";
 import { readCurrentStates, startSources } from "./sources.ts";
 import { passFrom } from "./stages.ts";
-import { unmatchedJob } from "./unmatched.ts";
 import { windowRules } from "./windows.ts";
 
 /** The part of notifications that decides: what is to be sent is stored with its cause, or as the cause is read from the feed. */
@@ -43,7 +41,7 @@ export interface RuleEngine {
 }
 
 /** @param wake told after the commit that deliveries of a tenant are due, now or later */
-export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number, log?: Pick<Log, "error">): RuleEngine {
+export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number): RuleEngine {
   const memory = rulesMemory();
   const sources = startSources({ memory, wake, sql, nowMs });
   const deciding = { memory, wake, readCurrentStates, onEvents: sources.onEvents };
@@ -62,7 +60,6 @@ export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number, log?: Pick
     kinds: [
       kind,
       ...sources.kinds,
-      unmatchedJob(deciding, log),
       repeatJob(deciding),
       changedRulesJob(deciding),
       groupJob({

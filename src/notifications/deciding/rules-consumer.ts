@@ -4,34 +4,33 @@ import { behindSinceMs } from "../../events/consumers/cursors.ts";
 import { runBy } from "../../jobs/queue.ts";
 import { type Deciding, rulesName } from "./deciding.ts";
 import { takeFacts } from "./take-facts.ts";
-import { unmatchedSinceMs } from "./unmatched.ts";
 
 /** Holds what the feed has of occurrences against the rules of their tenant, as they are by then. */
 export function rulesConsumer(deciding: Deciding): Consumer {
   return {
     name: rulesName,
     wants: (tenantId, rulesVersion) => deciding.memory.mayNotify(tenantId, rulesVersion),
-    async batch(tx, tenantId, facts, times) {
-      const [rules, unmatchedMs] = await Promise.all([
-        deciding.memory.now(tx, tenantId),
-        unmatchedSinceMs(tx, tenantId),
-      ]);
-      if (unmatchedMs < Infinity) return { taken: 0 };
-      const taken = await takeFacts(deciding, tx, tenantId, rules, facts, times);
+    async batch(tx, tenantId, facts, moment) {
+      const { memory } = deciding;
+      const { rulesVersion } = moment;
+      const rules = await (rulesVersion === undefined
+        ? memory.now(tx, tenantId)
+        : memory.at(tx, tenantId, rulesVersion));
+      const taken = await takeFacts(deciding, tx, tenantId, rules, facts, moment);
       return rules.rules.size > 0 ? { taken } : { taken, idleAt: rules.version };
     },
   };
 }
 
-/** Changes that are this old, ms, have a job that reads them, unless a server of 0.2 has stored them. */
+/** Changes that are this old, ms, have a job that reads them. */
 const leftMs = 5000;
 
 /**
  * Returns when the oldest change of a tenant was stored that rules have not seen yet, ms; Infinity: they have seen all. Whoever asks waits
- * for them: what a server of 0.2 has stored, in a tenant where nothing else happens, is given the job that reads it.
+ * for them: what has lost its job, in a tenant where nothing else happens, is given one.
  */
 export async function unseenSinceMs(db: Db, tenantId: string, nowMs: number): Promise<number> {
   const behindMs = await behindSinceMs(db, tenantId, rulesName);
   if (nowMs - behindMs > leftMs) await runBy(db, { tenantId, kind: feedKind(rulesName) }, feedJob, nowMs, nowMs);
-  return Math.min(behindMs, await unmatchedSinceMs(db, tenantId));
+  return behindMs;
 }

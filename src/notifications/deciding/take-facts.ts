@@ -1,6 +1,6 @@
 import type { Db } from "../../db/connect.ts";
 import { afterCommit } from "../../db/transaction.ts";
-import type { Times } from "../../events/consumers/consumer.ts";
+import type { Moment } from "../../events/consumers/consumer.ts";
 import type { Fact } from "../../events/facts.ts";
 import type { TenantRules } from "../rules/tenant-rules.ts";
 import type { Deciding } from "./deciding.ts";
@@ -13,7 +13,7 @@ export async function takeFacts(
   tenantId: string,
   rules: TenantRules,
   facts: readonly Fact[],
-  { storedMs, nowMs }: Times,
+  { storedMs, nowMs }: Pick<Moment, "storedMs" | "nowMs">,
 ): Promise<number> {
   const { taken } = await passFrom("match", { tx, tenantId, nowMs, wake, changes: { rules, facts } });
   const reported = facts.slice(0, taken).flatMap(({ reported, event }) => (reported ? [event] : []));

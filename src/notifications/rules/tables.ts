@@ -209,7 +209,7 @@ export const chainCounts = pgTable(
   (table) => [primaryKey({ columns: [table.tenantId, table.root, table.ruleId] })],
 );
 
-/** One row a portion of changes that a server of 0.2 has stored and left to be matched; this version writes none. */
+/** One row a portion of changes that a server of 0.2 has stored and left to be matched. Only 0.3 reads it: it goes when none can run any more. */
 export const unmatchedChanges = pgTable(
   "unmatched_changes",
   {

@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
@@ -18,7 +17,7 @@ import { type Consumer, feedKind } from "../../../src/events/consumers/consumer.
 import { behindSinceMs } from "../../../src/events/consumers/cursors.ts";
 import { feedConsumer } from "../../../src/events/consumers/feed-consumer.ts";
 import { asideOf } from "../../../src/events/consumers/set-aside.ts";
-import { encodeFacts, type Fact, factsOf } from "../../../src/events/facts.ts";
+import { type Fact, factsOf } from "../../../src/events/facts.ts";
 import { type FeedRow, feedMs, pruneFeed } from "../../../src/events/feed.ts";
 import { backlogs } from "../../../src/jobs/due-lanes.ts";
 import { claim, finishJobs, giveBackJobs } from "../../../src/jobs/queue.ts";
@@ -519,57 +518,33 @@ onOnePostgres("locks in sight")(
   },
 );
 
-describe("beside servers of 0.2", () => {
-  /** Stores as 0.2 does, without facts: it matches by itself, or leaves what it stores in a row of its own, with a job. */
-  async function older(
-    { tenantId, engine }: TestTenant,
-    way: "matched" | "left",
-    nowMs: number,
-    ...items: ReturnType<typeof report>[]
-  ) {
+describe("rows of the feed without facts", () => {
+  /** Stores as 0.2 does, without facts, and matches by itself. */
+  async function older({ tenantId, engine }: TestTenant, nowMs: number, ...items: ReturnType<typeof report>[]) {
     const stored = storingChanges({});
     await ingestEvents(sql, tenantId, items, {
       nowMs,
       known: entityCache(),
       async store(tx, locked, changes, ...more) {
-        if (way === "matched") await engine.consumer.batch(tx, tenantId, factsOf(changes), { storedMs: nowMs, nowMs });
+        await engine.consumer.batch(tx, tenantId, factsOf(changes), { storedMs: nowMs, nowMs });
         await stored(tx, locked, changes, ...more);
-        if (way === "matched") return;
-        const [text] = await encodeFacts(factsOf(changes), () => undefined, true);
-        const row = JSON.parse(text?.text ?? "");
-        for (const change of row.changes) change[1][2] = change[1][2] === null;
-        await tx`
-          insert into unmatched_changes (tenant_id, position, id, created_ms, count, done, bytes, changes)
-          values (${tenantId}, 1, ${randomUUID()}, ${nowMs}, 1, 0, 1, ${JSON.stringify(row)})`;
-        await tx`
-          insert into jobs (tenant_id, kind, id, payload, size, due_ms, created_ms, fence, lease_until_ms, failures)
-          values (${tenantId}, 'notifications.match', ${randomUUID()}, '{}', 1, ${nowMs}, ${nowMs}, 0, 0, 0)`;
       },
     });
   }
   const closed = { status: Status.CLOSED };
 
-  test("what one has left unmatched comes first; what it has matched by itself ends what was matched after it", async () => {
+  test("what its writer has matched by itself ends what was matched after it", async () => {
     const tenant = await simple();
-    const { tenantId } = tenant;
-    const unmatched = tenant.engine.kinds.find(({ name }) => name === "notifications.match") as JobKind;
-    await older(tenant, "left", t0, report(1));
-    await tenant.store(t0 + 1, report(2, closed));
-    expect(await tenant.consumer.consume(tenantId)).toBe("busy");
-    while ((await runOnce(tenant, unmatched, t0 + 10)) !== "none");
-    await tenant.match(t0 + 10);
-    expect(await occasions(tenant)).toEqual(["first", "clear"]);
-
     await tenant.store(t0 + 20, report(3));
-    await older(tenant, "matched", t0 + 21, report(4, closed));
+    await older(tenant, t0 + 21, report(4, closed));
     await tenant.match(t0 + 30);
-    expect(await occasions(tenant)).toEqual(["first", "clear", "first", "clear"]);
+    expect(await occasions(tenant)).toEqual(["first", "clear"]);
   });
 
   test("an opening whose next report one has matched before it is notified once", async () => {
     const tenant = await simple();
     await tenant.store(t0, report(1));
-    await older(tenant, "matched", t0 + 1, report(2));
+    await older(tenant, t0 + 1, report(2));
     expect(await occasions(tenant)).toEqual(["first"]);
     await tenant.match(t0 + 10);
     expect(await occasions(tenant)).toEqual(["first"]);
@@ -583,7 +558,7 @@ describe("beside servers of 0.2", () => {
       "done",
       "none",
     ]);
-    await older(tenant, "matched", t0 + 3000, report(2));
+    await older(tenant, t0 + 3000, report(2));
     expect([await isBehind(tenant), await runOnce(tenant, reading, t0 + 9000)]).toEqual([true, "none"]);
     expect(await unseenSinceMs(sql, tenant.tenantId, t0 + 9000)).toBe(t0 + 3000);
     expect([await runOnce(tenant, reading, t0 + 9000), await isBehind(tenant)]).toEqual(["done", false]);
@@ -594,7 +569,7 @@ describe("beside servers of 0.2", () => {
     const { consumer } = tenant.engine;
     await tenant.put(t0, report(1, web("begun")));
     const both = [web(1), web(2)];
-    await older(tenant, "matched", t0 + 1, ...both.map((each) => report(1, each)));
+    await older(tenant, t0 + 1, ...both.map((each) => report(1, each)));
     let calls = 0;
     const oneByOne: Consumer = {
       ...consumer,
@@ -605,7 +580,7 @@ describe("beside servers of 0.2", () => {
     };
     const running = feedConsumer(sql, oneByOne, { nowMs: () => t0 + 10 });
     expect(await running.consume(tenant.tenantId)).toBe("busy");
-    await older(tenant, "matched", t0 + 2, ...both.map((each) => report(2, { ...each, ...closed })));
+    await older(tenant, t0 + 2, ...both.map((each) => report(2, { ...each, ...closed })));
     while ((await running.consume(tenant.tenantId)) !== "end") await sleep(2);
     expect((await occasions(tenant)).toSorted()).toEqual(["clear", "clear", "first", "first", "first"]);
   });
@@ -614,7 +589,7 @@ describe("beside servers of 0.2", () => {
     const tenant = await simple();
     const { consumer } = tenant.engine;
     await tenant.put(t0, report(1, web("begun")));
-    await older(tenant, "matched", t0 + 1, report(1));
+    await older(tenant, t0 + 1, report(1));
     let ending: Promise<void> | undefined;
     const ofTest = AsyncLocalStorage.snapshot(); // the matching server's share of the database is not for others
     const late: Consumer = {
@@ -622,7 +597,7 @@ describe("beside servers of 0.2", () => {
       async batch(...all) {
         if (ending === undefined) {
           let over = false;
-          ending = ofTest(() => older(tenant, "matched", t0 + 2, report(2, closed))).finally(() => {
+          ending = ofTest(() => older(tenant, t0 + 2, report(2, closed))).finally(() => {
             over = true;
           });
           while (!over && (await ofTest(() => lockWaits(sql, "%from events e%"))) === 0) await sleep(5);

@@ -1,12 +1,13 @@
 import { expect } from "vitest";
 import { consumed } from "../../support/consumed.ts";
+import type { TestServer } from "../../support/server.ts";
 import { silencePlace } from "../silences/place.ts";
 
 type Json = Record<string, unknown>;
 
 /** A tenant whose receiver keeps whole bodies. */
-export async function groupPlace() {
-  const place = await silencePlace();
+export async function groupPlace(given?: TestServer) {
+  const place = await silencePlace(given);
   const { receiver, ok, server, tenant } = place;
   const { sql } = server.database;
   const bodies = () =>

@@ -2,16 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import { consumed } from "../../support/consumed.ts";
 import { httpReceiver } from "../../support/receivers.ts";
-import { testServer } from "../../support/server.ts";
+import { type TestServer, testServer } from "../../support/server.ts";
 import { testTenant } from "../../support/tenant.ts";
 import { v1 } from "../../support/v1.ts";
 
 type Json = Record<string, unknown>;
 
-const server = await testServer();
-
-/** A tenant with a trigger over every event, and a receiver that keeps what it is sent. */
-export async function silencePlace() {
+/** A tenant with a trigger over every event, and a receiver that keeps what it is sent; on the worker's server unless another is given. */
+export async function silencePlace(given?: TestServer) {
+  const server = given ?? (await testServer());
   const receiver = await httpReceiver();
   const tenant = await testTenant(server.database.sql);
   const call = v1(server.url, tenant.headers);
