@@ -68,8 +68,10 @@ const boundsOf = ({ kind, maxPerMinute }: DueDestination): DestinationBounds => 
   maxPerMinute: maxPerMinute ?? 0,
 });
 
-const isBound = ({ pace, maxPerMinute }: DestinationBounds, state: DestinationState | null) =>
-  pace !== undefined || maxPerMinute > 0 || (state?.opened ?? 0) > 0;
+function isBounded(due: DueDestination): boolean {
+  const { pace, maxPerMinute } = boundsOf(due);
+  return pace !== undefined || maxPerMinute > 0 || (due.state?.opened ?? 0) > 0;
+}
 
 const wanted = ({ max }: Allowance, lookMax: number) => Math.min(max, lookMax);
 
@@ -97,7 +99,10 @@ export async function claimDue(db: Sql, tenantId: string, options: ClaimOptions,
     }),
   );
   try {
-    const { ended, shares } = await transaction(db, (tx) => take(tx, tenantId, due, held, options, nowMs));
+    const run = (tx: Db) => take(tx, tenantId, due, held, options, nowMs);
+    // Where nothing ends and nothing bounds a destination, it is one statement.
+    const isOne = due.every((each) => !isBounded(each) && endOf(each, options.waitMsMax, nowMs) === undefined);
+    const { ended, shares } = await (isOne ? run(db) : transaction(db, run));
     const full = shares.some(({ rows, slots }) => slots > 0 && rows.length >= slots);
     const waits = shares.flatMap(({ allowed }) => (allowed.max === 0 ? [allowed.againMs] : []));
     const suspects = due.flatMap(({ name, state }) =>
@@ -128,11 +133,9 @@ async function take(
   { waitMsMax, leaseMs }: ClaimOptions,
   nowMs: number,
 ): Promise<{ ended: boolean; shares: Share[] }> {
-  // What is lost of it in a crash of the database is claimed again.
-  await tx.unsafe("set local synchronous_commit = off");
   const ended = await endWaiting(tx, tenantId, due, waitMsMax, nowMs);
   const living = due.filter(isLiving);
-  const bound = living.flatMap((each) => (isBound(boundsOf(each), each.state) ? [each.name] : []));
+  const bound = living.flatMap((each) => (isBounded(each) ? [each.name] : []));
   const states = bound.length === 0 ? undefined : await lockDestinationStates(tx, tenantId, bound);
   const plans = living.map((each) => {
     const { name } = each;

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { bigintArray, int4Array, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
+import { commitsLate } from "../../db/late-commit.ts";
 import { transaction } from "../../db/transaction.ts";
 import type { KindName } from "../kinds/retry.ts";
 import type { WaitingDelivery } from "../subject/delivery.ts";
@@ -136,7 +137,8 @@ export interface Quota {
 
 /**
  * Takes what is due, the first due first. Of one destination and subject only what is due or was tried comes before a later
- * one: what still waits for its delay, or is held by a silence, holds up nothing. They are the caller's until `leaseMs` from now.
+ * one: what still waits for its delay, or is held by a silence, holds up nothing. They are the caller's until `leaseMs` from now; what a
+ * crash of the database loses of that is taken again.
  */
 export async function claimDeliveries(
   db: Db,
@@ -174,7 +176,7 @@ export async function claimDeliveries(
       for update skip locked
     ), claimed as (
       update due_deliveries set fence = ${fence}, lease_until_ms = ${now + BigInt(leaseMs)}
-      where tenant_id = ${tenantId} and id = any(array(select id from taken))
+      where tenant_id = ${tenantId} and id = any(array(select id from taken)) and ${commitsLate(db)}
     )
     select id, created_ms::float8 as "createdMs", rule_id as "ruleId", rule_name as "ruleName",
       trigger_names as "triggerNames", destination_name as "destinationName", subject, event_id, number, entity_id, metric_name,
