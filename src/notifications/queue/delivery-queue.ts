@@ -10,6 +10,9 @@ import { type SubjectColumns, toSubject } from "../subject/subject.ts";
 import { type Attempt, hasLost, lostAttempt } from "./attempts.ts";
 import type { DestinationState } from "./destination-state.ts";
 
+/** What waits behind another delivery of its subject is looked at again after this, ms. */
+const behindMs = 1000;
+
 /** The kind of these rows in due_work. */
 export const deliveriesKind = "deliveries";
 
@@ -223,8 +226,8 @@ export async function somethingDue(db: Db, tenantId: string, destination: string
 }
 
 /**
- * Moves on the time at which a tenant has deliveries, after a claim that found none: to the first that comes due, the end
- * of the first lease, or when a destination may be tried again. A tenant without deliveries goes. Does nothing while
+ * Moves on the time at which a tenant has deliveries, after a claim that found none: to the first that comes due, soon where one waits for
+ * another, the end of the first lease, or when a destination may be tried again. A tenant without deliveries goes. Does nothing while
  * another transaction adds some: what is added must be found. Returns the time, ms; undefined when there is none, or it is not known.
  */
 export async function settleDeliveries(db: Db, tenantId: string, nowMs: number): Promise<number | undefined> {
@@ -265,7 +268,13 @@ export async function settleDeliveries(db: Db, tenantId: string, nowMs: number):
                   where e.tenant_id = ${tenantId} and e.destination_name = l.destination_name and e.subject = l.subject
                     and e.created_ms >= 0 and (e.created_ms, e.id) < (l.created_ms, l.id)
                     and (e.due_ms <= ${now} or (e.tries > 0 and e.silence_id is null))))
-            then ${now} else (
+            then ${now}
+            -- What waits behind another's try: whoever records that may not have seen it.
+            when exists (
+              select from due_deliveries l
+              where l.tenant_id = ${tenantId} and l.destination_name = first.name
+                and l.due_ms <= ${now} and l.tries >= 0 and l.lease_until_ms <= ${now})
+            then ${now + BigInt(behindMs)} else (
               select min(l.lease_until_ms) from due_deliveries l
               where l.tenant_id = ${tenantId} and l.destination_name = first.name
                 and l.due_ms <= ${now} and l.tries >= 0 and l.lease_until_ms > ${now}) end

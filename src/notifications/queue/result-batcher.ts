@@ -36,8 +36,8 @@ interface RecorderOptions {
   log: Log;
   /** The first wait before another try. */
   againMs?: number;
-  /** What was noted of a tenant is written, or another process has it by now. */
-  onRecorded(tenantId: string, results: readonly Result[]): void;
+  /** What was noted of a tenant is written, or another process has it by now. `more`: another look is worth it. */
+  onRecorded(tenantId: string, results: readonly Result[], more: boolean): void;
 }
 
 const againMsMax = 5000;
@@ -68,10 +68,10 @@ export function resultBatcher({ db, gate, nowMs, log, onRecorded, againMs = 200 
   const late = new Set<string>();
   let stopped = false;
 
-  async function write(tenantId: string, { results, suspects, isBare = false }: Batch): Promise<void> {
-    for (let waitMs = againMs; ; waitMs = Math.min(waitMs * 2, againMsMax)) {
+  async function write(tenantId: string, { results, suspects, isBare = false }: Batch): Promise<boolean> {
+    for (let waitMs = againMs, isFirst = true; ; waitMs = Math.min(waitMs * 2, againMsMax), isFirst = false) {
       try {
-        return await record(db, tenantId, results, suspects, nowMs());
+        return (await record(db, tenantId, results, suspects, nowMs())) || !isFirst;
       } catch (error) {
         if (stopped) throw error;
         // While the database, or the tenant's node, is away nothing can be claimed either.
@@ -79,7 +79,7 @@ export function resultBatcher({ db, gate, nowMs, log, onRecorded, againMs = 200 
         else {
           log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be recorded");
           const atFault = isContent(error) || lacksPartition(error);
-          if (atFault && (await writeLess(tenantId, { results, suspects, isBare }, error))) return;
+          if (atFault && (await writeLess(tenantId, { results, suspects, isBare }, error))) return true;
           late.add(tenantId);
         }
         await sleep(waitMs);
@@ -104,14 +104,15 @@ export function resultBatcher({ db, gate, nowMs, log, onRecorded, againMs = 200 
     for (let next = waiting.get(tenantId); next !== undefined; next = waiting.get(tenantId)) {
       waiting.delete(tenantId);
       const { results, suspects } = next;
+      let more = true;
       try {
-        await withHolder({ tenant: tenantId }, () => write(tenantId, { results, suspects }));
+        more = await withHolder({ tenant: tenantId }, () => write(tenantId, { results, suspects }));
         failpoint("deliveries:recorded");
       } catch (error) {
         log.error({ tenant: tenantId, cause: (error as Error).message }, "deliveries cannot be recorded");
       }
       late.delete(tenantId);
-      onRecorded(tenantId, results);
+      onRecorded(tenantId, results, more);
     }
     writing.delete(tenantId);
   }

@@ -35,7 +35,7 @@ const facts = (
 /**
  * Writes what became of deliveries, all or nothing, for those that are still the caller's: the done ones go to the history,
  * the others wait for their time. May be repeated. Breakers are notified of what failed, and of what did not where `suspects`
- * names the destination.
+ * names the destination. Returns whether it may have made something due, or free to be taken.
  */
 export async function record(
   db: Sql,
@@ -43,16 +43,16 @@ export async function record(
   results: readonly Result[],
   suspects: Suspects,
   nowMs: number,
-): Promise<void> {
+): Promise<boolean> {
   const beyond = results.filter(isBeyond);
   if (beyond.length > 0) {
     await transaction(db, async (tx) => {
       const kept = await recordBeyond(tx, tenantId, beyond);
-      if (kept.length > 0) write(tx, tenantId, kept, nowMs);
+      if (kept.length > 0) await write(tx, tenantId, kept, nowMs);
     });
     const others = results.filter((result) => !isBeyond(result));
     if (others.length > 0) await record(db, tenantId, others, suspects, nowMs);
-    return;
+    return true;
   }
   const ended = results.filter(endsMembers);
   const signs = new Map<string, Sign[]>();
@@ -63,11 +63,11 @@ export async function record(
     signs.set(name, [...(signs.get(name) ?? []), sign]);
   }
   const disabled = new Map(results.flatMap(({ row, disable }) => (disable ? [[row.destinationName, disable]] : [])));
-  await transaction(db, async (tx) => {
+  return await transaction(db, async (tx) => {
     const current = await heldAsNow(tx, tenantId, results, nowMs);
     const due = current.flatMap(({ dueMs }) => dueMs ?? []);
     if (disabled.size > 0) await disable(tx, tenantId, disabled);
-    write(tx, tenantId, current, nowMs);
+    const followed = write(tx, tenantId, current, nowMs);
     for (const [destination, reason] of disabled) {
       const end = { destination, status: "FAILED", error: disabledError(reason) } as const;
       for (let count = portion; count === portion; ) {
@@ -77,10 +77,13 @@ export async function record(
     }
     if (ended.length > 0) due.push(nowMs); // the ends of summaries
     if (due.length > 0) await announce(tx, { tenantId, kind: deliveriesKind }, BigInt(Math.min(...due)));
-    if (signs.size === 0) return;
-    const states = await lockDestinationStates(tx, tenantId, [...signs.keys()].sort());
-    const now = new Map([...states].map(([name, state]) => [name, judged(state, signs.get(name) ?? [], nowMs)]));
-    await storeDestinationStates(tx, tenantId, now);
+    if (signs.size > 0) {
+      const states = await lockDestinationStates(tx, tenantId, [...signs.keys()].sort());
+      const now = new Map([...states].map(([name, state]) => [name, judged(state, signs.get(name) ?? [], nowMs)]));
+      await storeDestinationStates(tx, tenantId, now);
+    }
+    const areSent = signs.size === 0 && ended.length === 0 && current.every(({ status }) => status === "SENT");
+    return (await followed) || !areSent;
   });
 }
 
@@ -119,8 +122,9 @@ async function disable(tx: Db, tenantId: string, reasons: ReadonlyMap<string, st
 /**
  * Sends the statements, in the caller's transaction. The first two lock the rows that are still the caller's; their fences cannot
  * change after that, so the later statements find the same rows. Each takes the tenant from its rows, so that Citus runs it on their node.
+ * Returns whether anything waits for what is done: more of its subject at its destination.
  */
-function write(tx: Db, tenantId: string, results: readonly Result[], nowMs: number): void {
+async function write(tx: Db, tenantId: string, results: readonly Result[], nowMs: number): Promise<boolean> {
   const now = BigInt(nowMs);
   const waiting = results.filter(({ status }) => status === "PENDING");
   const done = results.filter(({ status }) => status !== "PENDING");
@@ -144,10 +148,13 @@ function write(tx: Db, tenantId: string, results: readonly Result[], nowMs: numb
     ofThreads.length > 0 && keepThreads(tx, own(ofThreads, threadValues), now),
     ...(ended.length > 0 ? endMembers(tx, tenantId, ended, nowMs) : []),
     unsent.length > 0 && forgetMembers(tx, tenantId, unsent),
-    done.length > 0 && removeDone(tx, own(done)),
   ];
   // Sent, and not waited for: the transaction fails with the first that fails.
   for (const statement of statements) if (statement) statement.catch(() => undefined);
+  if (done.length === 0) return false;
+  const removed = removeDone(tx, tenantId, own(done));
+  removed.catch(() => undefined);
+  return (await removed).some(({ followed }) => followed);
 }
 
 const endsMembers = (result: Result): result is Result & MemberEnd =>
@@ -239,7 +246,13 @@ const keepThreads = (tx: Db, { byId, held }: OwnRows, now: bigint) => tx`
   on conflict (tenant_id, destination_name, subject) do update
     set state = excluded.state, sent = excluded.state <> '{}' and (t.sent or excluded.sent), updated_ms = excluded.updated_ms`;
 
-const removeDone = (tx: Db, { byId, held }: OwnRows) => tx`delete from due_deliveries using ${byId} where ${held}`;
+/** What follows a delivery is found by due_deliveries_by_age. What is stored meanwhile has whoever stores it look by himself. */
+const removeDone = (tx: Db, tenantId: string, { byId, held }: OwnRows) => tx<{ followed: boolean }[]>`
+  delete from due_deliveries as done using ${byId} where ${held}
+  returning exists (
+    select from due_deliveries l
+    where l.tenant_id = ${tenantId} and l.destination_name = done.destination_name and l.subject = done.subject
+      and l.created_ms >= 0 and not by_id ? l.id::text) as followed`;
 
 /** What becomes of deliveries that wait for a destination. */
 export interface Ending {

@@ -90,10 +90,11 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
     gate: pool.gate,
     nowMs,
     log,
-    onRecorded(tenantId, results) {
+    onRecorded(tenantId, results, more) {
       held.end(results.map(({ row }) => row));
       counted.recorded(results);
-      void lookAt(tenantId);
+      // Else the next poll finds that nothing is left, and takes the tenant from those with something due.
+      if (more) void lookAt(tenantId);
     },
   });
 
