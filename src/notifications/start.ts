@@ -34,7 +34,7 @@ interface Options {
   /** Reports that there are jobs. */
   wakeJobs(): void;
   /** Decides again on deliveries right before they are tried. */
-  rules: Pick<RuleEngine, "recheck" | "inForce">;
+  rules: Pick<RuleEngine, "recheck" | "held" | "inForce">;
   /** The maintenance windows that an entity is in. */
   openWindows: OpenWindows;
   log: Log;
@@ -83,6 +83,7 @@ export async function startNotifications(
     nowMs,
     log,
     recheck: rules.recheck,
+    heldRules: rules.held,
     waitMsMax,
   });
   const writing = { bounds: config, nowMs, wake: sending.wake, wakeJobs };

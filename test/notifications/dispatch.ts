@@ -52,7 +52,16 @@ export async function dispatchOnce(tenantId: string, nowMs: number, given: Dispa
     const round = await nextBatch(
       pool.sending,
       tenantId,
-      { keyring: keys, world, slots, leaseMs, waitMsMax: 3 * 86_400_000, lookMax: 16, recheck },
+      {
+        keyring: keys,
+        world,
+        slots,
+        leaseMs,
+        waitMsMax: 3 * 86_400_000,
+        lookMax: 16,
+        recheck,
+        heldRules: () => undefined,
+      },
       nowMs,
     );
     const sender = { db: pool.sending, keyring: keys, world, log: quiet, ...(send && { send }) };

@@ -136,6 +136,7 @@ onOnePostgres("triggers")("nothing more of a tenant is sent while what was sent 
     nowMs: Date.now,
     waitMsMax: 3 * dayMs,
     recheck: async () => new Map(),
+    heldRules: () => undefined,
   });
   running.look();
   await expect.poll(() => logged.length).toBeGreaterThan(2);

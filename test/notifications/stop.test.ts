@@ -19,6 +19,7 @@ const options = {
   log: { info() {}, warn() {}, error: console.error },
   nowMs: Date.now,
   waitMsMax: 3 * 86_400_000,
+  heldRules: () => undefined,
 };
 
 test("what a look has taken when the dispatcher is told to stop is given back unsent", async () => {

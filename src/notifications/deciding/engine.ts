@@ -32,6 +32,8 @@ export interface RuleEngine {
   readonly kinds: readonly JobKind[];
   /** Returns the rules and silences of a tenant as they are now. */
   inForce(tenantId: string): Promise<Pick<TenantRules, "silences" | "byId">>;
+  /** Returns the rules of a tenant as this process holds them, at least as new as its last recheck; undefined: it holds none. */
+  held(tenantId: string): TenantRules | undefined;
   /** Flushes last-seen times to the database for other servers. Also runs every 2 s. */
   flush(nowMs: number): Promise<void>;
   /** After the last data were stored. */
@@ -72,6 +74,7 @@ export function ruleEngine(sql: Sql, wake: Wake, nowMs: () => number): RuleEngin
       }),
       resolvedJob(),
     ],
+    held: memory.held,
     inForce: (tenantId) => memory.now(sql, tenantId),
     flush: sources.flush,
     stop: sources.stop,

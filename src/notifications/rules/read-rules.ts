@@ -4,8 +4,9 @@ import type { SilenceRow } from "../silences/silences-in-force.ts";
 import type { StoredRule } from "./stored-rules.ts";
 
 /** A rule as it is read for decisions. */
-export interface RuleRow extends Omit<StoredRule, "message" | "repeatIntervalSec"> {
-  repeatIntervalSec: number;
+export interface RuleRow extends Omit<StoredRule, "repeatIntervalSec"> {
+  /** As a text, since it may be longer than a number of JSON is exact. */
+  repeatIntervalSec: string;
 }
 
 interface TriggerRow {
@@ -58,8 +59,8 @@ export async function readRules(db: Db, tenantId: string, sinceVersion: bigint):
     union all
     select 'change', json_build_object('kind', kind, 'name', name) from (select distinct kind, name from changes) as c
     union all
-    select 'rule', json_build_object('id', r.id, 'name', r.name, 'enabled', r.enabled, 'repeat', r.repeat,
-        'repeatIntervalSec', r.repeat_interval_sec, 'repeatWhile', coalesce(r.repeat_while, 0), 'delaySec', r.delay_sec, 'sendUpdates', r.send_updates,
+    select 'rule', json_build_object('id', r.id, 'name', r.name, 'enabled', r.enabled, 'message', r.message, 'repeat', r.repeat,
+        'repeatIntervalSec', r.repeat_interval_sec::text, 'repeatWhile', coalesce(r.repeat_while, 0), 'delaySec', r.delay_sec, 'sendUpdates', r.send_updates,
         'muteDuringMaintenance', r.mute_during_maintenance,
         'matchers', r.matchers, 'grouping', r.grouping, 'triggerNames', array(select t.trigger_name from rule_triggers t
           where t.tenant_id = ${tenantId} and t.rule_name = r.name order by t.place),

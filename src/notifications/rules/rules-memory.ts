@@ -2,7 +2,7 @@ import type { Db } from "../../db/connect.ts";
 import { paced } from "../../event-loop.ts";
 import { tenantNameOf } from "../../tenants/tenant.ts";
 import { type Loaded, readRules } from "./read-rules.ts";
-import { type Fields, fieldsOf } from "./rows.ts";
+import { fieldsOf } from "./rows.ts";
 import { type HeldRules, renewed, type TenantRules } from "./tenant-rules.ts";
 
 /** The rules of tenants, held in memory. */
@@ -11,11 +11,21 @@ export interface RulesMemory {
   at(db: Db, tenantId: string, version: bigint): Promise<TenantRules>;
   /** The rules of a tenant as they are now. */
   now(db: Db, tenantId: string): Promise<TenantRules>;
+  /** Returns the rules of a tenant as they are held, without a look; undefined: they are not. */
+  held(tenantId: string): TenantRules | undefined;
   /** Whether the tenant has a rule that notifies at this version; true while that is not known here. */
   mayNotify(tenantId: string, version: bigint): boolean;
 }
 
-/** Keeps the rules of tenants up to `weightMax` characters of triggers; those of tenants that are least in use go. */
+/** What of a tenant's rules never changes. */
+type Own = Pick<HeldRules, "tenantName" | "fields">;
+
+async function ownOf(db: Db, tenantId: string): Promise<Own> {
+  const tenantName = await tenantNameOf(db, tenantId);
+  return { tenantName, fields: fieldsOf(tenantId, tenantName) };
+}
+
+/** Keeps the rules of tenants up to `weightMax` characters of triggers and messages; those of tenants that are least in use go. */
 export function rulesMemory({ weightMax = 64 << 20 } = {}): RulesMemory {
   const held = new Map<string, HeldRules>();
   /** What is being made ready, by tenant: one after the other. */
@@ -34,8 +44,8 @@ export function rulesMemory({ weightMax = 64 << 20 } = {}): RulesMemory {
   }
 
   /** Makes rules ready that were read: in slices, as work of their tenant, whether or not their reader waits for it. */
-  function make(tenantId: string, before: HeldRules | undefined, loaded: Loaded, fields: Fields) {
-    const made = renewed(before, loaded, fields, paced(undefined, tenantId))
+  function make(tenantId: string, before: HeldRules | undefined, loaded: Loaded, own: Own) {
+    const made = renewed(before, loaded, own, paced(undefined, tenantId))
       .then((rules) => {
         keep(tenantId, rules);
         return rules;
@@ -59,9 +69,9 @@ export function rulesMemory({ weightMax = 64 << 20 } = {}): RulesMemory {
         await other;
         continue;
       }
-      const fields = before?.fields ?? fieldsOf(tenantId, await tenantNameOf(db, tenantId));
+      const own = before ?? (await ownOf(db, tenantId));
       const loaded = await readRules(db, tenantId, before?.version ?? 0n);
-      if (!making.has(tenantId) && held.get(tenantId) === before) return await make(tenantId, before, loaded, fields);
+      if (!making.has(tenantId) && held.get(tenantId) === before) return await make(tenantId, before, loaded, own);
     }
   }
 
@@ -72,6 +82,7 @@ export function rulesMemory({ weightMax = 64 << 20 } = {}): RulesMemory {
         select rules_version as version from tenant_state where tenant_id = ${tenantId}`;
       return await at(db, tenantId, state?.version ?? 0n);
     },
+    held: (tenantId) => held.get(tenantId),
     mayNotify(tenantId, version) {
       if (version === 0n) return false;
       const known = held.get(tenantId);

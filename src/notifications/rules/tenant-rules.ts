@@ -3,6 +3,7 @@ import type { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Pace } from "../../event-loop.ts";
 import { loadedSilence, type Silences, silencesInForce } from "../silences/silences-in-force.ts";
+import type { Notification } from "../subject/notification.ts";
 import type { Grouping } from "./grouping.ts";
 import { ownTrigger } from "./own-trigger.ts";
 import type { Loaded, RuleRow } from "./read-rules.ts";
@@ -31,6 +32,8 @@ export interface LoadedRule extends Manner {
   readonly destinationNames: readonly string[];
   /** Null: each match is notified by itself. */
   readonly grouping: Grouping | null;
+  /** As notifications show it. */
+  readonly shown: Notification["rule"];
 }
 
 /** A trigger, ready for its source. */
@@ -42,6 +45,7 @@ export interface LoadedTrigger extends ReadyTrigger {
 /** The rules of a tenant that notify, as they are at a version. */
 export interface TenantRules {
   readonly version: bigint;
+  readonly tenantName: string;
   readonly rules: ReadonlyMap<string, LoadedRule>;
   readonly byId: ReadonlyMap<string, LoadedRule>;
   readonly triggers: ReadonlyMap<string, LoadedTrigger>;
@@ -64,12 +68,16 @@ export type Matches = Map<LoadedRule, string[]>;
 /** A longer interval never ends; times stay within int64. */
 const intervalSecMax = 100 * 365 * 86_400;
 
-const toRule = ({ repeatIntervalSec, delaySec, enabled: _, matchers, ...row }: RuleRow): LoadedRule => ({
-  ...row,
-  triggerNames: matchers.length === 0 ? row.triggerNames : [...row.triggerNames, ownTrigger(row.name)],
-  repeatIntervalMs: Math.min(repeatIntervalSec, intervalSecMax) * 1000,
-  delayMs: delaySec * 1000,
-});
+function toRule({ repeatIntervalSec, delaySec, enabled, message, matchers, ...row }: RuleRow): LoadedRule {
+  const { name, triggerNames, destinationNames } = row;
+  return {
+    ...row,
+    triggerNames: matchers.length === 0 ? triggerNames : [...triggerNames, ownTrigger(name)],
+    repeatIntervalMs: Math.min(Number(repeatIntervalSec), intervalSecMax) * 1000,
+    delayMs: delaySec * 1000,
+    shown: { name, message, enabled, repeatIntervalSec: BigInt(repeatIntervalSec), triggerNames, destinationNames },
+  };
+}
 
 const notifies = ({ enabled, destinationNames }: RuleRow) => enabled && destinationNames.length > 0;
 
@@ -85,7 +93,7 @@ const ruleWeight = 500;
 export async function renewed(
   before: HeldRules | undefined,
   loaded: Loaded,
-  fields: Fields,
+  { tenantName, fields }: Pick<HeldRules, "tenantName" | "fields">,
   pace: Pace,
 ): Promise<HeldRules> {
   const kept = loaded.whole ? undefined : before;
@@ -141,8 +149,10 @@ export async function renewed(
   const triggers = [...known.values()].flatMap(({ name, event }) => (event === undefined ? [] : [{ ...event, name }]));
   const events = await triggerIndex(triggers, fields.events, { pace, before: kept?.events });
   const inForce = silencesInForce(silences);
+  const messages = [...rules.values()].reduce((sum, { shown }) => sum + shown.message.length, 0);
   return {
     version: loaded.version,
+    tenantName,
     rules,
     byId: new Map([...rules.values()].map((rule) => [rule.id, rule])),
     triggers: known,
@@ -153,7 +163,7 @@ export async function renewed(
     comparisons: triggers.reduce((sum, { comparisons }) => sum + comparisons, 0),
     weight: [...lengths.values()].reduce(
       (sum, length) => sum + length,
-      rules.size * ruleWeight + events.bytes + inForce.weight,
+      rules.size * ruleWeight + messages + events.bytes + inForce.weight,
     ),
     fields,
     lengths,

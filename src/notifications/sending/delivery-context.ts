@@ -4,12 +4,14 @@ import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Keyring } from "../../credentials/keyring.ts";
 import { byteaArray, textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
+import { tenantNameOf } from "../../tenants/tenant.ts";
 import type { ThreadState } from "../kinds/attempt-outcome.ts";
 import type { ProductAddresses } from "../kinds/stored-credential.ts";
 import { type ClaimedDelivery, threadKey } from "../queue/delivery-queue.ts";
 import { storedTriggerType } from "../rules/sources.ts";
-import { readStoredRules, type StoredRule } from "../rules/stored-rules.ts";
-import type { GroupSnapshot } from "../subject/notification.ts";
+import { readStoredRules } from "../rules/stored-rules.ts";
+import type { TenantRules } from "../rules/tenant-rules.ts";
+import type { GroupSnapshot, Notification } from "../subject/notification.ts";
 import { readSubjects, type SubjectState } from "../subject/read-subjects.ts";
 import { type OpenDestination, unsealDestination } from "./unseal-destination.ts";
 
@@ -24,7 +26,7 @@ export interface Thread {
 export interface DeliveryFacts {
   readonly tenantName: string;
   /** By id. */
-  readonly rules: ReadonlyMap<string, StoredRule>;
+  readonly rules: ReadonlyMap<string, Notification["rule"]>;
   /** With their secrets readable, or why they are not. */
   readonly destinations: ReadonlyMap<string, OpenDestination | Error>;
   /** By `threadKey`. */
@@ -42,27 +44,61 @@ export interface DeliveryTexts {
   readonly groups: ReadonlyMap<string, GroupSnapshot>;
 }
 
-/** What destinations are opened with. */
+/** What destinations are opened with, and what is known of rules. */
 export interface Opening {
   readonly keyring: Keyring;
   readonly world: ProductAddresses;
+  /** The tenant's rules as this process holds them; undefined: they are read. */
+  readonly held: TenantRules | undefined;
 }
 
 const each = <T>(values: readonly T[]): T[] => [...new Set(values)];
 
-/** By their names, which are their keys: a rule of a name has another id when it was deleted and made again. */
-function readRules(tx: Db, tenantId: string, rows: readonly ClaimedDelivery[]) {
-  const [names, ids] = [each(rows.map(({ ruleName }) => ruleName)), each(rows.map(({ ruleId }) => ruleId))];
-  return readStoredRules(
-    tx,
-    tenantId,
-    tx`r.name = any(${textArray(names)}::text[]) and r.id = any(${uuidArray(ids)}::uuid[])`,
+/**
+ * Returns rules by id: from memory, where a rule that notifies no more is none, else by their names, which are their keys; a rule of a name
+ * has another id when it was deleted and made again.
+ */
+async function rulesById(
+  tx: Db,
+  tenantId: string,
+  rows: readonly ClaimedDelivery[],
+  held: TenantRules | undefined,
+): Promise<Map<string, Notification["rule"]>> {
+  const ids = each(rows.map(({ ruleId }) => ruleId));
+  const found = new Map(
+    ids.flatMap((id) => {
+      const rule = held?.byId.get(id);
+      return rule === undefined ? [] : [[id, rule.shown] as const];
+    }),
   );
+  const missing = rows.filter(({ ruleId }) => !found.has(ruleId));
+  if (missing.length === 0) return found;
+  const names = each(missing.map(({ ruleName }) => ruleName));
+  const which = tx`r.name = any(${textArray(names)}::text[]) and r.id = any(${uuidArray(ids)}::uuid[])`;
+  for (const rule of await readStoredRules(tx, tenantId, which)) found.set(rule.id, rule);
+  return found;
 }
 
-function readTriggers(tx: Db, tenantId: string, names: readonly string[]) {
-  return tx<{ name: string; type: JsonValue }[]>`
-    select name, type from triggers where tenant_id = ${tenantId} and name = any(${textArray(names)}::text[])`;
+/** Returns the types of triggers by name, of which memory has those of rules that notify. */
+async function triggerTypes(
+  tx: Db,
+  tenantId: string,
+  names: readonly string[],
+  held: TenantRules | undefined,
+): Promise<Map<string, TriggerType>> {
+  const found = new Map(
+    names.flatMap((name) => {
+      const trigger = held?.triggers.get(name);
+      return trigger === undefined ? [] : [[name, trigger.type] as const];
+    }),
+  );
+  // A rule's own condition has no name.
+  const missing = names.filter((name) => name !== "" && !found.has(name));
+  if (missing.length === 0) return found;
+  const stored = await tx<{ name: string; type: JsonValue }[]>`
+    select name, type from triggers where tenant_id = ${tenantId} and name = any(${textArray(missing)}::text[])`;
+  for (const { name, type } of stored) found.set(name, storedTriggerType(type));
+  return found;
 }
 
 function readGroupMessages(tx: Db, tenantId: string, rows: readonly ClaimedDelivery[]) {
@@ -126,16 +162,17 @@ export async function readDeliveryFacts(
   rows: readonly ClaimedDelivery[],
   opening: Opening,
 ): Promise<DeliveryFacts> {
-  const [tenants, rules, destinations, threads, followed] = await Promise.all([
-    tx<{ name: string }[]>`select name from tenants where id = ${tenantId}`,
-    readRules(tx, tenantId, rows),
+  const { held } = opening;
+  const [tenantName, rules, destinations, threads, followed] = await Promise.all([
+    held?.tenantName ?? tenantNameOf(tx, tenantId),
+    rulesById(tx, tenantId, rows, held),
     readDestinations(tx, tenantId, each(rows.map(({ destinationName }) => destinationName)), opening),
     readThreads(tx, tenantId, rows),
     readFollowed(tx, tenantId, rows),
   ]);
   return {
-    tenantName: tenants[0]?.name ?? "",
-    rules: new Map(rules.map((rule) => [rule.id, rule])),
+    tenantName,
+    rules,
     destinations,
     threads: new Map(
       threads.map(({ destinationName, subject, ...thread }) => [threadKey(destinationName, subject), thread]),
@@ -149,9 +186,11 @@ export async function readDeliveryTexts(
   tx: Db,
   tenantId: string,
   rows: readonly ClaimedDelivery[],
+  held: TenantRules | undefined,
 ): Promise<DeliveryTexts> {
+  const names = each(rows.flatMap(({ triggerNames }) => triggerNames[0] ?? []));
   const [triggers, subjects, groups] = await Promise.all([
-    readTriggers(tx, tenantId, each(rows.flatMap(({ triggerNames }) => triggerNames[0] ?? []))),
+    triggerTypes(tx, tenantId, names, held),
     readSubjects(
       tx,
       tenantId,
@@ -161,7 +200,7 @@ export async function readDeliveryTexts(
   ]);
   return {
     groups: new Map(groups.map(({ id, told }) => [id, told])),
-    triggers: new Map(triggers.map(({ name, type }) => [name, storedTriggerType(type)])),
+    triggers,
     subjects,
   };
 }

@@ -31,7 +31,9 @@ export interface Dispatcher {
   stop(): Promise<void>;
 }
 
-export interface DispatcherOptions extends Omit<SenderOptions, "db">, Pick<BatchOptions, "recheck" | "waitMsMax"> {
+export interface DispatcherOptions
+  extends Omit<SenderOptions, "db">,
+    Pick<BatchOptions, "recheck" | "heldRules" | "waitMsMax"> {
   readonly pool: Pick<Pool, "system" | "workers" | "sending" | "gate">;
   nowMs(): number;
   /** Notified that there is more to do than this process takes on. */
@@ -56,12 +58,12 @@ const resultsOf = (ready: Ready, outcome: AttemptOutcome | undefined, isCutOff: 
 
 /** Starts a dispatcher. */
 export function dispatcher(options: DispatcherOptions): Dispatcher {
-  const { pool, nowMs, log, recheck, waitMsMax, callOthers = () => {} } = options;
+  const { pool, nowMs, log, recheck, heldRules, waitMsMax, callOthers = () => {} } = options;
   const { slotsMax = 128, leaseMs = 10_000, pollMs = 1000 } = options;
   const db = pool.sending;
   const slots = sendSlots(slotsMax);
   const counted = sendingStats();
-  const round = { keyring: options.keyring, world: options.world, slots, leaseMs, waitMsMax, recheck };
+  const round = { keyring: options.keyring, world: options.world, slots, leaseMs, waitMsMax, recheck, heldRules };
   const sender: SenderOptions = { ...options, db };
   const held = leases<string, ClaimedDelivery>({
     leaseMs: () => leaseMs,

@@ -4,12 +4,15 @@ import { failpoint } from "../../failpoint.ts";
 import type { Recheck } from "../deciding/recheck.ts";
 import { type Claim, type ClaimOptions, claimDue, giveBack } from "../queue/claim.ts";
 import { record } from "../queue/result-statements.ts";
+import type { TenantRules } from "../rules/tenant-rules.ts";
 import { backResult } from "./classify-response.ts";
 import type { Opening } from "./delivery-context.ts";
 import { type Prepared, prepare } from "./prepare.ts";
 
-export interface BatchOptions extends ClaimOptions, Opening {
+export interface BatchOptions extends ClaimOptions, Omit<Opening, "held"> {
   readonly recheck: Recheck;
+  /** Returns the rules of a tenant as they were at the last recheck, or later; undefined: they are to be read. */
+  heldRules(tenantId: string): TenantRules | undefined;
 }
 
 /** What one look at a tenant's deliveries has come to: each that is ready holds a slot, which the caller gives back. */
@@ -33,7 +36,7 @@ export async function nextBatch(
     if (rows.length > 0) {
       const verdicts = await options.recheck(tenantId, rows, nowMs);
       const { keyring, world } = options;
-      const now = { verdicts, nowMs, keyring, world };
+      const now = { verdicts, nowMs, keyring, world, held: options.heldRules(tenantId) };
       prepared = await transaction(db, (tx) => prepare(tx, tenantId, shares, now));
     }
     return { ...claim, ...prepared };

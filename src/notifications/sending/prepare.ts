@@ -90,10 +90,11 @@ export async function prepare(
 ): Promise<Prepared> {
   const rows = shares.flatMap((share) => share.rows);
   const early = shares.flatMap((share) => (share.allowed.summary ? [] : share.rows));
+  const { held } = opening;
   const [facts, memberships, texts] = await Promise.all([
     readDeliveryFacts(tx, tenantId, rows, opening),
     readMemberships(tx, tenantId, rows),
-    readDeliveryTexts(tx, tenantId, early),
+    readDeliveryTexts(tx, tenantId, early, held),
   ]);
   const lost = lostMemberships(rows, memberships);
   if (lost.length > 0) await noteLost(tx, tenantId, lost, nowMs);
@@ -113,7 +114,7 @@ export async function prepare(
     const { summary, left, gone } = await summarise(tx, tenantId, judged.group, memberships);
     const singles = [...judged.singles, ...left];
     const read = share.allowed.summary
-      ? await readDeliveryTexts(tx, tenantId, summary === undefined ? singles : [...singles, summary.row])
+      ? await readDeliveryTexts(tx, tenantId, summary === undefined ? singles : [...singles, summary.row], held)
       : texts;
     if (summary !== undefined) {
       await keepSummary(tx, tenantId, summary);
