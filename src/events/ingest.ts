@@ -7,7 +7,7 @@ import { type EntityBounds, tooManyEntities } from "../entities/bounds.ts";
 import type { EntityCache } from "../entities/entity-cache.ts";
 import { type Sighting, touchEntities } from "../entities/touch.ts";
 import { failpoint } from "../failpoint.ts";
-import { addToCount, readCount } from "../tenants/usage-counters.ts";
+import { addToCount } from "../tenants/usage-counters.ts";
 import { applyAll, instanceKey, type Sent, type SentInstance } from "./apply.ts";
 import type { StoreChanges } from "./changes.ts";
 import { type StoredOccurrence, toOccurrence } from "./columns.ts";
@@ -108,22 +108,21 @@ async function lockAndRead(
   if (locked.ids.length === subjects.length) return { locked, refused: [] };
   for (const id of locked.ids) byKey.delete(bytesKey(id));
   const missing = [...byKey.values()];
-  const room = eventsMax - (await readCount(tx, tenantId, "events"));
-  const refused = missing.splice(Math.max(0, room));
+  const refused = missing.splice(Math.max(0, eventsMax - locked.eventCount));
   if (missing.length === 0) return { locked, refused };
-  const made = await makeEvents(tx, tenantId, missing).catch((error) => {
+  await makeEvents(tx, tenantId, missing).catch((error) => {
     if (error.code !== NO_ENTITY) throw error;
     // The foreign key checks what was remembered: a restored database lacks some of it.
     for (const { entityId } of missing) known.forgetEntity(entityId);
     throw again("an entity that was known is not there");
   });
   await addToCount(tx, tenantId, "events", missing.length, eventsMax);
-  return { locked: { ...locked, ...made }, refused };
+  return { locked, refused };
 }
 
-/** Makes events that were not there when those that are were locked; returns the version of the rules, and what reads the feed. */
-async function makeEvents(tx: Db, tenantId: string, missing: readonly Subject[]) {
-  const insert = tx`
+/** Makes events that were not there when those that are were locked. */
+async function makeEvents(tx: Db, tenantId: string, missing: readonly Subject[]): Promise<void> {
+  const made = await tx`
     insert into events (tenant_id, id, entity_id, ${textColumns(tx)})
     select home.tenant_id, id, entity_id, ${textColumns(tx)}
     from ${home(tx, tenantId)}, unnest(
@@ -133,15 +132,8 @@ async function makeEvents(tx: Db, tenantId: string, missing: readonly Subject[])
     ) as event (id, entity_id, ${textColumns(tx)})
     order by id
     on conflict do nothing`;
-  const [[state], made] = await Promise.all([
-    tx<{ rulesVersion: bigint; consumers: string[] }[]>`
-      select rules_version as "rulesVersion", array(select name from feed_cursors where tenant_id = ${tenantId}) as consumers
-      from tenant_state where tenant_id = ${tenantId}`.execute(),
-    insert.execute(),
-  ]);
   // To lock them now would leave the order of locks.
   if (made.count < missing.length) throw again("another has made some of these events since");
-  return state;
 }
 
 /**

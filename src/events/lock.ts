@@ -11,6 +11,8 @@ export interface LockedEvents {
   rulesVersion: bigint | undefined;
   /** The consumers that have a cursor in the tenant's feed (src/events/consumers/). */
   consumers: readonly string[];
+  /** How many events the tenant has, as far as transactions are committed. */
+  eventCount: number;
 }
 
 /**
@@ -29,17 +31,21 @@ export async function lockEvents(tx: Db, tenantId: string, ids: readonly Buffer[
 /** The same on a connection of what comes in, where no statement is planned with values. */
 export async function lockSentEvents(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedEvents> {
   // The primary key, in its order: sorted is nothing on the connections of what comes in (design/statements).
-  const rows = await tx<{ id: Buffer; rules_version: bigint | null; consumers: string[] }[]>`
-    select e.id, (select rules_version from tenant_state where tenant_id = ${tenantId}) as rules_version,
-      array(select name from feed_cursors where tenant_id = ${tenantId}) as consumers
-    from events e
-    where e.tenant_id = ${tenantId} and e.id = any(${byteaArray(ids)}::bytea[])
-    order by e.id for no key update`.execute();
+  const rows = await tx<{ id: Buffer | null; rulesVersion: bigint; consumers: string[]; eventCount: number | null }[]>`
+    select locked.id, s.rules_version as "rulesVersion",
+      array(select name from feed_cursors where tenant_id = ${tenantId}) as consumers,
+      (select count::float8 from tenant_counts where tenant_id = ${tenantId} and what = 'events') as "eventCount"
+    from tenant_state s left join lateral (
+      select e.id from events e
+      where e.tenant_id = ${tenantId} and e.id = any(${byteaArray(ids)}::bytea[]) order by e.id for no key update
+    ) as locked on true
+    where s.tenant_id = ${tenantId}`.execute();
   const [first] = rows;
   return {
     tenantId,
-    ids: rows.map(({ id }) => id),
-    rulesVersion: first?.rules_version ?? undefined,
+    ids: rows.flatMap(({ id }) => id ?? []),
+    rulesVersion: first?.rulesVersion,
     consumers: first?.consumers ?? [],
+    eventCount: first?.eventCount ?? 0,
   };
 }
