@@ -17,6 +17,7 @@ const shared: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     tenant_counts: "running totals of what a tenant sets up are kept for all domains",
     tenant_state: "the row of a tenant from which inserts take it",
     tenants: "an import makes that row for tenants that come without it",
+    unmatched_changes: "what only 0.3 can take over is refused at the start",
   },
   credentials: { tenants: "a new master key wraps the data keys of all tenants" },
   events: {
@@ -28,7 +29,6 @@ const shared: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   notifications: {
     rule_changes: "what of rules has changed is read with them, as of one moment",
     tenant_state: "rules are read with their version",
-    tenants: "a notification says whose it is",
     series: "a standing match is looked at by what its series has now",
     events: "notifications tell of events",
     occurrences: "notifications tell of events",

@@ -1,6 +1,7 @@
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { planWithoutValues } from "../db/plans.ts";
+import { countOf } from "../tenants/usage-counters.ts";
 
 /** Events that a transaction has locked. */
 export interface LockedEvents {
@@ -31,10 +32,10 @@ export async function lockEvents(tx: Db, tenantId: string, ids: readonly Buffer[
 /** The same on a connection of what comes in, where no statement is planned with values. */
 export async function lockSentEvents(tx: Db, tenantId: string, ids: readonly Buffer[]): Promise<LockedEvents> {
   // The primary key, in its order: sorted is nothing on the connections of what comes in (design/statements).
-  const rows = await tx<{ id: Buffer | null; rulesVersion: bigint; consumers: string[]; eventCount: number | null }[]>`
+  const rows = await tx<{ id: Buffer | null; rulesVersion: bigint; consumers: string[]; eventCount: bigint | null }[]>`
     select locked.id, s.rules_version as "rulesVersion",
       array(select name from feed_cursors where tenant_id = ${tenantId}) as consumers,
-      (select count::float8 from tenant_counts where tenant_id = ${tenantId} and what = 'events') as "eventCount"
+      (${countOf(tx, tenantId, "events")}) as "eventCount"
     from tenant_state s left join lateral (
       select e.id from events e
       where e.tenant_id = ${tenantId} and e.id = any(${byteaArray(ids)}::bytea[]) order by e.id for no key update
@@ -46,6 +47,6 @@ export async function lockSentEvents(tx: Db, tenantId: string, ids: readonly Buf
     ids: rows.flatMap(({ id }) => id ?? []),
     rulesVersion: first?.rulesVersion,
     consumers: first?.consumers ?? [],
-    eventCount: first?.eventCount ?? 0,
+    eventCount: Number(first?.eventCount ?? 0n),
   };
 }

@@ -5,10 +5,13 @@ import { again } from "../db/transaction.ts";
 /** What of a tenant's is counted: rows that data make and that have a bound. */
 export type Counted = "entities" | "events" | "fields";
 
+/** A query that finds how many a tenant has, as far as transactions are committed; no row: none ever. */
+export const countOf = (db: Db, tenantId: string, what: Counted): Fragment =>
+  db`select count from tenant_counts where tenant_id = ${tenantId} and what = ${what}`;
+
 /** How many a tenant has, as far as transactions are committed. Takes no lock. */
 export async function readCount(db: Db, tenantId: string, what: Counted): Promise<number> {
-  const [row] = await db<{ count: bigint }[]>`
-    select count from tenant_counts where tenant_id = ${tenantId} and what = ${what}`;
+  const [row] = await db<{ count: bigint }[]>`${countOf(db, tenantId, what)}`;
   return Number(row?.count ?? 0n);
 }
 

@@ -55,11 +55,13 @@ export async function lockCursor(tx: Db, tenantId: string, name: string): Promis
 
 /** Moves a cursor that is locked; returns the end of the feed, as far as it is committed. */
 export async function moveCursor(tx: Db, tenantId: string, name: string, { position, done }: Cursor): Promise<bigint> {
-  const [moved] = await tx<{ end: bigint | null }[]>`
-    update feed_cursors set position = ${position}, done = ${done}::int4
-    where tenant_id = ${tenantId} and name = ${name}
-    returning (select position from feed where tenant_id = ${tenantId} order by position desc limit 1) as end`;
-  return moved?.end ?? position;
+  const [end] = await tx<{ position: bigint }[]>`
+    with moved as (
+      update feed_cursors set position = ${position}, done = ${done}::int4
+      where tenant_id = ${tenantId} and name = ${name}
+    )
+    select position from feed where tenant_id = ${tenantId} order by position desc limit 1`;
+  return end?.position ?? position;
 }
 
 /**

@@ -152,9 +152,9 @@ async function write(tx: Db, tenantId: string, results: readonly Result[], nowMs
   // Sent, and not waited for: the transaction fails with the first that fails.
   for (const statement of statements) if (statement) statement.catch(() => undefined);
   if (done.length === 0) return false;
-  const removed = removeDone(tx, tenantId, own(done));
+  const removed = removeDone(tx, tenantId, done, own(done));
   removed.catch(() => undefined);
-  return (await removed).some(({ followed }) => followed);
+  return (await removed)[0]?.followed ?? false;
 }
 
 const endsMembers = (result: Result): result is Result & MemberEnd =>
@@ -247,12 +247,19 @@ const keepThreads = (tx: Db, { byId, held }: OwnRows, now: bigint) => tx`
     set state = excluded.state, sent = excluded.state <> '{}' and (t.sent or excluded.sent), updated_ms = excluded.updated_ms`;
 
 /** What follows a delivery is found by due_deliveries_by_age. What is stored meanwhile has whoever stores it look by himself. */
-const removeDone = (tx: Db, tenantId: string, { byId, held }: OwnRows) => tx<{ followed: boolean }[]>`
-  delete from due_deliveries as done using ${byId} where ${held}
-  returning exists (
-    select from due_deliveries l
-    where l.tenant_id = ${tenantId} and l.destination_name = done.destination_name and l.subject = done.subject
-      and l.created_ms >= 0 and not by_id ? l.id::text) as followed`;
+const removeDone = (tx: Db, tenantId: string, done: readonly Result[], { byId, held }: OwnRows) => tx<
+  { followed: boolean }[]
+>`
+  with removed as (
+    delete from due_deliveries using ${byId} where ${held} returning destination_name, subject
+  )
+  select exists (
+    select from removed cross join lateral (
+      select from due_deliveries l
+      where l.tenant_id = ${tenantId} and l.destination_name = removed.destination_name and l.subject = removed.subject
+        and l.created_ms >= 0 and l.id <> all(${uuidArray(done.map(({ row }) => row.id))}::uuid[])
+      limit 1) as next
+  ) as followed`;
 
 /** What becomes of deliveries that wait for a destination. */
 export interface Ending {
