@@ -110,13 +110,17 @@ async function lockAndRead(
   const missing = [...byKey.values()];
   const refused = missing.splice(Math.max(0, eventsMax - locked.eventCount));
   if (missing.length === 0) return { locked, refused };
-  await makeEvents(tx, tenantId, missing).catch((error) => {
+  const made = makeEvents(tx, tenantId, missing).catch((error) => {
     if (error.code !== NO_ENTITY) throw error;
     // The foreign key checks what was remembered: a restored database lacks some of it.
     for (const { entityId } of missing) known.forgetEntity(entityId);
     throw again("an entity that was known is not there");
   });
-  await addToCount(tx, tenantId, "events", missing.length, eventsMax);
+  // Sent together; what the first fails with says why.
+  const counted = addToCount(tx, tenantId, "events", missing.length, eventsMax);
+  counted.catch(() => undefined);
+  await made;
+  await counted;
   return { locked, refused };
 }
 

@@ -215,7 +215,8 @@ test("without any rule a change costs no statement more", async () => {
     await tenant.put(t0, report(1));
     asked.length = 0;
     await tenant.put(t0, report(2));
-    return asked.filter((text) => /rule|deliver|trigger/.test(text)).length;
+    // The tenant of the test looks at the feed by itself, where nothing calls a consumer.
+    return asked.filter((text) => /rule|deliver|trigger/.test(text) && !/skip locked/.test(text)).length;
   };
   expect(await statementsOf(bare)).toBe(1); // the version of the rules, read with the events' lock
   expect(await statementsOf(ruled)).toBeGreaterThan(1);

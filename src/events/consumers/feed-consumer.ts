@@ -232,7 +232,7 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
     tenant: Tenant,
     shown: { first?: Fact; count: number; place?: Cursor; storedMs: number },
   ): Promise<Slice> {
-    return await transaction(db, async (tx) => {
+    const moved = await transaction(db, async (tx) => {
       // Those alone are older than what the cursor's statement says of the rules.
       const before = [...tenant.rows];
       const cursor = await lockCursor(tx, tenantId, name);
@@ -251,15 +251,18 @@ export function feedConsumer(db: Sql, consumer: Consumer, options: Options): Fee
       if (taken === 0 && facts.length > 0) return "busy";
       const { place, ended } = advanced(cursor, rows, taken);
       failpoint("consumer:consumed");
-      const end = await moveCursor(tx, tenantId, name, place);
-      if (idleAt !== undefined && end === place.position) await endCursor(tx, tenantId, name, idleAt);
+      const end = moveCursor(tx, tenantId, name, place);
+      end.catch(() => undefined); // the transaction fails with it
+      if (idleAt !== undefined && (await end) === place.position) await endCursor(tx, tenantId, name, idleAt);
       afterCommit(tx, () => {
         stats.facts += taken;
         for (const { createdMs } of ended) stats.lateSec.note(Math.max(0, now - createdMs) / 1000);
         tenant.rows = tenant.rows.filter(({ position }) => position > place.position);
       });
-      return end === place.position ? "end" : "more";
+      return { end, position: place.position };
     });
+    if (typeof moved === "string") return moved;
+    return (await moved.end) === moved.position ? "end" : "more";
   }
 
   function forget(tenant: Tenant): Slice {

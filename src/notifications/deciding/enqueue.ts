@@ -63,15 +63,21 @@ function newestOnly(rows: readonly ReturnType<typeof toRows>[number][]) {
 
 /**
  * Stores what was decided and its messages, and makes due now what is not needed any more, so that it is cancelled soon. At the end
- * of the transaction: what is due is locked after all that lies below an event.
+ * of the transaction: what is due is locked after all that lies below an event. Statements may still be under way when it resolves: what
+ * they fail with fails the transaction.
  */
 export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, over, jobs }) => {
   const pace = paced(undefined, tenantId);
   const last = new Map(decided.map((each) => [`${keyText(each.match.subject.key)}${each.rule.id}`, each]));
   const matches = [...last.values()].map(({ match }) => match);
+  const sent: PromiseLike<unknown>[] = [];
+  const send = (statement: PromiseLike<unknown>) => {
+    statement.then(undefined, () => undefined); // the transaction fails with it
+    sent.push(statement);
+  };
   for (let from = 0; from < matches.length; from += portion) {
-    if (from > 0) await pace();
-    await writeMatches(tx, tenantId, matches.slice(from, from + portion));
+    if (from > 0) await Promise.all([pace(), ...sent]);
+    send(writeMatches(tx, tenantId, matches.slice(from, from + portion)));
   }
   const holds = notices.flatMap((notice) =>
     notice.destinationNames.flatMap((name) => holdOf(notice, name, nowMs) ?? []),
@@ -79,32 +85,26 @@ export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, ov
   const heldUntil = await shareSilences(tx, tenantId, holds, nowMs);
   let dueMs = over.length > 0 && (await hasten(tx, tenantId, over, nowMs)) > 0 ? nowMs : Infinity;
   for (let from = 0; from < notices.length; from += portion) {
-    if (from > 0) await pace();
-    dueMs = Math.min(dueMs, await storeNotices(tx, tenantId, notices.slice(from, from + portion), heldUntil, nowMs));
+    if (from > 0) await Promise.all([pace(), ...sent]);
+    const rows = newestOnly(notices.slice(from, from + portion).flatMap((notice) => toRows(notice, heldUntil, nowMs)));
+    if (rows.length > 0) send(storeRows(tx, tenantId, rows, nowMs));
+    dueMs = rows.reduce((least, row) => Math.min(least, row.due_ms), dueMs);
   }
-  if (dueMs < Infinity) await announce(tx, { tenantId, kind: lane }, BigInt(dueMs));
+  failpoint("enqueue:written");
+  if (dueMs < Infinity) send(announce(tx, { tenantId, kind: lane }, BigInt(dueMs)));
   const repetitions = decided.flatMap(({ rule, match }) => repetitionOf(rule, match) ?? []);
   for (const { kind, jobs: some } of [...jobs, repetitionJobs(repetitions)]) {
-    await enqueueJobs(tx, { tenantId, kind }, some, nowMs);
+    send(enqueueJobs(tx, { tenantId, kind }, some, nowMs));
   }
   return { dueMs };
 };
 
 /**
- * Stores deliveries; returns when the first is due. Of one match and destination one alone is held, and what follows an opening
- * notification that is held is said by that one; one that is being judged already may have been read as it was before. By
- * due_deliveries_by_age.
+ * Stores deliveries. Of one match and destination one alone is held, and what follows an opening notification that is held is said by that one;
+ * one that is being judged already may have been read as it was before. By due_deliveries_by_age.
  */
-async function storeNotices(
-  tx: Db,
-  tenantId: string,
-  notices: readonly Notice[],
-  heldUntil: HeldUntil,
-  nowMs: number,
-): Promise<number> {
-  const rows = newestOnly(notices.flatMap((notice) => toRows(notice, heldUntil, nowMs)));
-  if (rows.length > 0) {
-    await tx`
+const storeRows = (tx: Db, tenantId: string, rows: readonly object[], nowMs: number) =>
+  tx`
       insert into due_deliveries (tenant_id, id, created_ms, rule_id, rule_name, trigger_names, destination_name, subject,
         event_id, number, entity_id, metric_name, occasion, told, due_ms, silence_id, lease_until_ms, fence, tries, slow_tries,
         attempts, error)
@@ -115,11 +115,7 @@ async function storeNotices(
         select from due_deliveries d
         where d.tenant_id = ${tenantId} and d.destination_name = made.destination_name and d.subject = made.subject
           and d.created_ms >= 0 and d.rule_id = made.rule_id and d.silence_id is not null and d.lease_until_ms = 0
-          and case when made.silence_id is null then d.occasion = 'first' else d.due_ms > ${BigInt(nowMs)} end)`;
-  }
-  failpoint("enqueue:written");
-  return rows.reduce((least, { due_ms }) => Math.min(least, due_ms), Infinity);
-}
+          and case when made.silence_id is null then d.occasion = 'first' else d.due_ms > ${BigInt(nowMs)} end)`.execute();
 
 /** Ends of other rules may have waited for this one's. By due_deliveries_by_age, then by the key. Returns how many there were. */
 async function hasten(tx: Db, tenantId: string, over: readonly Over[], nowMs: number): Promise<number> {
