@@ -51,7 +51,7 @@ export const match: Stage = async ({ tx, tenantId, changes }) => {
   const all = changes.facts.map(seenFact);
   const taken = await findMatches(tx, tenantId, rules, all, { untilMs: performance.now() + workMs, matchesMax });
   const found = all.slice(0, taken);
-  const before = await readNoted(tx, tenantId, notOpened(found));
+  const before = await readNoted(tx, tenantId, found);
   const concerned = new Set(before.keys());
   for (const { fact, subject, matches } of found) {
     if (matches.size > 0 || isMade(fact)) concerned.add(keyText(subject.key));
@@ -72,18 +72,10 @@ export const match: Stage = async ({ tx, tenantId, changes }) => {
   return { taken, noted, sights: sights(rules, known, noted), silences: rules.silences };
 };
 
-/**
- * The facts of occurrences that none of them opens: of others mostly nothing is noted, and where a later change of one was matched before, as a
- * server of 0.2 does, its opening ends nothing.
- */
-function notOpened(all: readonly SeenFact[]): readonly SeenFact[] {
-  const opened = new Set(all.flatMap(({ fact, subject }) => (fact.before === undefined ? [keyText(subject.key)] : [])));
-  return all.filter(({ subject }) => !opened.has(keyText(subject.key)));
-}
-
-/** Reads what is noted of the occurrences of facts. */
+/** Reads what is noted of the occurrences of facts: nothing of those that one of them opens, unless it was set aside and others came first. */
 function readNoted(tx: Db, tenantId: string, all: readonly SeenFact[]): Promise<StoredMatches> {
   const keys = new Map(all.map(({ subject: { key } }) => [keyText(key), key]));
+  for (const { fact, subject } of all) if (fact.before === undefined && fact.news) keys.delete(keyText(subject.key));
   return readMatches(tx, tenantId, [...keys.values()]);
 }
 

@@ -519,7 +519,7 @@ onOnePostgres("locks in sight")(
 );
 
 describe("rows of the feed without facts", () => {
-  /** Stores as 0.2 does, without facts, and matches by itself. */
+  /** Stores without facts, as a writer does that does not see the cursor, and matches by itself. */
   async function older({ tenantId, engine }: TestTenant, nowMs: number, ...items: ReturnType<typeof report>[]) {
     const stored = storingChanges({});
     await ingestEvents(sql, tenantId, items, {
@@ -539,15 +539,6 @@ describe("rows of the feed without facts", () => {
     await older(tenant, t0 + 21, report(4, closed));
     await tenant.match(t0 + 30);
     expect(await occasions(tenant)).toEqual(["first", "clear"]);
-  });
-
-  test("an opening whose next report one has matched before it is notified once", async () => {
-    const tenant = await simple();
-    await tenant.store(t0, report(1));
-    await older(tenant, t0 + 1, report(2));
-    expect(await occasions(tenant)).toEqual(["first"]);
-    await tenant.match(t0 + 10);
-    expect(await occasions(tenant)).toEqual(["first"]);
   });
 
   test("what one has left in the feed is read as soon as something waits for it", async () => {
