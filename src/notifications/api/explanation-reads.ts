@@ -8,20 +8,31 @@ import type { LabelView } from "../../events/labels.ts";
 import { parseOccurrenceId } from "../../events/occurrence-id.ts";
 import { findOccurrences, keyText as occurrenceText } from "../../events/occurrences.ts";
 import { rulesName } from "../deciding/deciding.ts";
-import { groupLabels } from "../rules/grouping.ts";
+import { isElsewhere } from "../groups/group-store.ts";
 import { nilRule, readMatches, type StoredMatch } from "../rules/match-store.ts";
 import { type MatchRow, matchRow } from "../rules/rows.ts";
-import type { StoredRule, StoredTrigger } from "../rules/stored-rules.ts";
+import { readStoredRules, type StoredRule, type StoredTrigger, withTriggers } from "../rules/stored-rules.ts";
+import { type LoadedRule, loadedRule } from "../rules/tenant-rules.ts";
 import { holdsOf } from "../silences/holds.ts";
 import { activeSilences, type StoredSilence, toLoaded } from "../silences/silences.ts";
 import { silencesInForce } from "../silences/silences-in-force.ts";
 import { labelsKey, readLabels } from "../subject/labels.ts";
-import { groupSubject, keyText, occurrenceSubject } from "../subject/subject.ts";
+import { keyText, occurrenceSubject } from "../subject/subject.ts";
 import { type DeliveryRow, hasMember, readDeliveries } from "./delivery-rows.ts";
 
-/** A rule with its triggers, its own condition among them. */
-export interface ExplainedRule extends StoredRule {
-  triggers: StoredTrigger[];
+/** A rule as decisions see it, with its triggers as they are stored, its own condition among them. */
+export interface ExplainedRule extends LoadedRule, Pick<StoredRule, "enabled"> {
+  readonly triggers: readonly StoredTrigger[];
+}
+
+/** Reads rules to be explained, in two statements. @param which the condition, in which their row is `r` */
+export async function readExplainedRules(db: Db, tenantId: string, which: Fragment): Promise<ExplainedRule[]> {
+  const found = await withTriggers(db, tenantId, await readStoredRules(db, tenantId, which));
+  return found.map(({ triggers, ...rule }) => ({
+    ...loadedRule({ ...rule, repeatIntervalSec: Number(rule.repeatIntervalSec) }),
+    enabled: rule.enabled,
+    triggers,
+  }));
 }
 
 /** What is asked about, and what is stored of it: the same for all rules. */
@@ -170,9 +181,7 @@ export async function readAboutLabels(
 export function joinsGroup({ rule, match, memberships }: Case, labels: LabelView | undefined): boolean {
   if (!match?.standing || !match.grouped) return false;
   if (rule.grouping === null || labels === undefined) return memberships.length === 0;
-  const key = groupSubject(rule.id, groupLabels(rule.grouping, labels));
-  const beyond = groupSubject(rule.id, undefined);
-  return !memberships.some(({ groupKey }) => groupKey.equals(key) || groupKey.equals(beyond));
+  return isElsewhere(rule, labels, memberships);
 }
 
 /**

@@ -1,14 +1,13 @@
 import { paced } from "../../event-loop.ts";
 import { toTexts } from "../../events/fields.ts";
 import { isAlert, type LabelView } from "../../events/labels.ts";
-import { memberOf, membershipsOf, readGroups, type StoredGroup, type StoredMember } from "../groups/group-store.ts";
-import { groupLabels } from "../rules/grouping.ts";
+import { isElsewhere, memberOf, membershipsOf, readGroups, type StoredGroup } from "../groups/group-store.ts";
 import { labelsOf, readEntitiesOf } from "../rules/rows.ts";
 import type { LoadedRule } from "../rules/tenant-rules.ts";
 import { holdsOf } from "../silences/holds.ts";
 import { groupJobs } from "../subject/group-jobs.ts";
 import type { Over } from "../subject/notice.ts";
-import { groupSubject, keyText } from "../subject/subject.ts";
+import { keyText } from "../subject/subject.ts";
 import type { Batch, Ongoing, Stage } from "./batch.ts";
 
 /** An ongoing match with its labels. */
@@ -74,7 +73,8 @@ async function regroup({ tx, tenantId }: Pick<Batch, "tx" | "tenantId">, all: re
     for (const each of some) {
       const own = byMember.get(keyText(memberOf(each.subject))) ?? [];
       const waits = each.free.length > 0 && own.some(({ groupKey }) => held.has(keyText(groupKey)));
-      if (waits || isElsewhere(each, own)) members.push({ ruleId: rule.id, subject: each.subject });
+      if (waits || (mayMove(rule) && isElsewhere(rule, each.labels, own)))
+        members.push({ ruleId: rule.id, subject: each.subject });
       over.push(...own.flatMap(({ groupKey }) => released(each, groupKey)));
     }
   }
@@ -82,11 +82,3 @@ async function regroup({ tx, tenantId }: Pick<Batch, "tx" | "tenantId">, all: re
 }
 
 const isHeldUnheard = ({ held, flushedMs }: StoredGroup) => held && flushedMs === undefined;
-
-/** Tells whether a member is in no group of its labels. One of the group of those beyond the bound stays there. */
-function isElsewhere({ rule, labels }: Labelled, own: readonly StoredMember[]): boolean {
-  if (rule.grouping === null || !mayMove(rule)) return false;
-  const key = groupSubject(rule.id, groupLabels(rule.grouping, labels));
-  const beyond = groupSubject(rule.id, undefined);
-  return !own.some(({ groupKey }) => groupKey.equals(key) || groupKey.equals(beyond));
-}
