@@ -16,6 +16,7 @@ import { parseOccurrenceId } from "../../events/occurrence-id.ts";
 import { principalOf } from "../../rpc/context.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
 import { repeatMs, repeatReason } from "../deciding/decide.ts";
+import type { InForce } from "../deciding/engine.ts";
 import { chainReason } from "../deciding/match.ts";
 import { fieldsOf } from "../rules/rows.ts";
 import { ruleReason } from "../rules/tenant-rules.ts";
@@ -57,7 +58,7 @@ interface Explained {
 /** Says why rules did or did not notify. */
 export function explanations(
   db: Db,
-  { nowMs, openWindows }: { nowMs(): number; openWindows: OpenWindows },
+  { nowMs, openWindows, inForce }: { nowMs(): number; openWindows: OpenWindows; readonly inForce: InForce },
 ): Pick<ServiceImpl<typeof DeliveryService>, "explainNotification" | "explainOccurrence"> {
   /** Explains all of these rules; what they have in common is read once. */
   async function explain(
@@ -74,12 +75,13 @@ export function explanations(
     const byRule = Map.groupBy(deliveries, ({ ruleName }) => ruleName);
     const entityId = about.row?.entity_id ?? [...about.noted.values()][0]?.subject.entityId;
     const muting = entityId !== undefined && rules.some(({ muteDuringMaintenance }) => muteDuringMaintenance);
-    const [windows, labels, destinations] = await Promise.all([
+    const [{ silences }, windows, labels, destinations] = await Promise.all([
+      inForce(tenantId),
       muting ? openWindows(db, tenantId, entityId) : [],
       readAboutLabels(db, tenantId, about, rules),
       heldDestinations(db, tenantId, deliveries, nowMs()),
     ]);
-    const silences = await silencesOver(db, tenantId, labels, nowMs(), pace);
+    const silenceOver = await silencesOver(db, tenantId, labels, { silences, deliveries }, { nowMs: nowMs(), pace });
     const explained: Explained[] = [];
     for (const rule of rules) {
       const match = about.noted.get(rule.id);
@@ -100,7 +102,7 @@ export function explanations(
         triggers.push(made);
       }
       const matches = triggers.some(({ result }) => result === "passed");
-      const silence = matches || match?.standing ? silences(known) : undefined;
+      const silence = matches || match?.standing ? silenceOver(known) : undefined;
       const joins = joinsGroup(known, labels);
       const steps = [
         ruleStep(rule),

@@ -6,18 +6,18 @@ import { changedBehindMs } from "../../events/consumers/cursors.ts";
 import { asideOf } from "../../events/consumers/set-aside.ts";
 import type { LabelView } from "../../events/labels.ts";
 import { parseOccurrenceId } from "../../events/occurrence-id.ts";
-import { findOccurrences, keyText as occurrenceText } from "../../events/occurrences.ts";
 import { rulesName } from "../deciding/deciding.ts";
 import { isElsewhere } from "../groups/group-store.ts";
 import { nilRule, readMatches, type StoredMatch } from "../rules/match-store.ts";
-import { type MatchRow, matchRow } from "../rules/rows.ts";
+import { labelsOf, type MatchRow, matchRow } from "../rules/rows.ts";
 import { readStoredRules, type StoredRule, type StoredTrigger, withTriggers } from "../rules/stored-rules.ts";
 import { type LoadedRule, loadedRule } from "../rules/tenant-rules.ts";
 import { holdsOf } from "../silences/holds.ts";
-import { activeSilences, type StoredSilence, toLoaded } from "../silences/silences.ts";
-import { silencesInForce } from "../silences/silences-in-force.ts";
+import { readSilences, type StoredSilence, stateOf } from "../silences/silences.ts";
+import type { Silences } from "../silences/silences-in-force.ts";
 import { labelsKey, readLabels } from "../subject/labels.ts";
-import { keyText, occurrenceSubject } from "../subject/subject.ts";
+import { readOccurrence } from "../subject/read-subjects.ts";
+import { keyText, occurrenceRef } from "../subject/subject.ts";
 import { type DeliveryRow, hasMember, readDeliveries } from "./delivery-rows.ts";
 
 /** A rule as decisions see it, with its triggers as they are stored, its own condition among them. */
@@ -123,9 +123,9 @@ export async function readOwn(db: Db, tenantId: string, about: About, rules: rea
 /** Reads what is stored of an occurrence, or of what else deliveries are about, by its text; undefined: there is no such occurrence. */
 export async function readAbout(db: Db, tenantId: string, text: string): Promise<About | undefined> {
   const occurrence = parseOccurrenceId(text);
-  const found = occurrence && (await findOccurrences(db, tenantId, [occurrence])).get(occurrenceText(occurrence));
+  const found = await readOccurrence(db, tenantId, text);
   if (occurrence !== undefined && found === undefined) return undefined;
-  const key = found ? occurrenceSubject(found.event, found.occurrence.number).key : Buffer.from(text, "base64url");
+  const key = occurrence ? occurrenceRef(occurrence).key : Buffer.from(text, "base64url");
   // Before what is noted: what was looked at by then is noted.
   const [unseenMs, aside] = await Promise.all([
     occurrence && changedBehindMs(db, tenantId, rulesName, occurrence),
@@ -162,18 +162,18 @@ export async function heldDestinations(db: Db, tenantId: string, deliveries: rea
 
 type HeldBy = (known: Case) => StoredSilence | undefined;
 
-/** Reads the labels of what is asked about; undefined: it is not known, or deleted. */
+/** Reads the labels of what is asked about, of whose row the entity was read; undefined: it is not known, or deleted. */
 export async function readAboutLabels(
   db: Db,
   tenantId: string,
   { row, noted }: About,
   rules: readonly ExplainedRule[],
 ): Promise<LabelView | undefined> {
+  if (row !== undefined) return labelsOf(row);
   const match = rules.flatMap(({ id }) => noted.get(id) ?? [])[0];
-  const subject =
-    match?.subject ?? (row && occurrenceSubject({ id: row.event_id, entityId: row.entity_id }, row.number));
-  if (subject === undefined) return undefined;
-  const labelled = { subject, triggerName: match?.triggerNames[0] ?? "", isSeries: match?.value !== undefined };
+  if (match === undefined) return undefined;
+  const { subject, triggerNames, value } = match;
+  const labelled = { subject, triggerName: triggerNames[0] ?? "", isSeries: value !== undefined };
   return (await readLabels(db, tenantId, [labelled])).get(labelsKey(labelled));
 }
 
@@ -185,30 +185,24 @@ export function joinsGroup({ rule, match, memberships }: Case, labels: LabelView
 }
 
 /**
- * Reads the silences that hold notifications about it now. Of a rule that matches, the answer returns the one that ends last of those
- * that hold it back from all of its destinations or some.
+ * Asks the silences in force about these labels, and reads those that match. Of a rule that matches, the answer returns the one that ends
+ * last of those that hold it back from all of its destinations or some.
  */
 export async function silencesOver(
   db: Db,
   tenantId: string,
   view: LabelView | undefined,
-  nowMs: number,
-  pace: Pace,
+  { silences, deliveries }: { readonly silences: Silences; readonly deliveries: readonly DeliveryRow[] },
+  { nowMs, pace }: { readonly nowMs: number; readonly pace: Pace },
 ): Promise<HeldBy> {
-  const active = view === undefined ? [] : await activeSilences(db, tenantId, nowMs);
-  if (view === undefined || active.length === 0) return () => undefined;
-  const found = await silencesInForce(new Map(active.map((each) => [each.id, toLoaded(each)]))).matching(
-    view,
-    nowMs,
-    pace,
-  );
-  return ({ rule, deliveries }) => {
-    const holds = [...holdsOf(found, rule).values()];
-    const last = holds.reduce<(typeof holds)[number] | undefined>(
-      (a, b) => (a && a.untilMs >= b.untilMs ? a : b),
-      undefined,
-    );
-    const id = last?.silenceId ?? deliveries.find(({ silenceId }) => silenceId !== null)?.silenceId;
+  if (view === undefined) return () => undefined;
+  const found = await silences.matching(view, nowMs, pace);
+  const ids = new Set([...found.map(({ id }) => id), ...deliveries.flatMap(({ silenceId }) => silenceId ?? [])]);
+  const rows = await readSilences(db, tenantId, [...ids]);
+  const active = rows.filter((row) => stateOf(row, nowMs) === "ACTIVE");
+  return ({ rule, deliveries: own }) => {
+    const [last] = [...holdsOf(found, rule).values()].sort((a, b) => b.untilMs - a.untilMs);
+    const id = last?.silenceId ?? own.find(({ silenceId }) => silenceId !== null)?.silenceId;
     return active.find((each) => each.id === id);
   };
 }

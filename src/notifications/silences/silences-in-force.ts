@@ -33,7 +33,7 @@ export interface LoadedSilence {
 export const isActive = ({ startsMs, endsMs }: Pick<LoadedSilence, "startsMs" | "endsMs">, nowMs: number) =>
   startsMs <= nowMs && nowMs < endsMs;
 
-export const hasScope = ({ ruleNames, destinationNames }: LoadedSilence) =>
+export const hasScope = ({ ruleNames, destinationNames }: Pick<LoadedSilence, "ruleNames" | "destinationNames">) =>
   ruleNames.size > 0 || destinationNames.size > 0;
 
 /** Tells whether a rule's notifications to a destination are in the scope of a silence. */
