@@ -20,6 +20,7 @@ import type { InForce } from "../deciding/engine.ts";
 import { chainReason } from "../deciding/match.ts";
 import { fieldsOf } from "../rules/rows.ts";
 import { ruleReason } from "../rules/tenant-rules.ts";
+import { mutesOver, nothing } from "../silences/mutes.ts";
 import type { StoredSilence } from "../silences/silences.ts";
 import { type DeliveryRow, readDeliveries, readGroupLabels, toDelivery } from "./delivery-rows.ts";
 import {
@@ -31,10 +32,10 @@ import {
   joinsGroup,
   newestOfEach,
   readAbout,
-  readAboutLabels,
   readExplainedRules,
   readMemberships,
   readOwn,
+  readState,
   silencesOver,
 } from "./explanation-reads.ts";
 import { readSeen, reasonStep, ruleStep, step, triggerStep } from "./explanation-steps.ts";
@@ -74,14 +75,18 @@ export function explanations(
     const triggerSteps = new Map<string, ExplanationStep>();
     const byRule = Map.groupBy(deliveries, ({ ruleName }) => ruleName);
     const entityId = about.row?.entity_id ?? [...about.noted.values()][0]?.subject.entityId;
-    const muting = entityId !== undefined && rules.some(({ muteDuringMaintenance }) => muteDuringMaintenance);
-    const [{ silences }, windows, labels, destinations] = await Promise.all([
+    const [{ silences }, state, destinations] = await Promise.all([
       inForce(tenantId),
-      muting ? openWindows(db, tenantId, entityId) : [],
-      readAboutLabels(db, tenantId, about, rules),
+      readState(db, tenantId, about, rules),
       heldDestinations(db, tenantId, deliveries, nowMs()),
     ]);
-    const silenceOver = await silencesOver(db, tenantId, labels, { silences, deliveries }, { nowMs: nowMs(), pace });
+    const mutedBy = state === undefined ? nothing : await mutesOver(state, { silences, nowMs: nowMs(), pace });
+    // At all destinations alike.
+    const inWindow = (rule: ExplainedRule) => mutedBy(rule, "").some(({ by }) => by === "window");
+    const [windows, silenceOver] = await Promise.all([
+      entityId !== undefined && rules.some(inWindow) ? openWindows(db, tenantId, entityId) : [],
+      silencesOver(db, tenantId, mutedBy, { rules, deliveries }, nowMs()),
+    ]);
     const explained: Explained[] = [];
     for (const rule of rules) {
       const match = about.noted.get(rule.id);
@@ -103,13 +108,13 @@ export function explanations(
       }
       const matches = triggers.some(({ result }) => result === "passed");
       const silence = matches || match?.standing ? silenceOver(known) : undefined;
-      const joins = joinsGroup(known, labels);
+      const joins = joinsGroup(known, state?.labels);
       const steps = [
         ruleStep(rule),
         ...chainSteps(known),
         ...triggers,
         ...matchSteps(known, matches),
-        ...windowSteps(known, rule.muteDuringMaintenance ? windows : []),
+        ...windowSteps(known, inWindow(rule) ? windows : []),
         ...silenceSteps(silence, known),
         ...(match?.grouped
           ? groupSteps(known, joins, silence !== undefined, nowMs())

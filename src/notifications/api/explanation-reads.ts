@@ -1,7 +1,6 @@
 import type { Fragment } from "postgres";
 import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
-import type { Pace } from "../../event-loop.ts";
 import { changedBehindMs } from "../../events/consumers/cursors.ts";
 import { asideOf } from "../../events/consumers/set-aside.ts";
 import type { LabelView } from "../../events/labels.ts";
@@ -12,10 +11,10 @@ import { nilRule, readMatches, type StoredMatch } from "../rules/match-store.ts"
 import { labelsOf, type MatchRow, matchRow } from "../rules/rows.ts";
 import { readStoredRules, type StoredRule, type StoredTrigger, withTriggers } from "../rules/stored-rules.ts";
 import { type LoadedRule, loadedRule } from "../rules/tenant-rules.ts";
-import { holdsOf } from "../silences/holds.ts";
+import { lastOf } from "../silences/mutes.ts";
 import { readSilences, type StoredSilence, stateOf } from "../silences/silences.ts";
-import type { Silences } from "../silences/silences-in-force.ts";
-import { labelsKey, readLabels } from "../subject/labels.ts";
+import { type LabelledState, labelsKey, readLabels } from "../subject/labels.ts";
+import type { MutedBy } from "../subject/notice.ts";
 import { readOccurrence } from "../subject/read-subjects.ts";
 import { keyText, occurrenceRef } from "../subject/subject.ts";
 import { type DeliveryRow, hasMember, readDeliveries } from "./delivery-rows.ts";
@@ -160,21 +159,17 @@ export async function heldDestinations(db: Db, tenantId: string, deliveries: rea
   return new Map(held.map((row) => [row.name, row]));
 }
 
-type HeldBy = (known: Case) => StoredSilence | undefined;
-
-/** Reads the labels of what is asked about, of whose row the entity was read; undefined: it is not known, or deleted. */
-export async function readAboutLabels(
+/** Reads the current state of what is asked about, of whose row the entity was read; undefined: it is not known, or deleted. */
+export async function readState(
   db: Db,
   tenantId: string,
   { row, noted }: About,
   rules: readonly ExplainedRule[],
-): Promise<LabelView | undefined> {
-  if (row !== undefined) return labelsOf(row);
-  const match = rules.flatMap(({ id }) => noted.get(id) ?? [])[0];
+): Promise<LabelledState | undefined> {
+  if (row !== undefined) return { labels: labelsOf(row), entity: row.entity };
+  const match = rules.flatMap(({ id }) => noted.get(id) ?? [])[0] ?? [...noted.values()][0];
   if (match === undefined) return undefined;
-  const { subject, triggerNames, value } = match;
-  const labelled = { subject, triggerName: triggerNames[0] ?? "", isSeries: value !== undefined };
-  return (await readLabels(db, tenantId, [labelled])).get(labelsKey(labelled));
+  return (await readLabels(db, tenantId, [match])).get(labelsKey(match));
 }
 
 /** Tells whether something stands that its group has not taken in yet: it has just begun, or its labels have changed. */
@@ -185,24 +180,26 @@ export function joinsGroup({ rule, match, memberships }: Case, labels: LabelView
 }
 
 /**
- * Asks the silences in force about these labels, and reads those that match. Of a rule that matches, the answer returns the one that ends
- * last of those that hold it back from all of its destinations or some.
+ * Reads the silences that hold deliveries. Of a rule that matches, the answer returns the one that ends last of those that hold it back from
+ * all of its destinations or some.
  */
 export async function silencesOver(
   db: Db,
   tenantId: string,
-  view: LabelView | undefined,
-  { silences, deliveries }: { readonly silences: Silences; readonly deliveries: readonly DeliveryRow[] },
-  { nowMs, pace }: { readonly nowMs: number; readonly pace: Pace },
-): Promise<HeldBy> {
-  if (view === undefined) return () => undefined;
-  const found = await silences.matching(view, nowMs, pace);
-  const ids = new Set([...found.map(({ id }) => id), ...deliveries.flatMap(({ silenceId }) => silenceId ?? [])]);
-  const rows = await readSilences(db, tenantId, [...ids]);
+  mutedBy: MutedBy,
+  { rules, deliveries }: { readonly rules: readonly ExplainedRule[]; readonly deliveries: readonly DeliveryRow[] },
+  nowMs: number,
+): Promise<(known: Case) => StoredSilence | undefined> {
+  const lastFor = (rule: ExplainedRule) => {
+    const mutes = rule.destinationNames.flatMap((name) => mutedBy(rule, name));
+    return lastOf(mutes.filter(({ by }) => by === "silence"))?.id;
+  };
+  const last = new Map(rules.map((rule) => [rule.id, lastFor(rule)]));
+  const ids = [...last.values(), ...deliveries.map(({ silenceId }) => silenceId)].flatMap((id) => id ?? []);
+  const rows = await readSilences(db, tenantId, [...new Set(ids)]);
   const active = rows.filter((row) => stateOf(row, nowMs) === "ACTIVE");
   return ({ rule, deliveries: own }) => {
-    const [last] = [...holdsOf(found, rule).values()].sort((a, b) => b.untilMs - a.untilMs);
-    const id = last?.silenceId ?? own.find(({ silenceId }) => silenceId !== null)?.silenceId;
+    const id = last.get(rule.id) ?? own.find(({ silenceId }) => silenceId !== null)?.silenceId;
     return active.find((each) => each.id === id);
   };
 }

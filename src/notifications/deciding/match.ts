@@ -15,7 +15,7 @@ import {
 } from "../rules/match-store.ts";
 import { matchRow, readEntitiesOf } from "../rules/rows.ts";
 import type { LoadedRule, TenantRules } from "../rules/tenant-rules.ts";
-import { inMaintenance } from "../silences/holds.ts";
+import { inMaintenance } from "../silences/mutes.ts";
 import { workMs } from "../silences/silences-in-force.ts";
 import { chainRulesMax } from "../subject/notification.ts";
 import type { Reason } from "../subject/reason.ts";

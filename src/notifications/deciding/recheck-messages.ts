@@ -3,6 +3,7 @@ import { paced } from "../../event-loop.ts";
 import { stillFiring } from "../groups/group-store.ts";
 import { readStanding } from "../groups/read-standing.ts";
 import type { LoadedRule, TenantRules } from "../rules/tenant-rules.ts";
+import { mayHold } from "../silences/mutes.ts";
 import { workMs } from "../silences/silences-in-force.ts";
 import type { WaitingDelivery } from "../subject/delivery.ts";
 import type { Hold } from "../subject/notice.ts";
@@ -29,7 +30,7 @@ export async function judgeMessages(
   nowMs: number,
 ): Promise<Map<string, Verdict>> {
   const verdicts = new Map<string, Verdict>();
-  const isAsked = rules.silences.any(nowMs) ? () => true : ({ silenceId }: WaitingDelivery) => silenceId !== null;
+  const isAsked = mayHold({ ...rules, nowMs }) ? () => true : ({ silenceId }: WaitingDelivery) => silenceId !== null;
   const byMessage = Map.groupBy(messages.filter(isAsked), ({ ruleId, told }) => `${ruleId} ${told.group?.message}`);
   const untilMs = performance.now() + workMs;
   for (const [i, some] of [...byMessage.values()].entries()) {

@@ -55,13 +55,6 @@ export interface Silences {
   matching(labels: LabelView, nowMs: number, pace: Pace): Promise<LoadedSilence[]>;
 }
 
-/** Of silences that match, the one that ends last of those that hold a rule's notification to a destination. */
-export function holding(silences: readonly LoadedSilence[], rule: string, destination: string) {
-  return silences
-    .filter((silence) => covers(silence, rule, destination))
-    .reduce<LoadedSilence | undefined>((last, each) => (last && last.endsMs >= each.endsMs ? last : each), undefined);
-}
-
 export const loadedSilence = ({
   id,
   matchers,
