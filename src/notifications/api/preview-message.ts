@@ -1,4 +1,3 @@
-import { randomUUIDv7 } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
@@ -22,25 +21,20 @@ import { principalOf } from "../../rpc/context.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
 import { defaultMessage } from "../kinds/default-texts.ts";
 import { checkDestination, describedType, goTemplates } from "../kinds/kinds.ts";
-import { sampleSubject } from "../kinds/sample-notifications.ts";
 import type { SendEnvironment } from "../kinds/send-environment.ts";
-import { fieldsOf } from "../rules/rows.ts";
-import { storedTriggerType } from "../rules/sources.ts";
 import type { StoredTrigger } from "../rules/stored-rules.ts";
 import type { Notification } from "../subject/notification.ts";
 import { templateVariables } from "../templates/alerts.ts";
-import { sampleGroup } from "../templates/group-notification.ts";
 import { plainText } from "../templates/markup.ts";
 import { brokenTemplate, namedValues, newSteps, parseTemplate, render, type Variables } from "../templates/template.ts";
 import {
   type PreviewedDestination,
+  previewed,
   previewedDestination,
   previewsOf,
   type StoredDestination,
-  sampleMembers,
-  triggerSteps,
 } from "./preview.ts";
-import { previewedOccurrence, previewSubject } from "./preview-subject.ts";
+import { previewedOccurrence } from "./preview-subject.ts";
 
 const emptyNamesMax = 100;
 const valueCharsMax = 200;
@@ -55,7 +49,8 @@ export function messagePreviews(
 ): Pick<ServiceImpl<typeof RuleService>, "previewMessage"> {
   return {
     async previewMessage(request, context) {
-      const { tenantId, tenantName } = principalOf(context);
+      const principal = principalOf(context);
+      const { tenantId } = principal;
       const broken = brokenTemplate(request.message);
       if (broken !== undefined) throw invalidField("message", broken, FieldRule.TEMPLATE);
       const pace = paced(() => context.signal.throwIfAborted(), tenantId);
@@ -64,20 +59,10 @@ export function messagePreviews(
       const { occurrenceId } = request;
       const row = occurrenceId === "" ? undefined : await previewedOccurrence(db, tenantId, occurrenceId, triggers);
       if (row === undefined && occurrenceId !== "") throw notFound("occurrence", occurrenceId);
-      const steps = row ? await triggerSteps(triggers, row, fieldsOf(tenantId, tenantName).events, pace) : [];
-      const first = steps.findIndex(({ result }) => result === "passed");
-      const named = triggers[Math.max(first, 0)];
-      const { message, ruleName: name, triggerNames, destinationNames } = request;
-      const one: Notification = {
-        ...(row ? previewSubject(row) : sampleSubject(world.nowMs())),
-        rule: { name, message, enabled: true, repeatIntervalSec, triggerNames, destinationNames },
-        trigger: { name: named?.name ?? "", type: storedTriggerType(named?.type ?? {}) },
-        id: randomUUIDv7(),
-        timeMs: world.nowMs(),
-        tenant: { id: tenantId, name: tenantName },
-        chain: [],
-      };
-      const notification = request.grouped ? sampleGroup(one, sampleMembers) : one;
+      const { message, ruleName: name, triggerNames, destinationNames, grouped: isGrouped } = request;
+      const rule = { name, message, enabled: true, repeatIntervalSec, triggerNames, destinationNames };
+      const found = await previewed({ rule, triggers, row, isGrouped }, principal, world, pace);
+      const { notification, matches, steps } = found;
       return create(PreviewMessageResponseSchema, {
         ...(await said(notification, destinations, world.publicUrl, pace)),
         previews: await previewsOf([...destinations, ...unsaved], notification, world, pace, () =>
@@ -87,7 +72,7 @@ export function messagePreviews(
             FieldRule.SIZE,
           ),
         ),
-        matches: first >= 0,
+        matches,
         steps,
       });
     },
