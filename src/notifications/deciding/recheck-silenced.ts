@@ -11,9 +11,7 @@ import { readSubjects } from "../subject/read-subjects.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
 import { keyText } from "../subject/subject.ts";
 import { toldOf } from "./match.ts";
-import type { Verdict } from "./verdict.ts";
-
-const no = (reason: string): Verdict => ({ send: false, reason });
+import { unneeded, type Verdict } from "./verdict.ts";
 
 /**
  * Asks what holds deliveries that are about to be tried, and says what those report that were held until now.
@@ -40,9 +38,9 @@ export async function judgeSilenced(
     const rule = byId.get(each.ruleId);
     const hold = rule && holdsOf(found, rule).get(each.destinationName);
     if (hold === undefined) continue;
-    if (each.occasion === "repeat") verdicts.set(each.id, no("a silence holds it"));
+    if (each.occasion === "repeat") verdicts.set(each.id, unneeded("a silence holds it"));
     else if (each.occasion !== "first" && kept.has(threadOf(each)))
-      verdicts.set(each.id, no("what a silence holds reports it when the silence ends"));
+      verdicts.set(each.id, unneeded("what a silence holds reports it when the silence ends"));
     else {
       verdicts.set(each.id, { send: "silenced", ...hold });
       kept.add(threadOf(each));
@@ -103,7 +101,7 @@ async function releaseHeld(
     const now = states.get(keyText(subject.key))?.occurrence;
     const told = now === undefined ? held : { ...held, ...toldOf(now.occurrence, held.chain ?? []) };
     const changed = occasion === "first" ? occasion : changeOf(held.since, told);
-    if (changed === undefined) verdicts.set(id, no("nothing differs from what was sent before the silence"));
+    if (changed === undefined) verdicts.set(id, unneeded("nothing differs from what was sent before the silence"));
     else {
       verdicts.set(id, { send: true, told, occasion: changed });
       sent.push({ id, told, occasion: changed });
