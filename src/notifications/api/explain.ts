@@ -20,7 +20,7 @@ import type { InForce } from "../deciding/engine.ts";
 import { chainReason } from "../deciding/match.ts";
 import { fieldsOf } from "../rules/rows.ts";
 import { ruleReason } from "../rules/tenant-rules.ts";
-import { mutesOver, nothing } from "../silences/mutes.ts";
+import { inMaintenance, mutesOver, nothing } from "../silences/mutes.ts";
 import type { StoredSilence } from "../silences/silences.ts";
 import { type DeliveryRow, readDeliveries, readGroupLabels, toDelivery } from "./delivery-rows.ts";
 import {
@@ -80,13 +80,11 @@ export function explanations(
       readState(db, tenantId, about, rules),
       heldDestinations(db, tenantId, deliveries, nowMs()),
     ]);
-    const mutedBy = state === undefined ? nothing : await mutesOver(state, { silences, nowMs: nowMs(), pace });
-    // At all destinations alike.
-    const inWindow = (rule: ExplainedRule) => mutedBy(rule, "").some(({ by }) => by === "window");
-    const [windows, silenceOver] = await Promise.all([
-      entityId !== undefined && rules.some(inWindow) ? openWindows(db, tenantId, entityId) : [],
-      silencesOver(db, tenantId, mutedBy, { rules, deliveries }, nowMs()),
-    ]);
+    const asking = { silences, nowMs: nowMs(), pace };
+    const mutedBy = state === undefined ? nothing : await mutesOver(state, asking);
+    const silenceOver = await silencesOver(db, tenantId, mutedBy, { rules, deliveries }, asking);
+    const muting = inMaintenance(state?.entity) && rules.some(({ muteDuringMaintenance }) => muteDuringMaintenance);
+    const windows = entityId !== undefined && muting ? await openWindows(db, tenantId, entityId) : [];
     const explained: Explained[] = [];
     for (const rule of rules) {
       const match = about.noted.get(rule.id);
@@ -114,7 +112,7 @@ export function explanations(
         ...chainSteps(known),
         ...triggers,
         ...matchSteps(known, matches),
-        ...windowSteps(known, inWindow(rule) ? windows : []),
+        ...windowSteps(known, rule.muteDuringMaintenance ? windows : []),
         ...silenceSteps(silence, known),
         ...(match?.grouped
           ? groupSteps(known, joins, silence !== undefined, nowMs())

@@ -1,6 +1,7 @@
 import type { Fragment } from "postgres";
 import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
+import type { Pace } from "../../event-loop.ts";
 import { changedBehindMs } from "../../events/consumers/cursors.ts";
 import { asideOf } from "../../events/consumers/set-aside.ts";
 import type { LabelView } from "../../events/labels.ts";
@@ -188,13 +189,14 @@ export async function silencesOver(
   tenantId: string,
   mutedBy: MutedBy,
   { rules, deliveries }: { readonly rules: readonly ExplainedRule[]; readonly deliveries: readonly DeliveryRow[] },
-  nowMs: number,
+  { nowMs, pace }: { readonly nowMs: number; readonly pace: Pace },
 ): Promise<(known: Case) => StoredSilence | undefined> {
-  const lastFor = (rule: ExplainedRule) => {
+  const last = new Map<string, string | undefined>();
+  for (const rule of rules) {
+    await pace();
     const mutes = rule.destinationNames.flatMap((name) => mutedBy(rule, name));
-    return lastOf(mutes.filter(({ by }) => by === "silence"))?.id;
-  };
-  const last = new Map(rules.map((rule) => [rule.id, lastFor(rule)]));
+    last.set(rule.id, lastOf(mutes.filter(({ by }) => by === "silence"))?.id);
+  }
   const ids = [...last.values(), ...deliveries.map(({ silenceId }) => silenceId)].flatMap((id) => id ?? []);
   const rows = await readSilences(db, tenantId, [...new Set(ids)]);
   const active = rows.filter((row) => stateOf(row, nowMs) === "ACTIVE");

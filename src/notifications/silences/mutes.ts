@@ -11,18 +11,21 @@ export interface MutesInForce {
   readonly nowMs: number;
 }
 
-/** Asks one kind of mute about a subject. */
-type Kind = (state: LabelledState, inForce: MutesInForce & { readonly pace: Pace }) => MutedBy | Promise<MutedBy>;
+type Answer = (...asked: Parameters<MutedBy>) => Mute | undefined;
+
+/** Asks one kind of mute about a subject; of several that mute a rule at a destination, the answer returns the one that ends last. */
+type Kind = (state: LabelledState, inForce: MutesInForce & { readonly pace: Pace }) => Answer | Promise<Answer>;
 
 /** What is held by a silence that ends with what it matched is due at its end, or never by itself. */
 export const neverMs = 253_402_300_799_999;
 
 const bySilence: Kind = async ({ labels }, { silences, nowMs, pace }) => {
   const found = await silences.matching(labels, nowMs, pace);
-  return ({ name }, destination) =>
-    found
-      .filter((silence) => covers(silence, name, destination))
-      .map(({ id, endsMs }) => ({ by: "silence", id, untilMs: Math.min(endsMs, neverMs) }));
+  return ({ name }, destination) => {
+    let last: (typeof found)[number] | undefined;
+    for (const each of found) if (covers(each, name, destination) && !(last && last.endsMs >= each.endsMs)) last = each;
+    return last && { by: "silence", id: last.id, untilMs: Math.min(last.endsMs, neverMs) };
+  };
 };
 
 /** Tells whether an entity is in a maintenance window. */
@@ -30,8 +33,8 @@ export const inMaintenance = (entity: Pick<EntityRow, "window_production_state">
   (entity?.window_production_state ?? null) !== null;
 
 const byWindow: Kind = ({ entity }) => {
-  const mutes = inMaintenance(entity) ? [{ by: "window", id: "", untilMs: Infinity } as const] : [];
-  return ({ muteDuringMaintenance }) => (muteDuringMaintenance ? mutes : []);
+  const mute = inMaintenance(entity) ? ({ by: "window", id: "", untilMs: Infinity } as const) : undefined;
+  return ({ muteDuringMaintenance }) => (muteDuringMaintenance ? mute : undefined);
 };
 
 /** All kinds of mutes: a further one is a file of its own, and a line here. */
@@ -45,9 +48,9 @@ export const nothing: MutedBy = () => [];
 
 /** Asks all kinds about a subject in its current state. */
 export async function mutesOver(...asked: Parameters<Kind>): Promise<MutedBy> {
-  const answers: MutedBy[] = [];
+  const answers: Answer[] = [];
   for (const kind of kinds) answers.push(await kind(...asked));
-  return (rule, destination) => answers.flatMap((answer) => answer(rule, destination));
+  return (rule, destination) => answers.flatMap((answer) => answer(rule, destination) ?? []);
 }
 
 /**

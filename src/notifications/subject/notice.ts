@@ -23,7 +23,7 @@ export interface MutedRule {
   readonly muteDuringMaintenance: boolean;
 }
 
-/** Answers about a subject in one state: all that mutes a rule's notifications to a destination. */
+/** Answers about a subject in one state: what mutes a rule's notifications to a destination, one of each kind at most. */
 export type MutedBy = (rule: MutedRule, destinationName: string) => readonly Mute[];
 
 /** A notification to each destination of the rule. */
