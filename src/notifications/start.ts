@@ -88,7 +88,14 @@ export async function startNotifications(
   });
   const writing = { bounds: config, nowMs, wake: sending.wake, wakeJobs };
   return {
-    services: notificationServices(pool.sql, { ...writing, keyring, formats, world, openWindows }),
+    services: notificationServices(pool.sql, {
+      ...writing,
+      keyring,
+      formats,
+      world,
+      openWindows,
+      inForce: rules.inForce,
+    }),
     silences: silenceDoor(pool.sql, silenceWriter(pool.sql, writing)),
     async standing(tenantId) {
       const inForce = await rules.inForce(tenantId);

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { eventIds } from "../../src/entities/identity.ts";
 import { occurrenceIdText } from "../../src/events/occurrence-id.ts";
+import { nilRule, unmatched, writeMatches } from "../../src/notifications/rules/match-store.ts";
+import { occurrenceSubject } from "../../src/notifications/subject/subject.ts";
 import { answering, httpReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";
 import { testTenant } from "../support/tenant.ts";
@@ -126,6 +128,35 @@ test("what waits, and until when; what was cancelled, and why", async () => {
   expect(stepOf(cancelled, "trigger")?.reason).toBe(
     'trigger "disks" does not name status, and the occurrence is closed',
   );
+});
+
+test("what rules have led to: that its own rules, and of a long chain all, do not start by it", async () => {
+  await rule("caused");
+  await put("disk made");
+  await until("caused", "disk made", "NOTIFIED");
+  const { eventId } = eventIds(tenant.id, dimensions, "disk made");
+  const explained = async (chain: readonly string[]) => {
+    await server.database.sql`delete from rule_matches where tenant_id = ${tenant.id} and event_id = ${eventId}`;
+    const { entityId } = eventIds(tenant.id, dimensions, "");
+    await writeMatches(server.database.sql, tenant.id, [
+      { ...unmatched, subject: occurrenceSubject({ id: eventId, entityId }, 1), ruleId: nilRule, chain },
+    ]);
+    await server.database.sql`delete from delivery_history where tenant_id = ${tenant.id} and event_id = ${eventId}`;
+    const { outcome, steps } = await explain("caused", "disk made");
+    return [outcome, ...steps.filter(({ step }) => step === "chain" || step === "match").map(({ reason }) => reason)];
+  };
+  expect(await explained(["other"])).toEqual([
+    "WAITING",
+    "the rule has not seen it match yet: its next report decides",
+  ]);
+  expect(await explained(["caused", "other"])).toEqual([
+    "SUPPRESSED",
+    "the rule led to this event itself, so it does not start by it",
+  ]);
+  expect(await explained(["1", "2", "3", "4", "5"])).toEqual([
+    "SUPPRESSED",
+    "5 rules led to this event already, so no rule starts by it",
+  ]);
 });
 
 test("what repeats by the clock: when next, and that it does not while it is acknowledged or closed", async () => {

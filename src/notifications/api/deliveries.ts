@@ -34,7 +34,7 @@ import { checkEnd, timestampMs } from "../../rpc/times.ts";
 import { audited } from "../../tenants/audit.ts";
 import { newest } from "../queue/attempts.ts";
 import { deliveriesKind } from "../queue/delivery-queue.ts";
-import { occurrenceSubject, type SubjectColumns, subjectId, toSubject } from "../subject/subject.ts";
+import { occurrenceRef, type SubjectColumns, subjectId, toSubject } from "../subject/subject.ts";
 import {
   type DeliveryRow,
   deliveryColumns,
@@ -85,7 +85,8 @@ function filtersOf(
     if (event === undefined) return undefined;
     const own = db`event_id = ${event} and ${occurrence === undefined ? db`true` : db`number = ${occurrence.number}`}`;
     const [first, last] = occurrence === undefined ? [0, 0xffffffff] : [occurrence.number, occurrence.number];
-    const within = db`subject >= ${subjectOf(event, first)} and subject <= ${subjectOf(event, last)}`;
+    const keyOf = (number: number) => occurrenceRef({ eventId: event, number }).key;
+    const within = db`subject >= ${keyOf(first)} and subject <= ${keyOf(last)}`;
     conditions.push(db`(${own} or ${hasMember(db, tenantId, within)})`);
   }
   if (groupKey !== "") conditions.push(db`subject = ${Buffer.from(groupKey, "base64url")} and told ? 'group'`);
@@ -101,8 +102,6 @@ function filtersOf(
   }
   return sqlJoin(db, conditions, "and");
 }
-
-const subjectOf = (id: Buffer, number: number) => occurrenceSubject({ id, entityId: id }, number).key;
 
 /** The ends of a time range, ms since the epoch. */
 interface Times {

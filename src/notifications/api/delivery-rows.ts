@@ -7,7 +7,7 @@ import type { Db } from "../../db/connect.ts";
 import { keyTexts, type SortKey } from "../../db/paging/keyset.ts";
 import { idText } from "../../entities/identity.ts";
 import { type Attempt, countOf, newest } from "../queue/attempts.ts";
-import { neverMs } from "../silences/holds.ts";
+import { neverMs } from "../silences/mutes.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
 import { type SubjectColumns, subjectId, toSubject } from "../subject/subject.ts";
 

@@ -12,12 +12,15 @@ import { textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { notFound } from "../../errors.ts";
 import { paced } from "../../event-loop.ts";
-import { CLOSED } from "../../events/lifecycle.ts";
 import { parseOccurrenceId } from "../../events/occurrence-id.ts";
 import { principalOf } from "../../rpc/context.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
+import { repeatMs, repeatReason } from "../deciding/decide.ts";
+import type { InForce } from "../deciding/engine.ts";
+import { chainReason } from "../deciding/match.ts";
 import { fieldsOf } from "../rules/rows.ts";
-import { readStoredRules, withTriggers } from "../rules/stored-rules.ts";
+import { ruleReason } from "../rules/tenant-rules.ts";
+import { inMaintenance, mutesOver, nothing } from "../silences/mutes.ts";
 import type { StoredSilence } from "../silences/silences.ts";
 import { type DeliveryRow, readDeliveries, readGroupLabels, toDelivery } from "./delivery-rows.ts";
 import {
@@ -29,12 +32,13 @@ import {
   joinsGroup,
   newestOfEach,
   readAbout,
-  readAboutLabels,
+  readExplainedRules,
   readMemberships,
   readOwn,
+  readState,
   silencesOver,
 } from "./explanation-reads.ts";
-import { type Result, readSeen, ruleStep, step, triggerStep } from "./explanation-steps.ts";
+import { readSeen, reasonStep, ruleStep, step, triggerStep } from "./explanation-steps.ts";
 
 /** The maintenance windows that an entity is in, by the folder of windows. */
 export type OpenWindows = (
@@ -55,7 +59,7 @@ interface Explained {
 /** Says why rules did or did not notify. */
 export function explanations(
   db: Db,
-  { nowMs, openWindows }: { nowMs(): number; openWindows: OpenWindows },
+  { nowMs, openWindows, inForce }: { nowMs(): number; openWindows: OpenWindows; readonly inForce: InForce },
 ): Pick<ServiceImpl<typeof DeliveryService>, "explainNotification" | "explainOccurrence"> {
   /** Explains all of these rules; what they have in common is read once. */
   async function explain(
@@ -71,13 +75,16 @@ export function explanations(
     const triggerSteps = new Map<string, ExplanationStep>();
     const byRule = Map.groupBy(deliveries, ({ ruleName }) => ruleName);
     const entityId = about.row?.entity_id ?? [...about.noted.values()][0]?.subject.entityId;
-    const muting = entityId !== undefined && rules.some(({ muteDuringMaintenance }) => muteDuringMaintenance);
-    const [windows, labels, destinations] = await Promise.all([
-      muting ? openWindows(db, tenantId, entityId) : [],
-      readAboutLabels(db, tenantId, about, rules),
+    const [{ silences }, state, destinations] = await Promise.all([
+      inForce(tenantId),
+      readState(db, tenantId, about, rules),
       heldDestinations(db, tenantId, deliveries, nowMs()),
     ]);
-    const silences = await silencesOver(db, tenantId, labels, nowMs(), pace);
+    const asking = { silences, nowMs: nowMs(), pace };
+    const mutedBy = state === undefined ? nothing : await mutesOver(state, asking);
+    const silenceOver = await silencesOver(db, tenantId, mutedBy, { rules, deliveries }, asking);
+    const muting = inMaintenance(state?.entity) && rules.some(({ muteDuringMaintenance }) => muteDuringMaintenance);
+    const windows = entityId !== undefined && muting ? await openWindows(db, tenantId, entityId) : [];
     const explained: Explained[] = [];
     for (const rule of rules) {
       const match = about.noted.get(rule.id);
@@ -98,8 +105,8 @@ export function explanations(
         triggers.push(made);
       }
       const matches = triggers.some(({ result }) => result === "passed");
-      const silence = matches || match?.standing ? silences(known) : undefined;
-      const joins = joinsGroup(known, labels);
+      const silence = matches || match?.standing ? silenceOver(known) : undefined;
+      const joins = joinsGroup(known, state?.labels);
       const steps = [
         ruleStep(rule),
         ...chainSteps(known),
@@ -121,8 +128,7 @@ export function explanations(
   return {
     async explainNotification({ name, about: asked }, context) {
       const { tenantId } = principalOf(context);
-      const found = await readStoredRules(db, tenantId, db`r.name = ${normalizedName(name)}`);
-      const [rule] = await withTriggers(db, tenantId, found);
+      const [rule] = await readExplainedRules(db, tenantId, db`r.name = ${normalizedName(name)}`);
       if (rule === undefined) throw notFound("rule", normalizedName(name));
       const text = asked.value ?? "";
       const occurrence = parseOccurrenceId(text);
@@ -162,12 +168,12 @@ export function explanations(
       if (about?.row === undefined) throw notFound("occurrence", id);
       const noted = textArray([...about.noted.keys()]);
       const [rules, [all]] = await Promise.all([
-        readStoredRules(
+        readExplainedRules(
           db,
           tenantId,
           db`(r.id = any(${noted}::text[]::uuid[]) or r.name in (
             select name from rules where tenant_id = ${tenantId} order by name limit ${rulesMax}))`,
-        ).then((found) => withTriggers(db, tenantId, found)),
+        ),
         db<[{ count: number }]>`select count(*)::float8 as count from rules where tenant_id = ${tenantId}`,
         readSeen(db, tenantId, about.row),
       ]);
@@ -234,11 +240,11 @@ function destinationSteps(
 }
 
 function chainSteps({ chain, rule }: Case): ExplanationStep[] {
-  if (!chain.includes(rule.name)) return [];
-  return [step("chain", "stopped", "the rule led to this event itself, so it does not start by it")];
+  const reason = chainReason(chain, rule.name);
+  return reason === undefined ? [] : [reasonStep("chain", "stopped", reason)];
 }
 
-function matchSteps({ match, unseenMs, aside }: Case, matches: boolean): ExplanationStep[] {
+function matchSteps({ match, unseenMs, aside, chain, rule }: Case, matches: boolean): ExplanationStep[] {
   if (aside !== undefined) {
     const why = aside.cause === "" ? "" : `: ${aside.cause}`;
     const steps = { untilMs: aside.dueMs };
@@ -249,7 +255,8 @@ function matchSteps({ match, unseenMs, aside }: Case, matches: boolean): Explana
       step("match", "waiting", "a change of it that was stored then is about to be looked at", { timeMs: unseenMs }),
     ];
   if (match?.standing) return [step("match", "passed", "the match stands since then", { timeMs: match.matchedMs })];
-  if (matches) return [step("match", "waiting", "the rule has not seen it match yet: its next report decides")];
+  if (matches && chainReason(chain, rule.name) === undefined)
+    return [step("match", "waiting", "the rule has not seen it match yet: its next report decides")];
   if (match === undefined || match.matchedMs === 0) return [];
   return [step("match", "stopped", "the match that began then is over", { timeMs: match.matchedMs })];
 }
@@ -284,7 +291,7 @@ function delaySteps({ match, rule }: Case, nowMs: number): ExplanationStep[] {
   const untilMs = match?.standing ? match.firstDueMs : undefined;
   if (match === undefined || untilMs === undefined) return [];
   if (untilMs <= nowMs) return [step("delay", "passed", "the delay has ended", { timeMs: untilMs })];
-  if (untilMs <= match.matchedMs + rule.delaySec * 1000)
+  if (untilMs <= match.matchedMs + rule.delayMs)
     return [step("delay", "waiting", "the first notification waits for the end of the delay", { untilMs })];
   return [
     step("repeat", "waiting", "it began again before repeatInterval had elapsed, and waits until then", { untilMs }),
@@ -322,20 +329,13 @@ function groupSteps(
 function repeatSteps({ match, rule, row }: Case, nowMs: number): ExplanationStep[] {
   if (!match?.standing || match.notifiedMs === undefined || match.notifiedMs > nowMs) return [];
   const timeMs = match.notifiedMs;
-  const says = (result: Result, reason: string, untilMs?: number) => [
-    step("repeat", result, reason, { timeMs, untilMs }),
-  ];
-  if (!rule.repeat) return says("stopped", "it was decided then, and the rule does not repeat");
-  const untilMs = timeMs + Number(rule.repeatIntervalSec) * 1000;
-  if (rule.repeatWhile) {
-    const acknowledged = rule.repeatWhile === RepeatWhile.UNACKNOWLEDGED && row?.acknowledged;
-    if (row?.status === CLOSED)
-      return says("stopped", "it was decided then, and is not repeated: the occurrence is closed");
-    if (acknowledged) return says("stopped", "it was decided then, and is not repeated while it is acknowledged");
-    return says("waiting", "it was decided then, and is repeated by the clock", untilMs);
-  }
-  if (untilMs <= nowMs) return says("passed", "the next report repeats it");
-  return says("stopped", "it was decided then, and is not repeated before repeatInterval has elapsed", untilMs);
+  const untilMs = repeatMs(rule, match);
+  const reason = repeatReason(rule, match, { again: false, now: row }, nowMs);
+  const byClock = rule.repeatWhile !== RepeatWhile.UNSPECIFIED;
+  if (reason === undefined || (byClock && reason === "tooEarly"))
+    return [step("repeat", "waiting", "it was decided then, and is repeated by the clock", { timeMs, untilMs })];
+  const more = reason === "tooEarly" ? { timeMs, untilMs } : { timeMs };
+  return [reasonStep("repeat", reason === "unreported" ? "passed" : "stopped", reason, more)];
 }
 
 function deliverySteps({ deliveries }: Case): ExplanationStep[] {
@@ -351,7 +351,7 @@ function deliverySteps({ deliveries }: Case): ExplanationStep[] {
 
 function outcomeOf(known: Case, matches: boolean, joins: boolean, silenced: boolean): Outcome {
   const { rule, match, chain, memberships, deliveries, unseenMs, aside } = known;
-  if (!rule.enabled || rule.destinationNames.length === 0) return Outcome.RULE_DISABLED;
+  if (ruleReason(rule) !== undefined) return Outcome.RULE_DISABLED;
   if (unseenMs !== undefined || aside !== undefined) return Outcome.WAITING;
   const own = deliveries.filter(({ createdMs }) => createdMs >= (match?.matchedMs ?? 0));
   const some = (...statuses: DeliveryRow["status"][]) => own.some(({ status }) => statuses.includes(status));
@@ -364,5 +364,5 @@ function outcomeOf(known: Case, matches: boolean, joins: boolean, silenced: bool
   if (some("SENT", "SUMMARISED")) return Outcome.NOTIFIED;
   if (some("CANCELLED", "FAILED")) return Outcome.CANCELLED;
   if (!matches && !match?.standing) return Outcome.NOT_MATCHED;
-  return match?.standing || chain.includes(rule.name) ? Outcome.SUPPRESSED : Outcome.WAITING;
+  return match?.standing || chainReason(chain, rule.name) !== undefined ? Outcome.SUPPRESSED : Outcome.WAITING;
 }

@@ -6,22 +6,33 @@ import { changedBehindMs } from "../../events/consumers/cursors.ts";
 import { asideOf } from "../../events/consumers/set-aside.ts";
 import type { LabelView } from "../../events/labels.ts";
 import { parseOccurrenceId } from "../../events/occurrence-id.ts";
-import { findOccurrences, keyText as occurrenceText } from "../../events/occurrences.ts";
 import { rulesName } from "../deciding/deciding.ts";
-import { groupLabels } from "../rules/grouping.ts";
+import { isElsewhere } from "../groups/group-store.ts";
 import { nilRule, readMatches, type StoredMatch } from "../rules/match-store.ts";
-import { type MatchRow, matchRow } from "../rules/rows.ts";
-import type { StoredRule, StoredTrigger } from "../rules/stored-rules.ts";
-import { holdsOf } from "../silences/holds.ts";
-import { activeSilences, type StoredSilence, toLoaded } from "../silences/silences.ts";
-import { silencesInForce } from "../silences/silences-in-force.ts";
-import { labelsKey, readLabels } from "../subject/labels.ts";
-import { groupSubject, keyText, occurrenceSubject } from "../subject/subject.ts";
+import { labelsOf, type MatchRow, matchRow } from "../rules/rows.ts";
+import { readStoredRules, type StoredRule, type StoredTrigger, withTriggers } from "../rules/stored-rules.ts";
+import { type LoadedRule, loadedRule } from "../rules/tenant-rules.ts";
+import { lastOf } from "../silences/mutes.ts";
+import { readSilences, type StoredSilence, stateOf } from "../silences/silences.ts";
+import { type LabelledState, labelsKey, readLabels } from "../subject/labels.ts";
+import type { MutedBy } from "../subject/notice.ts";
+import { readOccurrence } from "../subject/read-subjects.ts";
+import { keyText, occurrenceRef } from "../subject/subject.ts";
 import { type DeliveryRow, hasMember, readDeliveries } from "./delivery-rows.ts";
 
-/** A rule with its triggers, its own condition among them. */
-export interface ExplainedRule extends StoredRule {
-  triggers: StoredTrigger[];
+/** A rule as decisions see it, with its triggers as they are stored, its own condition among them. */
+export interface ExplainedRule extends LoadedRule, Pick<StoredRule, "enabled"> {
+  readonly triggers: readonly StoredTrigger[];
+}
+
+/** Reads rules to be explained, in two statements. @param which the condition, in which their row is `r` */
+export async function readExplainedRules(db: Db, tenantId: string, which: Fragment): Promise<ExplainedRule[]> {
+  const found = await withTriggers(db, tenantId, await readStoredRules(db, tenantId, which));
+  return found.map(({ triggers, ...rule }) => ({
+    ...loadedRule({ ...rule, repeatIntervalSec: String(rule.repeatIntervalSec) }),
+    enabled: rule.enabled,
+    triggers,
+  }));
 }
 
 /** What is asked about, and what is stored of it: the same for all rules. */
@@ -112,9 +123,9 @@ export async function readOwn(db: Db, tenantId: string, about: About, rules: rea
 /** Reads what is stored of an occurrence, or of what else deliveries are about, by its text; undefined: there is no such occurrence. */
 export async function readAbout(db: Db, tenantId: string, text: string): Promise<About | undefined> {
   const occurrence = parseOccurrenceId(text);
-  const found = occurrence && (await findOccurrences(db, tenantId, [occurrence])).get(occurrenceText(occurrence));
+  const found = await readOccurrence(db, tenantId, text);
   if (occurrence !== undefined && found === undefined) return undefined;
-  const key = found ? occurrenceSubject(found.event, found.occurrence.number).key : Buffer.from(text, "base64url");
+  const key = occurrence ? occurrenceRef(occurrence).key : Buffer.from(text, "base64url");
   // Before what is noted: what was looked at by then is noted.
   const [unseenMs, aside] = await Promise.all([
     occurrence && changedBehindMs(db, tenantId, rulesName, occurrence),
@@ -149,57 +160,48 @@ export async function heldDestinations(db: Db, tenantId: string, deliveries: rea
   return new Map(held.map((row) => [row.name, row]));
 }
 
-type HeldBy = (known: Case) => StoredSilence | undefined;
-
-/** Reads the labels of what is asked about; undefined: it is not known, or deleted. */
-export async function readAboutLabels(
+/** Reads the current state of what is asked about, of whose row the entity was read; undefined: it is not known, or deleted. */
+export async function readState(
   db: Db,
   tenantId: string,
   { row, noted }: About,
   rules: readonly ExplainedRule[],
-): Promise<LabelView | undefined> {
-  const match = rules.flatMap(({ id }) => noted.get(id) ?? [])[0];
-  const subject =
-    match?.subject ?? (row && occurrenceSubject({ id: row.event_id, entityId: row.entity_id }, row.number));
-  if (subject === undefined) return undefined;
-  const labelled = { subject, triggerName: match?.triggerNames[0] ?? "", isSeries: match?.value !== undefined };
-  return (await readLabels(db, tenantId, [labelled])).get(labelsKey(labelled));
+): Promise<LabelledState | undefined> {
+  if (row !== undefined) return { labels: labelsOf(row), entity: row.entity };
+  const match = rules.flatMap(({ id }) => noted.get(id) ?? [])[0] ?? [...noted.values()][0];
+  if (match === undefined) return undefined;
+  return (await readLabels(db, tenantId, [match])).get(labelsKey(match));
 }
 
 /** Tells whether something stands that its group has not taken in yet: it has just begun, or its labels have changed. */
 export function joinsGroup({ rule, match, memberships }: Case, labels: LabelView | undefined): boolean {
   if (!match?.standing || !match.grouped) return false;
   if (rule.grouping === null || labels === undefined) return memberships.length === 0;
-  const key = groupSubject(rule.id, groupLabels(rule.grouping, labels));
-  const beyond = groupSubject(rule.id, undefined);
-  return !memberships.some(({ groupKey }) => groupKey.equals(key) || groupKey.equals(beyond));
+  return isElsewhere(rule, labels, memberships);
 }
 
 /**
- * Reads the silences that hold notifications about it now. Of a rule that matches, the answer returns the one that ends last of those
- * that hold it back from all of its destinations or some.
+ * Reads the silences that hold deliveries. Of a rule that matches, the answer returns the one that ends last of those that hold it back from
+ * all of its destinations or some.
  */
 export async function silencesOver(
   db: Db,
   tenantId: string,
-  view: LabelView | undefined,
-  nowMs: number,
-  pace: Pace,
-): Promise<HeldBy> {
-  const active = view === undefined ? [] : await activeSilences(db, tenantId, nowMs);
-  if (view === undefined || active.length === 0) return () => undefined;
-  const found = await silencesInForce(new Map(active.map((each) => [each.id, toLoaded(each)]))).matching(
-    view,
-    nowMs,
-    pace,
-  );
-  return ({ rule, deliveries }) => {
-    const holds = [...holdsOf(found, rule).values()];
-    const last = holds.reduce<(typeof holds)[number] | undefined>(
-      (a, b) => (a && a.untilMs >= b.untilMs ? a : b),
-      undefined,
-    );
-    const id = last?.silenceId ?? deliveries.find(({ silenceId }) => silenceId !== null)?.silenceId;
+  mutedBy: MutedBy,
+  { rules, deliveries }: { readonly rules: readonly ExplainedRule[]; readonly deliveries: readonly DeliveryRow[] },
+  { nowMs, pace }: { readonly nowMs: number; readonly pace: Pace },
+): Promise<(known: Case) => StoredSilence | undefined> {
+  const last = new Map<string, string | undefined>();
+  for (const rule of rules) {
+    await pace();
+    const mutes = rule.destinationNames.flatMap((name) => mutedBy(rule, name));
+    last.set(rule.id, lastOf(mutes.filter(({ by }) => by === "silence"))?.id);
+  }
+  const ids = [...last.values(), ...deliveries.map(({ silenceId }) => silenceId)].flatMap((id) => id ?? []);
+  const rows = await readSilences(db, tenantId, [...new Set(ids)]);
+  const active = rows.filter((row) => stateOf(row, nowMs) === "ACTIVE");
+  return ({ rule, deliveries: own }) => {
+    const id = last.get(rule.id) ?? own.find(({ silenceId }) => silenceId !== null)?.silenceId;
     return active.find((each) => each.id === id);
   };
 }

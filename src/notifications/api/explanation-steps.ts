@@ -8,9 +8,12 @@ import type { StoredMatch } from "../rules/match-store.ts";
 import { type Fields, type MatchRow, readCounts, readEntitiesOf } from "../rules/rows.ts";
 import { mismatchOf, seesOccurrences, storedTriggerType } from "../rules/sources.ts";
 import type { StoredTrigger } from "../rules/stored-rules.ts";
+import { ruleReason } from "../rules/tenant-rules.ts";
+import { chainRulesMax } from "../subject/notification.ts";
+import type { Reason } from "../subject/reason.ts";
 
 /** What steps come to, but for deliveries. */
-export type Result = "passed" | "stopped" | "waiting";
+type Result = "passed" | "stopped" | "waiting";
 type More = Partial<Pick<ExplanationStep, "path" | "window" | "silenceId" | "author" | "createdBy" | "comment">> & {
   timeMs?: number | undefined;
   untilMs?: number | undefined;
@@ -27,11 +30,29 @@ export const step = (name: string, result: string, reason: string, { timeMs, unt
     ...(untilMs !== undefined && { untilTime: timestampFromMs(untilMs) }),
   });
 
+/** Says in words what the stages of deciding name; of a trigger, what follows its name. */
+const texts: Readonly<Record<Reason, string>> = {
+  disabled: "the rule is disabled",
+  noDestination: "the rule names no destination",
+  statusNotNamed: "does not name status, and the occurrence is closed",
+  false: "does not match",
+  ownEvent: "the rule led to this event itself, so it does not start by it",
+  chainTooLong: `${chainRulesMax} rules led to this event already, so no rule starts by it`,
+  noRepetition: "it was decided then, and the rule does not repeat",
+  closed: "it was decided then, and is not repeated: the occurrence is closed",
+  acknowledged: "it was decided then, and is not repeated while it is acknowledged",
+  tooEarly: "it was decided then, and is not repeated before repeatInterval has elapsed",
+  unreported: "the next report repeats it",
+};
+
+/** Returns a step whose reason a stage of deciding has named. */
+export const reasonStep = (name: string, result: Result, reason: Reason, more?: More) =>
+  step(name, result, texts[reason], more);
+
 /** Whether a rule notifies at all. */
-export function ruleStep({ enabled, destinationNames }: { enabled: boolean; destinationNames: readonly string[] }) {
-  if (!enabled) return step("rule", "stopped", "the rule is disabled");
-  if (destinationNames.length === 0) return step("rule", "stopped", "the rule names no destination");
-  return step("rule", "passed", "the rule is enabled");
+export function ruleStep(rule: Parameters<typeof ruleReason>[0]) {
+  const reason = ruleReason(rule);
+  return reason === undefined ? step("rule", "passed", "the rule is enabled") : reasonStep("rule", "stopped", reason);
 }
 
 /** What a trigger is held against: an occurrence, or what is noted of something else. */
@@ -61,9 +82,9 @@ export async function triggerStep(
     try {
       const why = await mismatchOf(source, row, values, pace);
       if (why === undefined) return says("passed", "matches");
-      const { what, path } = why;
+      const { reason, path } = why;
       const place = name === "" ? path?.replace("type.event.query.", "") : path;
-      return says("stopped", what, place === undefined ? {} : { path: place });
+      return says("stopped", texts[reason], place === undefined ? {} : { path: place });
     } catch (error) {
       if (!(error instanceof ConnectError)) throw error;
       return says("stopped", "is stored in a form that matches nothing: see its trouble");
@@ -73,7 +94,7 @@ export async function triggerStep(
   const value = match?.value === undefined ? "" : `: the value was ${match.value}`;
   return stands
     ? says("passed", `matches${value}`, { timeMs: match.valueMs })
-    : says("stopped", `does not match${value}`, { timeMs: match?.valueMs });
+    : says("stopped", `${texts.false}${value}`, { timeMs: match?.valueMs });
 }
 
 /** Reads what triggers may see of an occurrence: its entity, and the number of occurrences unless none of these looks at it. */

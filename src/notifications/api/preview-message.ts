@@ -1,4 +1,3 @@
-import { randomUUIDv7 } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
@@ -18,32 +17,24 @@ import { unknownNames } from "../../db/held-names.ts";
 import { pageBytesMax } from "../../db/paging/page-contents.ts";
 import { invalidField, invalidFields, notFound } from "../../errors.ts";
 import { type Pace, paced } from "../../event-loop.ts";
-import { parseOccurrenceId } from "../../events/occurrence-id.ts";
-import { findOccurrences, keyText } from "../../events/occurrences.ts";
 import { principalOf } from "../../rpc/context.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
 import { defaultMessage } from "../kinds/default-texts.ts";
 import { checkDestination, describedType, goTemplates } from "../kinds/kinds.ts";
-import { sampleSubject } from "../kinds/sample-notifications.ts";
 import type { SendEnvironment } from "../kinds/send-environment.ts";
-import { fieldsOf, type MatchRow, matchRow } from "../rules/rows.ts";
-import { storedTriggerType } from "../rules/sources.ts";
 import type { StoredTrigger } from "../rules/stored-rules.ts";
 import type { Notification } from "../subject/notification.ts";
 import { templateVariables } from "../templates/alerts.ts";
-import { sampleGroup } from "../templates/group-notification.ts";
 import { plainText } from "../templates/markup.ts";
 import { brokenTemplate, namedValues, newSteps, parseTemplate, render, type Variables } from "../templates/template.ts";
-import { readSeen } from "./explanation-steps.ts";
 import {
   type PreviewedDestination,
+  previewed,
   previewedDestination,
   previewsOf,
   type StoredDestination,
-  sampleMembers,
-  triggerSteps,
 } from "./preview.ts";
-import { previewSubject } from "./preview-subject.ts";
+import { previewedOccurrence } from "./preview-subject.ts";
 
 const emptyNamesMax = 100;
 const valueCharsMax = 200;
@@ -58,28 +49,20 @@ export function messagePreviews(
 ): Pick<ServiceImpl<typeof RuleService>, "previewMessage"> {
   return {
     async previewMessage(request, context) {
-      const { tenantId, tenantName } = principalOf(context);
+      const principal = principalOf(context);
+      const { tenantId } = principal;
       const broken = brokenTemplate(request.message);
       if (broken !== undefined) throw invalidField("message", broken, FieldRule.TEMPLATE);
       const pace = paced(() => context.signal.throwIfAborted(), tenantId);
       const { triggers, destinations } = await namedBy(db, tenantId, request);
       const unsaved = request.webhookBody === "" ? [] : [await webhookOf(request.webhookBody, tenantId)];
-      const row =
-        request.occurrenceId === "" ? undefined : await occurrenceRow(db, tenantId, request.occurrenceId, triggers);
-      const steps = row ? await triggerSteps(triggers, row, fieldsOf(tenantId, tenantName).events, pace) : [];
-      const first = steps.findIndex(({ result }) => result === "passed");
-      const named = triggers[Math.max(first, 0)];
-      const { message, ruleName: name, triggerNames, destinationNames } = request;
-      const one: Notification = {
-        ...(row ? previewSubject(row) : sampleSubject(world.nowMs())),
-        rule: { name, message, enabled: true, repeatIntervalSec, triggerNames, destinationNames },
-        trigger: { name: named?.name ?? "", type: storedTriggerType(named?.type ?? {}) },
-        id: randomUUIDv7(),
-        timeMs: world.nowMs(),
-        tenant: { id: tenantId, name: tenantName },
-        chain: [],
-      };
-      const notification = request.grouped ? sampleGroup(one, sampleMembers) : one;
+      const { occurrenceId } = request;
+      const row = occurrenceId === "" ? undefined : await previewedOccurrence(db, tenantId, occurrenceId, triggers);
+      if (row === undefined && occurrenceId !== "") throw notFound("occurrence", occurrenceId);
+      const { message, ruleName: name, triggerNames, destinationNames, grouped: isGrouped } = request;
+      const rule = { name, message, enabled: true, repeatIntervalSec, triggerNames, destinationNames };
+      const found = await previewed({ rule, triggers, row, isGrouped }, principal, world, pace);
+      const { notification, matches, steps } = found;
       return create(PreviewMessageResponseSchema, {
         ...(await said(notification, destinations, world.publicUrl, pace)),
         previews: await previewsOf([...destinations, ...unsaved], notification, world, pace, () =>
@@ -89,7 +72,7 @@ export function messagePreviews(
             FieldRule.SIZE,
           ),
         ),
-        matches: first >= 0,
+        matches,
         steps,
       });
     },
@@ -139,21 +122,6 @@ function variablesFor(
   );
   const destination = Object.assign({}, ...kinds.reverse().map((each) => each.destination));
   return { ...templateVariables(notification, undefined, plainText, publicUrl), destination };
-}
-
-/** @throws code 5 when there is no such occurrence */
-async function occurrenceRow(
-  db: Db,
-  tenantId: string,
-  id: string,
-  triggers: readonly StoredTrigger[],
-): Promise<MatchRow> {
-  const key = parseOccurrenceId(id);
-  const found = key && (await findOccurrences(db, tenantId, [key])).get(keyText(key));
-  if (found === undefined) throw notFound("occurrence", id);
-  const row = matchRow(found.event, found.occurrence);
-  await readSeen(db, tenantId, row, triggers);
-  return row;
 }
 
 /** What a request names, in its order. @throws code 3 for each name that there is none of */

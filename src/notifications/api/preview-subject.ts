@@ -9,11 +9,11 @@ import { notFound } from "../../errors.ts";
 import { eventTexts, identityOf } from "../../events/fields.ts";
 import { getEvent } from "../../events/get.ts";
 import { applyInstance, CLOSED } from "../../events/lifecycle.ts";
-import { occurrenceIdText, parseOccurrenceId } from "../../events/occurrence-id.ts";
-import { findOccurrences, keyText } from "../../events/occurrences.ts";
+import { occurrenceIdText } from "../../events/occurrence-id.ts";
 import { type MatchRow, matchRow } from "../rules/rows.ts";
 import type { StoredTrigger } from "../rules/stored-rules.ts";
 import { type Notification, notifiedEvent } from "../subject/notification.ts";
+import { readOccurrence } from "../subject/read-subjects.ts";
 import { readSeen } from "./explanation-steps.ts";
 
 /** The event of a preview as triggers see it. @throws code 5 when there is none of the id */
@@ -24,8 +24,11 @@ export async function previewRow(
   triggers: readonly StoredTrigger[],
 ): Promise<MatchRow> {
   if (subject.case !== "event") {
-    const row = await storedEvent(db, tenantId, subject.value ?? "");
-    await readSeen(db, tenantId, row, triggers);
+    // The latest occurrence comes first.
+    const id = subject.value ?? "";
+    const { result } = await getEvent(db, tenantId, create(GetEventRequestSchema, { id }));
+    const row = await previewedOccurrence(db, tenantId, result?.occurrences[0]?.id ?? "", triggers);
+    if (row === undefined) throw notFound("event", id);
     return row;
   }
   const row = sentEvent(tenantId, subject.value);
@@ -34,13 +37,18 @@ export async function previewRow(
   return row.entity === undefined ? withNewEntity(row, subject.value) : row;
 }
 
-/** An event that is there, as its latest occurrence stands. @throws code 5 when there is none */
-async function storedEvent(db: Db, tenantId: string, id: string): Promise<MatchRow> {
-  const { result } = await getEvent(db, tenantId, create(GetEventRequestSchema, { id }));
-  const key = parseOccurrenceId(result?.occurrences[0]?.id ?? "");
-  const found = key && (await findOccurrences(db, tenantId, [key])).get(keyText(key));
-  if (found === undefined) throw notFound("event", id);
-  return matchRow(found.event, found.occurrence);
+/** Reads an occurrence by its id as triggers see it; undefined: there is none. */
+export async function previewedOccurrence(
+  db: Db,
+  tenantId: string,
+  id: string,
+  triggers: readonly StoredTrigger[],
+): Promise<MatchRow | undefined> {
+  const found = await readOccurrence(db, tenantId, id);
+  if (found === undefined) return undefined;
+  const row = matchRow(found.event, found.occurrence);
+  await readSeen(db, tenantId, row, triggers);
+  return row;
 }
 
 /** An event as agents send it, as the first of its occurrence. */

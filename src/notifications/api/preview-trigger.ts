@@ -12,12 +12,14 @@ import { type Pace, paced } from "../../event-loop.ts";
 import { CLOSED } from "../../events/lifecycle.ts";
 import { seenOccurrences } from "../../events/matching.ts";
 import { selection, toEvent } from "../../events/messages.ts";
-import { findOccurrences, keyText, type OccurrenceKey } from "../../events/occurrences.ts";
+import type { OccurrenceKey } from "../../events/occurrences.ts";
 import { principalOf } from "../../rpc/context.ts";
 import { checkEnd, checkOpenStart } from "../../rpc/times.ts";
 import { type Fields, fieldsOf, type MatchRow, matchRow, readCounts, readEntitiesOf } from "../rules/rows.ts";
 import type { ReadyTrigger } from "../rules/sources/source.ts";
 import { checkTriggerType, readyTrigger } from "../rules/sources.ts";
+import { readSubjects } from "../subject/read-subjects.ts";
+import { occurrenceRef } from "../subject/subject.ts";
 
 const lookedAtMax = 50_000;
 const portion = 500;
@@ -75,11 +77,11 @@ type EventTrigger = NonNullable<ReadyTrigger["event"]>;
 
 /** The occurrences as the trigger sees them. */
 async function rowsOf(db: Db, tenantId: string, keys: readonly OccurrenceKey[], trigger: EventTrigger) {
-  const found = await findOccurrences(db, tenantId, keys);
-  const rows = keys.flatMap((key) => {
-    const { event, occurrence } = found.get(keyText(key)) ?? {};
-    return event === undefined || occurrence === undefined ? [] : [matchRow(event, occurrence)];
-  });
+  const states = await readSubjects(db, tenantId, keys.map(occurrenceRef));
+  // In the order of the keys.
+  const rows = [...states.values()].flatMap(({ occurrence: found }) =>
+    found === undefined ? [] : [matchRow(found.event, found.occurrence)],
+  );
   if (trigger.readsEntity) await readEntitiesOf(db, tenantId, rows);
   if (trigger.readsCount) await readCounts(db, tenantId, rows);
   return rows;

@@ -5,6 +5,7 @@ import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import type { ExplanationStep } from "#gen/belfry/notifications/v1/explanation_pb.ts";
 import { PreviewRuleResponseSchema, type RuleService } from "#gen/belfry/notifications/v1/rule_service_pb.ts";
+import type { Principal } from "../../auth/principal.ts";
 import type { Db } from "../../db/connect.ts";
 import { pageBytesMax } from "../../db/paging/page-contents.ts";
 import { invalidField, notFound } from "../../errors.ts";
@@ -13,8 +14,9 @@ import { principalOf } from "../../rpc/context.ts";
 import { withoutAddress } from "../kinds/hidden-address.ts";
 import type { Composed } from "../kinds/kind.ts";
 import { compose } from "../kinds/kinds.ts";
+import { sampleSubject } from "../kinds/sample-notifications.ts";
 import type { SendEnvironment } from "../kinds/send-environment.ts";
-import { type Fields, fieldsOf, type MatchRow } from "../rules/rows.ts";
+import { fieldsOf, type MatchRow } from "../rules/rows.ts";
 import { storedTriggerType } from "../rules/sources.ts";
 import { readStoredRules, type StoredTrigger, withTriggers } from "../rules/stored-rules.ts";
 import type { Notification } from "../subject/notification.ts";
@@ -23,7 +25,7 @@ import { ruleStep, triggerStep } from "./explanation-steps.ts";
 import { previewRow, previewSubject } from "./preview-subject.ts";
 
 /** Members of the group that a preview shows of a rule with groups. */
-export const sampleMembers = 3;
+const sampleMembers = 3;
 
 export interface StoredDestination {
   name: string;
@@ -64,26 +66,47 @@ export async function previewsOf(
   return previews;
 }
 
-/** Whether each trigger matches, in their order. */
-export async function triggerSteps(
-  triggers: readonly StoredTrigger[],
-  row: MatchRow,
-  values: Fields["events"],
+/** What is previewed: a rule, stored or not, and an occurrence; without one a sample is sent, and nothing said of the triggers. */
+interface Previewed {
+  readonly rule: Notification["rule"];
+  readonly triggers: readonly StoredTrigger[];
+  readonly row: MatchRow | undefined;
+  readonly isGrouped: boolean;
+}
+
+/** Returns what would be sent, and a step a trigger, in their order: of the first one that matches, else of the first one. */
+export async function previewed(
+  { rule, triggers, row, isGrouped }: Previewed,
+  { tenantId, tenantName }: Pick<Principal, "tenantId" | "tenantName">,
+  { nowMs }: Pick<SendEnvironment, "nowMs">,
   pace: Pace,
 ) {
+  const { events: values } = fieldsOf(tenantId, tenantName);
   const steps: ExplanationStep[] = [];
-  for (const trigger of triggers) {
+  for (const trigger of row ? triggers : []) {
     await pace();
     steps.push(await triggerStep(trigger, { row, match: undefined }, values, pace));
   }
-  return steps;
+  const first = steps.findIndex(({ result }) => result === "passed");
+  const named = triggers[Math.max(first, 0)];
+  const one: Notification = {
+    ...(row ? previewSubject(row) : sampleSubject(nowMs())),
+    rule,
+    trigger: { name: named?.name ?? "", type: storedTriggerType(named?.type ?? {}) },
+    id: randomUUIDv7(),
+    timeMs: nowMs(),
+    tenant: { id: tenantId, name: tenantName },
+    chain: [],
+  };
+  return { steps, matches: first >= 0, notification: isGrouped ? sampleGroup(one, sampleMembers) : one };
 }
 
 /** Shows whether rules would match, and what they would send. */
 export function rulePreviews(db: Db, world: SendEnvironment): Pick<ServiceImpl<typeof RuleService>, "previewRule"> {
   return {
     async previewRule(request, context) {
-      const { tenantId, tenantName } = principalOf(context);
+      const principal = principalOf(context);
+      const { tenantId } = principal;
       const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
       const [rule] = await withTriggers(
         db,
@@ -93,24 +116,13 @@ export function rulePreviews(db: Db, world: SendEnvironment): Pick<ServiceImpl<t
       if (rule === undefined) throw notFound("rule", request.name);
       const { triggers } = rule;
       const row = await previewRow(db, tenantId, request.subject, triggers);
-      const steps = await triggerSteps(triggers, row, fieldsOf(tenantId, tenantName).events, pace);
-      const first = steps.findIndex(({ result }) => result === "passed");
-      const named = triggers[Math.max(first, 0)];
-      const notification: Notification = {
-        rule,
-        trigger: { name: named?.name ?? "", type: storedTriggerType(named?.type ?? {}) },
-        ...previewSubject(row),
-        id: randomUUIDv7(),
-        timeMs: world.nowMs(),
-        tenant: { id: tenantId, name: tenantName },
-        chain: [],
-      };
-      const said = rule.grouping !== null ? sampleGroup(notification, sampleMembers) : notification;
+      const isGrouped = rule.grouping !== null;
+      const { steps, ...found } = await previewed({ rule, triggers, row, isGrouped }, principal, world, pace);
       const destinations = await destinationsOf(db, tenantId, request.name);
       return create(PreviewRuleResponseSchema, {
-        matches: first >= 0,
+        matches: found.matches,
         steps: [ruleStep(rule), ...steps],
-        previews: await previewsOf(destinations, said, world, pace, () =>
+        previews: await previewsOf(destinations, found.notification, world, pace, () =>
           invalidField(
             "name",
             `names a rule whose previews hold more than ${pageBytesMax} bytes together: take a smaller event, or fewer destinations`,

@@ -9,6 +9,7 @@ import type { Keyring } from "../../credentials/keyring.ts";
 import type { QuotaBounds } from "../../db/admission-quota.ts";
 import type { Db } from "../../db/connect.ts";
 import type { Formats } from "../../db/formats.ts";
+import type { InForce } from "../deciding/engine.ts";
 import type { SendEnvironment } from "../kinds/send-environment.ts";
 import { deliveryService } from "./deliveries.ts";
 import { destinationService } from "./destinations.ts";
@@ -29,6 +30,7 @@ interface Options {
   formats: Pick<Formats, "begun" | "begin">;
   world: SendEnvironment;
   openWindows: OpenWindows;
+  readonly inForce: InForce;
   nowMs(): number;
   /** Reports what sends that a tenant has something due. */
   wake(tenantId: string): void;
@@ -39,7 +41,7 @@ interface Options {
 /** Makes the services of notifications, whose parts serve one RPC service together. */
 export function notificationServices(
   db: Db,
-  { bounds, keyring, formats, world, openWindows, ...sending }: Options,
+  { bounds, keyring, formats, world, openWindows, inForce, ...sending }: Options,
 ): [DescService, Partial<ServiceImpl<DescService>>][] {
   const destinations: Partial<ServiceImpl<typeof DestinationService>> = {
     ...destinationService(db, bounds, { keyring, ...formats }, world),
@@ -56,7 +58,7 @@ export function notificationServices(
   };
   const deliveries: Partial<ServiceImpl<typeof DeliveryService>> = {
     ...deliveryService(db, sending),
-    ...explanations(db, { ...sending, openWindows }),
+    ...explanations(db, { ...sending, openWindows, inForce }),
     ...notificationHealth(db, sending),
   };
   return [
@@ -64,6 +66,6 @@ export function notificationServices(
     [DestinationService, destinations],
     [RuleService, rules],
     [DeliveryService, deliveries],
-    [SilenceService, silenceService(db, { ...sending, bounds })],
+    [SilenceService, silenceService(db, { ...sending, bounds, inForce })],
   ];
 }

@@ -4,6 +4,7 @@ import type { Match, Signature } from "../rules/match-store.ts";
 import type { Manner } from "../rules/tenant-rules.ts";
 import type { Due } from "../subject/notice.ts";
 import type { Occasion } from "../subject/notification.ts";
+import type { Reason } from "../subject/reason.ts";
 
 /** How a subject is seen. */
 export interface Seen {
@@ -103,7 +104,7 @@ function goesOn(manner: Manner, before: Match, seen: Seen, nowMs: number): Decis
 /** Updates of what was reported, else a repetition when it is time. */
 function told(manner: Manner, before: Match, seen: Seen, nowMs: number): Decision | undefined {
   const changes = manner.sendUpdates ? changesOf(before, seen) : [];
-  const repeats = mayRepeat(manner, seen) && nowMs >= (repeatMs(manner, before) ?? Infinity);
+  const repeats = repeatReason(manner, before, seen, nowMs) === undefined;
   const occasions: Occasion[] = changes.length > 0 ? changes : repeats ? ["repeat"] : [];
   if (occasions.length === 0) return undefined;
   const firstMs = nextMs(before, nowMs);
@@ -119,15 +120,20 @@ const closes = ({ sendUpdates }: Manner, before: Match, seen: Seen) =>
   before.firstDueMs === undefined &&
   changesOf(before, seen)[0] === "clear";
 
-function mayRepeat({ repeatWhile }: Manner, { again, now }: Seen): boolean {
-  switch (repeatWhile) {
-    case RepeatWhile.OPEN:
-      return now?.status !== Status.CLOSED;
-    case RepeatWhile.UNACKNOWLEDGED:
-      return now?.status !== Status.CLOSED && !now?.acknowledged;
-    default:
-      return again;
-  }
+/** Says why a match that was notified is not repeated now; undefined: it is. */
+export function repeatReason(
+  manner: Manner,
+  match: Match,
+  { again, now }: Pick<Seen, "again" | "now">,
+  nowMs: number,
+): Reason | undefined {
+  const dueMs = repeatMs(manner, match);
+  if (dueMs === undefined) return "noRepetition";
+  const byClock = manner.repeatWhile !== RepeatWhile.UNSPECIFIED;
+  if (byClock && now?.status === Status.CLOSED) return "closed";
+  if (manner.repeatWhile === RepeatWhile.UNACKNOWLEDGED && now?.acknowledged) return "acknowledged";
+  if (nowMs < dueMs) return "tooEarly";
+  return byClock || again ? undefined : "unreported";
 }
 
 /** What differs from what was reported. Its end says the rest. */

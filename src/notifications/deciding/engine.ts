@@ -19,6 +19,9 @@ import { readCurrentStates, startSources } from "./sources.ts";
 import { passFrom } from "./stages.ts";
 import { windowRules } from "./windows.ts";
 
+/** Returns the rules and silences of a tenant as they are now. */
+export type InForce = (tenantId: string) => Promise<Pick<TenantRules, "silences" | "byId">>;
+
 /** The part of notifications that decides: what is to be sent is stored with its cause, or as the cause is read from the feed. */
 export interface RuleEngine {
   /** Reads what happens to occurrences from the feed. */
@@ -30,8 +33,7 @@ export interface RuleEngine {
   /** What happens when maintenance windows begin and end. */
   readonly windows: Omit<ReturnType<typeof windowRules>, "kind">;
   readonly kinds: readonly JobKind[];
-  /** Returns the rules and silences of a tenant as they are now. */
-  inForce(tenantId: string): Promise<Pick<TenantRules, "silences" | "byId">>;
+  readonly inForce: InForce;
   /** Returns the rules of a tenant as this process holds them, at least as new as its last recheck; undefined: it holds none. */
   held(tenantId: string): TenantRules | undefined;
   /** Flushes last-seen times to the database for other servers. Also runs every 2 s. */

@@ -15,9 +15,10 @@ import {
 } from "../rules/match-store.ts";
 import { matchRow, readEntitiesOf } from "../rules/rows.ts";
 import type { LoadedRule, TenantRules } from "../rules/tenant-rules.ts";
-import { inMaintenance } from "../silences/holds.ts";
+import { inMaintenance } from "../silences/mutes.ts";
 import { workMs } from "../silences/silences-in-force.ts";
 import { chainRulesMax } from "../subject/notification.ts";
+import type { Reason } from "../subject/reason.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
 import { keyText, occurrenceSubject, type Subject } from "../subject/subject.ts";
 import type { Sight, Stage } from "./batch.ts";
@@ -115,9 +116,8 @@ function* sights(rules: TenantRules, all: readonly SeenFact[], noted: StoredMatc
   for (const each of all) {
     const { fact, subject, row, matches } = each;
     const chain = chainOf(fact, noted.get(keyText(subject.key))?.get(nilRule));
-    if (chain.length >= chainRulesMax) continue;
     for (const rule of rulesOf(rules, each, noted)) {
-      if (chain.includes(rule.name)) continue;
+      if (chainReason(chain, rule.name) !== undefined) continue;
       const triggerNames = matches.get(rule) ?? [];
       yield {
         rule,
@@ -137,6 +137,12 @@ function* sights(rules: TenantRules, all: readonly SeenFact[], noted: StoredMatc
 /** The rules that made an occurrence, or that report it once more: none of them starts by it. */
 function chainOf({ chain }: Fact, carried: StoredMatch | undefined): readonly string[] {
   return carried === undefined ? chain : [...new Set([...carried.chain, ...chain])];
+}
+
+/** Says why an occurrence that rules have made starts none, or not this one; undefined: it may. */
+export function chainReason(chain: readonly string[], ruleName: string): Reason | undefined {
+  if (chain.includes(ruleName)) return "ownEvent";
+  return chain.length >= chainRulesMax ? "chainTooLong" : undefined;
 }
 
 /** What of an occurrence is reported again when it changes. */

@@ -3,15 +3,14 @@ import { paced } from "../../event-loop.ts";
 import { stillFiring } from "../groups/group-store.ts";
 import { readStanding } from "../groups/read-standing.ts";
 import type { LoadedRule, TenantRules } from "../rules/tenant-rules.ts";
+import { mayHold } from "../silences/mutes.ts";
 import { workMs } from "../silences/silences-in-force.ts";
 import type { WaitingDelivery } from "../subject/delivery.ts";
 import type { Hold } from "../subject/notice.ts";
-import type { Ends, Verdict } from "./verdict.ts";
+import { type Ends, unneeded, type Verdict } from "./verdict.ts";
 
 /** Members that one look reads. */
 const portion = 500;
-
-const no = (reason: string) => ({ send: false, reason }) satisfies Verdict;
 
 /** Says of a message that it reports ends: its group has forgotten these members. */
 export const endsIn = ({ occasion, told }: Pick<WaitingDelivery, "occasion" | "told">): Partial<Ends> =>
@@ -29,7 +28,7 @@ export async function judgeMessages(
   nowMs: number,
 ): Promise<Map<string, Verdict>> {
   const verdicts = new Map<string, Verdict>();
-  const isAsked = rules.silences.any(nowMs) ? () => true : ({ silenceId }: WaitingDelivery) => silenceId !== null;
+  const isAsked = mayHold({ ...rules, nowMs }) ? () => true : ({ silenceId }: WaitingDelivery) => silenceId !== null;
   const byMessage = Map.groupBy(messages.filter(isAsked), ({ ruleId, told }) => `${ruleId} ${told.group?.message}`);
   const untilMs = performance.now() + workMs;
   for (const [i, some] of [...byMessage.values()].entries()) {
@@ -45,8 +44,9 @@ export async function judgeMessages(
       const { id, destinationName, occasion, silenceId } = message;
       const hold = holds.get(destinationName);
       const ends = endsIn(message);
-      if (isOver && silenceId !== null) verdicts.set(id, { ...no("all that it reports as firing has ended"), ...ends });
-      else if (hold !== undefined && occasion === "repeat") verdicts.set(id, no("a silence holds it"));
+      if (isOver && silenceId !== null)
+        verdicts.set(id, { ...unneeded("all that it reports as firing has ended"), ...ends });
+      else if (hold !== undefined && occasion === "repeat") verdicts.set(id, unneeded("a silence holds it"));
       else if (hold !== undefined) verdicts.set(id, { send: "silenced", ...hold, ...ends });
     }
   }

@@ -1,24 +1,20 @@
 import { textArray, uuidArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
-import { paced } from "../../event-loop.ts";
 import { failpoint } from "../../failpoint.ts";
 import type { Signature } from "../rules/match-store.ts";
 import type { TenantRules } from "../rules/tenant-rules.ts";
-import { untilMsOf } from "../silences/holds.ts";
-import { holding, type LoadedSilence, workMs } from "../silences/silences-in-force.ts";
+import { askMutes, holdsOf, mayHold } from "../silences/mutes.ts";
 import type { WaitingDelivery } from "../subject/delivery.ts";
-import { labelsKey, readLabels } from "../subject/labels.ts";
+import type { Labelled } from "../subject/labels.ts";
 import type { Occasion } from "../subject/notification.ts";
 import { readSubjects } from "../subject/read-subjects.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
 import { keyText } from "../subject/subject.ts";
 import { toldOf } from "./match.ts";
-import type { Verdict } from "./verdict.ts";
-
-const no = (reason: string): Verdict => ({ send: false, reason });
+import { unneeded, type Verdict } from "./verdict.ts";
 
 /**
- * Holds deliveries that are about to be tried against the silences of now, and says what those report that were held until now.
+ * Asks what holds deliveries that are about to be tried, and says what those report that were held until now.
  * What it does not name is to be sent as it is. None of them is an end.
  */
 export async function judgeSilenced(
@@ -29,22 +25,24 @@ export async function judgeSilenced(
   nowMs: number,
 ): Promise<Map<string, Verdict>> {
   const verdicts = new Map<string, Verdict>();
-  const silent = silences.any(nowMs) ? deliveries : [];
-  const matching = await silencesOver(sql, tenantId, silent, silences, nowMs);
+  const inForce = { silences, nowMs };
+  const silent = mayHold(inForce) ? deliveries : [];
+  const mutedBy = await askMutes(sql, tenantId, silent.map(labelled), inForce);
   const kept = silent.length === 0 ? new Set<string>() : await heldBeside(sql, tenantId, silent);
   for (const each of inOrder(silent)) {
-    const found = matching(each);
+    const found = mutedBy(labelled(each));
     if (found === undefined) {
       verdicts.set(each.id, { send: "next" });
       continue;
     }
-    const silence = holding(found, byId.get(each.ruleId)?.name ?? "", each.destinationName);
-    if (silence === undefined) continue;
-    if (each.occasion === "repeat") verdicts.set(each.id, no("a silence holds it"));
+    const rule = byId.get(each.ruleId);
+    const hold = rule && holdsOf(found, rule).get(each.destinationName);
+    if (hold === undefined) continue;
+    if (each.occasion === "repeat") verdicts.set(each.id, unneeded("a silence holds it"));
     else if (each.occasion !== "first" && kept.has(threadOf(each)))
-      verdicts.set(each.id, no("what a silence holds reports it when the silence ends"));
+      verdicts.set(each.id, unneeded("what a silence holds reports it when the silence ends"));
     else {
-      verdicts.set(each.id, { send: "silenced", silenceId: silence.id, untilMs: untilMsOf(silence) });
+      verdicts.set(each.id, { send: "silenced", ...hold });
       kept.add(threadOf(each));
     }
   }
@@ -53,39 +51,13 @@ export async function judgeSilenced(
   return verdicts;
 }
 
+const labelled = (delivery: WaitingDelivery): Labelled => ({ ...delivery, value: delivery.told.value });
+
 const threadOf = ({ destinationName, ruleId, subject }: WaitingDelivery) =>
   JSON.stringify([destinationName, ruleId, keyText(subject.key)]);
 
 const inOrder = (deliveries: readonly WaitingDelivery[]) =>
   deliveries.toSorted((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1));
-
-/** Finds the silences whose matchers hold for each delivery, for `workMs`; undefined: there was no time left for it. */
-async function silencesOver(
-  sql: Sql,
-  tenantId: string,
-  deliveries: readonly WaitingDelivery[],
-  silences: TenantRules["silences"],
-  nowMs: number,
-): Promise<(delivery: WaitingDelivery) => readonly LoadedSilence[] | undefined> {
-  if (deliveries.length === 0) return () => [];
-  const labelled = deliveries.map(({ subject, triggerNames, told }) => ({
-    subject,
-    triggerName: triggerNames[0] ?? "",
-    isSeries: told.value !== undefined,
-  }));
-  const labels = await readLabels(sql, tenantId, labelled);
-  const pace = paced(undefined, tenantId);
-  const found = new Map<string, LoadedSilence[]>();
-  const untilMs = performance.now() + workMs;
-  for (const [key, view] of labels) {
-    found.set(key, await silences.matching(view, nowMs, pace));
-    if (performance.now() > untilMs) break;
-  }
-  return (each) => {
-    const key = labelsKey({ subject: each.subject, triggerName: each.triggerNames[0] ?? "" });
-    return found.get(key) ?? (labels.has(key) ? undefined : []);
-  };
-}
 
 /** Returns of which destinations, rules and subjects an earlier delivery of the same match is held. By due_deliveries_by_age. */
 async function heldBeside(db: Db, tenantId: string, deliveries: readonly WaitingDelivery[]): Promise<Set<string>> {
@@ -129,7 +101,7 @@ async function releaseHeld(
     const now = states.get(keyText(subject.key))?.occurrence;
     const told = now === undefined ? held : { ...held, ...toldOf(now.occurrence, held.chain ?? []) };
     const changed = occasion === "first" ? occasion : changeOf(held.since, told);
-    if (changed === undefined) verdicts.set(id, no("nothing differs from what was sent before the silence"));
+    if (changed === undefined) verdicts.set(id, unneeded("nothing differs from what was sent before the silence"));
     else {
       verdicts.set(id, { send: true, told, occasion: changed });
       sent.push({ id, told, occasion: changed });

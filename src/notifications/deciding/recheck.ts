@@ -13,7 +13,7 @@ import { endsIn, judgeMessages } from "./recheck-messages.ts";
 import { judgeSilenced } from "./recheck-silenced.ts";
 import { reevaluate } from "./reevaluate.ts";
 import { unseenSinceMs } from "./rules-consumer.ts";
-import type { RuleRef, Verdict } from "./verdict.ts";
+import { type RuleRef, unneeded, type Verdict } from "./verdict.ts";
 
 /** Decides again on deliveries right before they are tried, and stores what follows; what it does not name is to be sent. */
 export type Recheck = (
@@ -21,8 +21,6 @@ export type Recheck = (
   rows: readonly WaitingDelivery[],
   nowMs: number,
 ) => Promise<ReadonlyMap<string, Verdict>>;
-
-const no = (reason: string) => ({ send: false, reason }) satisfies Verdict;
 
 /** The first notification after a delay, which is sent only if the trigger still matches. */
 const delayed = ({ occasion, tries, dueMs, createdMs }: WaitingDelivery) =>
@@ -58,20 +56,23 @@ export async function recheckMatches(
   const verdicts = new Map(
     deliveries.map((each): [string, Verdict] => {
       const match = matchOf(noted, each);
-      if (!rules.byId.has(each.ruleId)) return [each.id, no("the rule is disabled, or is there no more")];
+      if (!rules.byId.has(each.ruleId)) return [each.id, unneeded("the rule is disabled, or is there no more")];
       if (postponed.has(each)) return [each.id, { send: "later" }];
       if (next.has(each)) return [each.id, { send: "next" }];
       if (ofWindow(each)) return [each.id, { send: true }];
       if (held.has(each.id)) return [each.id, { send: "held" }];
       if (ofGroup(each))
-        return [each.id, isNeeded(each, groups) ? { send: true } : { ...no("the group is over"), ...endsIn(each) }];
+        return [
+          each.id,
+          isNeeded(each, groups) ? { send: true } : { ...unneeded("the group is over"), ...endsIn(each) },
+        ];
       if (each.occasion === "clear") return [each.id, { send: true, standing: standingRules(each, noted, rules) }];
       if (match === undefined || !match.standing || each.createdMs < match.matchedMs) {
-        return [each.id, no("the condition is over")];
+        return [each.id, unneeded("the condition is over")];
       }
       // What is muted of a match that was notified is a later update.
       if (match.muted && match.notifiedMs === undefined && each.occasion === "first")
-        return [each.id, no("the entity is in maintenance")];
+        return [each.id, unneeded("the entity is in maintenance")];
       const told = late.includes(each) ? looked?.look(match).told : undefined;
       return [each.id, { send: true, ...(told && { told: { ...each.told, ...told } }) }];
     }),

@@ -5,7 +5,7 @@ import { findMatches } from "../rules/find-matches.ts";
 import { lockMatches, nilRule, readMatches, type StoredMatch, type StoredMatches } from "../rules/match-store.ts";
 import { matchRow } from "../rules/rows.ts";
 import type { LoadedRule, Matches, TenantRules } from "../rules/tenant-rules.ts";
-import { inMaintenance } from "../silences/holds.ts";
+import { inMaintenance } from "../silences/mutes.ts";
 import { workMs } from "../silences/silences-in-force.ts";
 import { readSubjects, type SubjectState } from "../subject/read-subjects.ts";
 import { keyText, type Subject } from "../subject/subject.ts";

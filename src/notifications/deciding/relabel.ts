@@ -1,20 +1,19 @@
 import { paced } from "../../event-loop.ts";
 import { toTexts } from "../../events/fields.ts";
 import { isAlert, type LabelView } from "../../events/labels.ts";
-import { memberOf, membershipsOf, readGroups, type StoredGroup, type StoredMember } from "../groups/group-store.ts";
-import { groupLabels } from "../rules/grouping.ts";
+import { isElsewhere, memberOf, membershipsOf, readGroups, type StoredGroup } from "../groups/group-store.ts";
 import { labelsOf, readEntitiesOf } from "../rules/rows.ts";
 import type { LoadedRule } from "../rules/tenant-rules.ts";
-import { holdsOf } from "../silences/holds.ts";
+import { holdsOf, mayHold, mutesOver } from "../silences/mutes.ts";
 import { groupJobs } from "../subject/group-jobs.ts";
 import type { Over } from "../subject/notice.ts";
-import { groupSubject, keyText } from "../subject/subject.ts";
+import { keyText } from "../subject/subject.ts";
 import type { Batch, Ongoing, Stage } from "./batch.ts";
 
 /** An ongoing match with its labels. */
 interface Labelled extends Ongoing {
   readonly labels: LabelView;
-  /** The destinations at which no silence holds it; none are asked for where there is no silence. */
+  /** The destinations at which nothing holds it; none where nothing may. */
   readonly free: readonly string[];
 }
 
@@ -26,9 +25,10 @@ const mayMove = ({ grouping }: LoadedRule) => grouping?.by.some((name) => name !
  * longer matches them is looked at again. Alerts have the same labels for ever.
  */
 export const relabel: Stage = async ({ tx, tenantId, nowMs, noted, ongoing, silences, over, jobs }) => {
-  const asksSilences = silences.any(nowMs);
+  const inForce = { silences, nowMs };
+  const asksMutes = mayHold(inForce);
   const asked = ongoing.filter(
-    ({ rule, row }) => (asksSilences || mayMove(rule)) && !isAlert(toTexts(row), { type: row.type }),
+    ({ rule, row }) => (asksMutes || mayMove(rule)) && !isAlert(toTexts(row), { type: row.type }),
   );
   if (asked.length === 0) return {};
   await readEntitiesOf(
@@ -43,8 +43,10 @@ export const relabel: Stage = async ({ tx, tenantId, nowMs, noted, ongoing, sile
     await pace();
     const { rule, subject, row } = each;
     const labels = labelsOf(row);
-    const holds = asksSilences ? holdsOf(await silences.matching(labels, nowMs, pace), rule) : undefined;
-    const free = holds === undefined ? [] : rule.destinationNames.filter((name) => !holds.has(name));
+    const state = { labels, entity: row.entity };
+    const mutedBy = asksMutes ? await mutesOver(state, { ...inForce, pace }) : undefined;
+    const holds = mutedBy && holdsOf(mutedBy, rule);
+    const free = rule.destinationNames.filter((name) => holds?.has(name) === false);
     const isGrouped = noted.get(keyText(subject.key))?.get(rule.id)?.grouped === true;
     (isGrouped ? members : singles).push({ ...each, labels, free });
   }
@@ -74,7 +76,8 @@ async function regroup({ tx, tenantId }: Pick<Batch, "tx" | "tenantId">, all: re
     for (const each of some) {
       const own = byMember.get(keyText(memberOf(each.subject))) ?? [];
       const waits = each.free.length > 0 && own.some(({ groupKey }) => held.has(keyText(groupKey)));
-      if (waits || isElsewhere(each, own)) members.push({ ruleId: rule.id, subject: each.subject });
+      if (waits || (mayMove(rule) && isElsewhere(rule, each.labels, own)))
+        members.push({ ruleId: rule.id, subject: each.subject });
       over.push(...own.flatMap(({ groupKey }) => released(each, groupKey)));
     }
   }
@@ -82,11 +85,3 @@ async function regroup({ tx, tenantId }: Pick<Batch, "tx" | "tenantId">, all: re
 }
 
 const isHeldUnheard = ({ held, flushedMs }: StoredGroup) => held && flushedMs === undefined;
-
-/** Tells whether a member is in no group of its labels. One of the group of those beyond the bound stays there. */
-function isElsewhere({ rule, labels }: Labelled, own: readonly StoredMember[]): boolean {
-  if (rule.grouping === null || !mayMove(rule)) return false;
-  const key = groupSubject(rule.id, groupLabels(rule.grouping, labels));
-  const beyond = groupSubject(rule.id, undefined);
-  return !own.some(({ groupKey }) => groupKey.equals(key) || groupKey.equals(beyond));
-}

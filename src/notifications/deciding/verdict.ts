@@ -33,6 +33,9 @@ export type Verdict =
   /** A silence holds it until then, ms. */
   | ({ readonly send: "silenced"; readonly silenceId: string; readonly untilMs: number } & Partial<Ends>);
 
+/** Returns that a delivery is not needed, for a reason that its record keeps. */
+export const unneeded = (reason: string) => ({ send: false, reason }) satisfies Verdict;
+
 /** Marks a message that reports ends, which no other reports: it is sent all the same if anything was sent before it. */
 export interface Ends {
   readonly reportsEnds: true;

@@ -4,6 +4,7 @@ import { newRoot } from "../../events/facts.ts";
 import { enqueue, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import { mutedSubjects } from "../rules/match-store.ts";
+import { inMaintenance } from "../silences/mutes.ts";
 import { hastenHeld } from "../silences/release.ts";
 import type { Notice } from "../subject/notice.ts";
 import { keyText, windowSubject } from "../subject/subject.ts";
@@ -91,7 +92,7 @@ async function run(deciding: Deciding, tx: Db, tenantId: string, [job]: readonly
 async function silentSubjects(tx: Db, tenantId: string, { entityIds, after = "" }: Released) {
   const ids = entityIds.map((text) => Buffer.from(text, "base64url"));
   const entities = await readEntities(tx, tenantId, ids);
-  const free = entities.flatMap(({ id, window_production_state: state }) => (state === null ? [id] : []));
+  const free = entities.flatMap((entity) => (inMaintenance(entity) ? [] : [entity.id]));
   const last = Buffer.from(after, "base64url");
   const subjects = await mutedSubjects(tx, tenantId, free);
   return subjects.filter(({ key }) => Buffer.compare(key, last) > 0).sort((a, b) => Buffer.compare(a.key, b.key));

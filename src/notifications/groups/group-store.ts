@@ -2,12 +2,14 @@ import { byteaArray, uuidArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
 import type { Pace } from "../../event-loop.ts";
+import type { LabelView } from "../../events/labels.ts";
 import { newestMs } from "../../jobs/queue.ts";
-import type { Grouping } from "../rules/grouping.ts";
+import { type Grouping, groupLabels } from "../rules/grouping.ts";
+import type { LoadedRule } from "../rules/tenant-rules.ts";
 import { firstId } from "../subject/delivery-id.ts";
 import { groupsKind } from "../subject/group-jobs.ts";
 import type { GroupSnapshot } from "../subject/notification.ts";
-import type { Subject } from "../subject/subject.ts";
+import { groupSubject, type Subject } from "../subject/subject.ts";
 import type { GroupState } from "./flush.ts";
 
 /** What has failed as often keeps no group waiting. */
@@ -168,6 +170,18 @@ export async function membersOf(
     select ${memberColumns(db)} from group_members
     where tenant_id = ${tenantId} and rule_id = ${ruleId} and group_key = any(${byteaArray(groupKeys)}::bytea[])
     order by group_key, member`.execute();
+}
+
+/** Tells whether a member is in no group of its labels. One of the group of those beyond the bound stays there. */
+export function isElsewhere(
+  { id, grouping }: Pick<LoadedRule, "id" | "grouping">,
+  labels: LabelView,
+  own: readonly Pick<StoredMember, "groupKey">[],
+): boolean {
+  if (grouping === null) return false;
+  const key = groupSubject(id, groupLabels(grouping, labels));
+  const beyond = groupSubject(id, undefined);
+  return !own.some(({ groupKey }) => groupKey.equals(key) || groupKey.equals(beyond));
 }
 
 /** Reads in which groups of a rule these are members. By group_members_by_member. */

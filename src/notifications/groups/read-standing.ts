@@ -5,10 +5,10 @@ import type { LabelView } from "../../events/labels.ts";
 import { CLOSED, type Occurrence } from "../../events/lifecycle.ts";
 import { nilRule, readMatches, type StoredMatch } from "../rules/match-store.ts";
 import type { LoadedRule } from "../rules/tenant-rules.ts";
-import { holdsOf, inMaintenance } from "../silences/holds.ts";
-import { type LoadedSilence, type Silences, workMs } from "../silences/silences-in-force.ts";
-import { viewOf } from "../subject/labels.ts";
-import type { Holds } from "../subject/notice.ts";
+import { holdsOf, inMaintenance, lastOf, type MutesInForce, mayHold, mutesOver, nothing } from "../silences/mutes.ts";
+import { workMs } from "../silences/silences-in-force.ts";
+import { type LabelledState, viewOf } from "../subject/labels.ts";
+import type { Holds, MutedBy } from "../subject/notice.ts";
 import { readSubjects, type SubjectState } from "../subject/read-subjects.ts";
 import { keyText } from "../subject/subject.ts";
 
@@ -31,10 +31,10 @@ export interface Standing {
   readonly holds: ReadonlyMap<string, number>;
 }
 
-/** What silences were asked about members, until a time: what is left is asked in the next run. */
+/** What was asked of mutes about members, until a time: what is left is asked in the next run. */
 export interface Asking {
   /** By the subject and how it stands. */
-  readonly answers: Map<string, readonly LoadedSilence[]>;
+  readonly answers: Map<string, MutedBy>;
   /** When the time is over that the first question began; undefined: none was asked. So each run asks one at least. */
   untilMs?: number;
   /** Whether some were not asked. */
@@ -43,32 +43,29 @@ export interface Asking {
 
 const portion = 500;
 
-/** Asks the silences about a subject, once for as long as it stands so. */
-async function silencesOver(
-  { silences, nowMs, pace, asking }: Reading,
+/** Asks what mutes a subject, once for as long as it stands so. */
+async function mutesOf(
+  { asking, ...inForce }: Reading,
   { subject: { key } }: StoredMatch,
   occurrence: Occurrence | undefined,
-  labels: LabelView,
-): Promise<readonly LoadedSilence[]> {
-  if (!silences.any(nowMs)) return [];
-  if (asking === undefined) return await silences.matching(labels, nowMs, pace);
-  const asked = `${keyText(key)}${occurrence?.severity}:${occurrence?.lastSeenMs}:${occurrence?.instanceCount}`;
+  state: LabelledState,
+): Promise<MutedBy> {
+  if (asking === undefined || !mayHold(inForce)) return await mutesOver(state, inForce);
+  const asked = `${keyText(key)}${occurrence?.severity}:${occurrence?.lastSeenMs}:${occurrence?.instanceCount}:${inMaintenance(state.entity)}`;
   const known = asking.answers.get(asked);
   if (known !== undefined) return known;
   asking.untilMs ??= performance.now() + workMs;
   if (performance.now() > asking.untilMs) {
     asking.isLate = true;
-    return [];
+    return nothing;
   }
-  const found = await silences.matching(labels, nowMs, pace);
+  const found = await mutesOver(state, inForce);
   asking.answers.set(asked, found);
   return found;
 }
 
 /** How subjects are read. */
-interface Reading {
-  readonly silences: Silences;
-  readonly nowMs: number;
+interface Reading extends MutesInForce {
   readonly pace: Pace;
   /** Absent: all are asked about now. */
   readonly asking?: Asking;
@@ -94,15 +91,12 @@ export async function readStanding(
     );
     for (const match of matches) {
       await pace();
-      const { subject, triggerNames, value } = match;
+      const { subject } = match;
       const state = states.get(keyText(subject.key));
       const { occurrence: found, entity } = state ?? {};
-      const labels = viewOf({ subject, triggerName: triggerNames[0] ?? "", isSeries: value !== undefined }, state);
+      const labels = viewOf(match, state);
       if (labels === undefined) continue;
-      const silenced = holdsOf(await silencesOver(reading, match, found?.occurrence, labels), rule);
-      const holds = new Map([...silenced].map(([name, { untilMs }]) => [name, untilMs]));
-      if (rule.muteDuringMaintenance && inMaintenance(entity))
-        for (const name of rule.destinationNames) holds.set(name, Infinity);
+      const mutedBy = await mutesOf(reading, match, found?.occurrence, { labels, entity });
       all.set(keyText(subject.key), {
         match,
         found,
@@ -111,8 +105,13 @@ export async function readStanding(
         fires: match.standing && match.grouped === true && found?.occurrence.status !== CLOSED,
         startMs: found === undefined ? match.matchedMs : Math.min(Number(found.occurrence.startMs), match.matchedMs),
         chain: noted.get(keyText(subject.key))?.get(nilRule)?.chain ?? [],
-        silenced,
-        holds,
+        silenced: holdsOf(mutedBy, rule),
+        holds: new Map(
+          rule.destinationNames.flatMap((name) => {
+            const mute = lastOf(mutedBy(rule, name));
+            return mute === undefined ? [] : [[name, mute.untilMs]];
+          }),
+        ),
       });
     }
   }

@@ -9,6 +9,7 @@ import type { JobKind } from "../../jobs/worker.ts";
 import { type Grouping, groupLabels, groupsMax, sameGroups } from "../rules/grouping.ts";
 import type { RulesMemory } from "../rules/rules-memory.ts";
 import type { LoadedRule, TenantRules } from "../rules/tenant-rules.ts";
+import { mayHold } from "../silences/mutes.ts";
 import { noSilences } from "../silences/silences-in-force.ts";
 import { deliveryId } from "../subject/delivery-id.ts";
 import { flushJob, type GroupPayload, groupJobs, groupsKind } from "../subject/group-jobs.ts";
@@ -300,7 +301,7 @@ async function heldOf(
   members: readonly StoredMember[],
 ): Promise<ReadonlySet<StoredMember>> {
   const unsent = members.filter(({ sentTo }) => sentTo.length === 0);
-  if (unsent.length === 0 || !(silences.any(nowMs) || rule.muteDuringMaintenance)) return new Set();
+  if (unsent.length === 0 || !(mayHold({ silences, nowMs }) || rule.muteDuringMaintenance)) return new Set();
   const keys = new Map(unsent.map(({ subject }) => [keyText(subject), subject]));
   const standing = await readStanding(tx, tenantId, rule, [...keys.values()], { silences, nowMs, pace });
   return new Set(
@@ -425,8 +426,7 @@ async function flushDue(look: Look, grouping: Grouping, untilMs: number | undefi
   await removeMembers(tx, tenantId, rule.id, gone);
   await writeGroups(tx, tenantId, rule.id, kept);
   await removeGroups(tx, tenantId, rule.id, over);
-  // Nothing is held where there is no silence.
-  const ended = rules.silences.any(nowMs) ? settled : [];
+  const ended = mayHold({ ...rules, nowMs }) ? settled : [];
   return { notices, over: ended, moved, isWhole: due.length === all.length && all.length < groupsAtOnce };
 }
 

@@ -5,7 +5,7 @@ import { CLOSED } from "../../events/lifecycle.ts";
 import { ownTrigger } from "./own-trigger.ts";
 import { type MatchRow, readCounts, readEntitiesOf } from "./rows.ts";
 import type { Matches, TenantRules } from "./tenant-rules.ts";
-import type { EventTrigger } from "./trigger-index.ts";
+import { type EventTrigger, triggerReason } from "./trigger-index.ts";
 
 /** A row, and the rules that match it once it was looked at. */
 export interface Matched {
@@ -69,7 +69,7 @@ interface Candidate {
   triggers: Set<EventTrigger>;
 }
 
-/** The names of the triggers that match. A closed occurrence matches only those that look at the status. */
+/** Returns the names of the triggers that match. */
 async function matchingOf(candidate: Candidate, pace: Pace): Promise<Set<string>> {
   const { row, folded, triggers } = candidate;
   const closed = row.status === CLOSED;
@@ -80,11 +80,8 @@ async function matchingOf(candidate: Candidate, pace: Pace): Promise<Set<string>
       const turn = pace();
       if (turn !== undefined) await turn;
     }
-    if (!trigger.namesStatus && closed) continue;
-    const answer = trigger.matches(folded, pace);
-    const matches = answer instanceof Promise ? await answer : answer;
-    // What is undecided notifies.
-    if (matches !== false) matching.add(trigger.name);
+    const reason = triggerReason(trigger, folded, closed, pace);
+    if ((reason instanceof Promise ? await reason : reason) === undefined) matching.add(trigger.name);
   }
   return matching;
 }

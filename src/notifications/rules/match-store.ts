@@ -1,7 +1,7 @@
 import { byteaArray } from "../../db/batch.ts";
 import type { Db, Sql } from "../../db/connect.ts";
 import { home } from "../../db/home-row.ts";
-import { keyText, occurrenceSubject, type Subject, type SubjectColumns, toSubject } from "../subject/subject.ts";
+import { keyText, occurrenceRef, type Subject, type SubjectColumns, toSubject } from "../subject/subject.ts";
 
 /** No rule: its row carries the chain of an occurrence that rules have made. */
 export const nilRule = "00000000-0000-0000-0000-000000000000";
@@ -132,12 +132,19 @@ export async function readMatches(tx: Db, tenantId: string, keys: readonly Buffe
   return found;
 }
 
-/** Which of these subjects, by their key's text, any rule matches. */
-export async function standingAmong(tx: Db, tenantId: string, keys: readonly Buffer[]): Promise<Set<string>> {
-  const rows = await tx<{ subject: Buffer }[]>`
-    select subject from rule_matches
+/** Returns the ids of the rules that match these subjects now, by `keyText`. By the primary key. */
+export async function matchingRules(db: Db, tenantId: string, keys: readonly Buffer[]): Promise<Map<string, string[]>> {
+  const found = new Map<string, string[]>();
+  if (keys.length === 0) return found;
+  const rows = await db<{ subject: Buffer; ruleId: string }[]>`
+    select subject, rule_id as "ruleId" from rule_matches
     where tenant_id = ${tenantId} and subject = any(${byteaArray(keys)}::bytea[]) and standing`;
-  return new Set(rows.map(({ subject }) => keyText(subject)));
+  for (const { subject, ruleId } of rows) {
+    const ids = found.get(keyText(subject));
+    if (ids === undefined) found.set(keyText(subject), [ruleId]);
+    else ids.push(ruleId);
+  }
+  return found;
 }
 
 /** Locks what is noted of subjects that no event's lock covers, in the order of their keys. */
@@ -190,9 +197,7 @@ export async function forgetOccurrences(
   tenantId: string,
   occurrences: readonly { eventId: Buffer; number: number }[],
 ): Promise<void> {
-  const keys = occurrences.map(
-    ({ eventId, number }) => occurrenceSubject({ id: eventId, entityId: eventId }, number).key,
-  );
+  const keys = occurrences.map((each) => occurrenceRef(each).key);
   await tx`delete from rule_matches where tenant_id = ${tenantId} and subject = any(${byteaArray(keys)}::bytea[])`;
 }
 

@@ -4,6 +4,7 @@ import type { TriggerType } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Pace } from "../../event-loop.ts";
 import { loadedSilence, type Silences, silencesInForce } from "../silences/silences-in-force.ts";
 import type { Notification } from "../subject/notification.ts";
+import type { Reason } from "../subject/reason.ts";
 import type { Grouping } from "./grouping.ts";
 import { ownTrigger } from "./own-trigger.ts";
 import type { Loaded, RuleRow } from "./read-rules.ts";
@@ -68,7 +69,8 @@ export type Matches = Map<LoadedRule, string[]>;
 /** A longer interval never ends; times stay within int64. */
 const intervalSecMax = 100 * 365 * 86_400;
 
-function toRule({ repeatIntervalSec, delaySec, enabled, message, matchers, ...row }: RuleRow): LoadedRule {
+/** Returns a rule as decisions see it, whether or not it notifies. */
+export function loadedRule({ repeatIntervalSec, delaySec, enabled, message, matchers, ...row }: RuleRow): LoadedRule {
   const { name, triggerNames, destinationNames } = row;
   return {
     ...row,
@@ -79,7 +81,14 @@ function toRule({ repeatIntervalSec, delaySec, enabled, message, matchers, ...ro
   };
 }
 
-const notifies = ({ enabled, destinationNames }: RuleRow) => enabled && destinationNames.length > 0;
+/** Says why a rule notifies nobody; undefined: it does. */
+export function ruleReason({
+  enabled,
+  destinationNames,
+}: Pick<RuleRow, "enabled"> & Pick<LoadedRule, "destinationNames">): Reason | undefined {
+  if (!enabled) return "disabled";
+  return destinationNames.length === 0 ? "noDestination" : undefined;
+}
 
 /** What is held of a tenant, with what makes its triggers ready. */
 export interface HeldRules extends TenantRules {
@@ -110,8 +119,8 @@ export async function renewed(
     if (kind === "silence") silences.delete(name);
   }
   for (const row of loaded.rules) {
-    if (!notifies(row)) continue;
-    rules.set(row.name, toRule(row));
+    if (ruleReason(row) !== undefined) continue;
+    rules.set(row.name, loadedRule(row));
     if (row.matchers.length === 0) continue;
     await pace();
     const name = ownTrigger(row.name);

@@ -1,8 +1,10 @@
+import type { Later } from "../../clause/expression.ts";
 import { contains as containsText, type FoldedRow, fieldOf, foldedRow, needlesIn } from "../../clause/folded-row.ts";
 import { type TextAutomaton, textAutomaton } from "../../clause/text-automaton.ts";
 import type { CompiledTrigger } from "../../clause/trigger.ts";
 import { equalityKeys } from "../../clause/trigger-needs.ts";
 import type { Pace } from "../../event-loop.ts";
+import type { Reason } from "../subject/reason.ts";
 import { type Fields, type MatchRow, readsOf } from "./rows.ts";
 
 /** A trigger of events, ready to be asked of rows. */
@@ -13,6 +15,20 @@ export interface EventTrigger extends CompiledTrigger {
   readonly readsEntity: boolean;
   readonly readsCount: boolean;
 }
+
+/** Says why a trigger does not match an occurrence; undefined: it does, also where it is undecided, so that it notifies. */
+export function triggerReason(
+  { namesStatus, matches }: Pick<EventTrigger, "namesStatus" | "matches">,
+  row: FoldedRow,
+  isClosed: boolean,
+  pace: Pace,
+): Later<Reason | undefined> {
+  if (isClosed && !namesStatus) return "statusNotNamed";
+  const answer = matches(row, pace);
+  return answer instanceof Promise ? answer.then(reasonOf) : reasonOf(answer);
+}
+
+const reasonOf = (answer: boolean | undefined) => (answer === false ? "false" : undefined);
 
 /** Finds the triggers of events that a row may match, by the equalities and the texts that they need. */
 export interface TriggerIndex {

@@ -33,7 +33,7 @@ export interface LoadedSilence {
 export const isActive = ({ startsMs, endsMs }: Pick<LoadedSilence, "startsMs" | "endsMs">, nowMs: number) =>
   startsMs <= nowMs && nowMs < endsMs;
 
-export const hasScope = ({ ruleNames, destinationNames }: LoadedSilence) =>
+export const hasScope = ({ ruleNames, destinationNames }: Pick<LoadedSilence, "ruleNames" | "destinationNames">) =>
   ruleNames.size > 0 || destinationNames.size > 0;
 
 /** Tells whether a rule's notifications to a destination are in the scope of a silence. */
@@ -53,13 +53,6 @@ export interface Silences {
   any(nowMs: number): boolean;
   /** Finds those that are active and whose matchers all hold, in slices. */
   matching(labels: LabelView, nowMs: number, pace: Pace): Promise<LoadedSilence[]>;
-}
-
-/** Of silences that match, the one that ends last of those that hold a rule's notification to a destination. */
-export function holding(silences: readonly LoadedSilence[], rule: string, destination: string) {
-  return silences
-    .filter((silence) => covers(silence, rule, destination))
-    .reduce<LoadedSilence | undefined>((last, each) => (last && last.endsMs >= each.endsMs ? last : each), undefined);
 }
 
 export const loadedSilence = ({

@@ -57,28 +57,28 @@ async function* openSubjects(db: Db, tenantId: string, asked: AskedLabels): Asyn
       entityId: Buffer;
       metricName: string | null;
       metricLabels: Record<string, string> | null;
-      triggerName: string;
-      isSeries: boolean;
+      triggerNames: string[];
+      value: number | null;
     }[]
   >`
     select subject, entity_id as "entityId", metric_name as "metricName", metric_labels as "metricLabels",
-      coalesce(trigger_names[1], '') as "triggerName", value is not null as "isSeries"
+      trigger_names as "triggerNames", value
     from rule_matches where tenant_id = ${tenantId} and standing and event_id is null limit 100000`;
   for (let from = 0; from < rows.length; from += portion) {
-    const page = rows.slice(from, from + portion).map(({ triggerName, isSeries, ...row }) => ({
+    const page = rows.slice(from, from + portion).map(({ triggerNames, value, ...row }) => ({
       subject: {
         key: row.subject,
         entityId: row.entityId,
         ...(row.metricName !== null && { metricName: row.metricName }),
         ...(row.metricLabels !== null && { metricLabels: row.metricLabels }),
       },
-      triggerName,
-      isSeries,
+      triggerNames,
+      value,
     }));
     const found = await readLabels(db, tenantId, page);
     yield page.flatMap((each) => {
-      const labels = found.get(labelsKey(each));
-      return labels === undefined ? [] : [{ subject: each.subject, labels }];
+      const state = found.get(labelsKey(each));
+      return state === undefined ? [] : [{ subject: each.subject, labels: state.labels }];
     });
   }
 }

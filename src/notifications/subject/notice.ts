@@ -7,6 +7,25 @@ export interface Hold {
   readonly untilMs: number;
 }
 
+/** What mutes a rule's notifications to a destination, and until when, ms. */
+export interface Mute {
+  /** A window mutes a match, of which `decide` hears before there are deliveries; all others hold deliveries. */
+  readonly by: "silence" | "window";
+  /** Empty for a window: an entity does not say in which ones it is. */
+  readonly id: string;
+  /** Infinity: its end is not known. */
+  readonly untilMs: number;
+}
+
+/** What of a rule mutes depend on. */
+export interface MutedRule {
+  readonly name: string;
+  readonly muteDuringMaintenance: boolean;
+}
+
+/** Answers about a subject in one state: what mutes a rule's notifications to a destination, one of each kind at most. */
+export type MutedBy = (rule: MutedRule, destinationName: string) => readonly Mute[];
+
 /** A notification to each destination of the rule. */
 export interface Due {
   readonly occasion: Occasion;

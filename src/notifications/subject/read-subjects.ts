@@ -3,8 +3,9 @@ import type { EntityRow } from "../../entities/messages.ts";
 import { readEntities } from "../../entities/read.ts";
 import type { EventIdentity } from "../../events/fields.ts";
 import type { Occurrence } from "../../events/lifecycle.ts";
+import { parseOccurrenceId } from "../../events/occurrence-id.ts";
 import { findOccurrences, type OccurrenceKey, keyText as occurrenceText } from "../../events/occurrences.ts";
-import { keyText, type SubjectRef } from "./subject.ts";
+import { keyText, occurrenceRef, type SubjectRef } from "./subject.ts";
 
 /** Holds the current state of a subject. An occurrence or entity that was deleted, or that the subject has not, is undefined. */
 export interface SubjectState {
@@ -40,4 +41,12 @@ export async function readSubjects(
       },
     ]),
   );
+}
+
+/** Reads an occurrence by its id in the API, in one statement; undefined: there is none. */
+export async function readOccurrence(db: Db, tenantId: string, id: string): Promise<SubjectState["occurrence"]> {
+  const key = parseOccurrenceId(id);
+  if (key === undefined) return undefined;
+  const subject = occurrenceRef(key);
+  return (await readSubjects(db, tenantId, [subject])).get(keyText(subject.key))?.occurrence;
 }

@@ -53,13 +53,19 @@ export const subjectId = ({ key, eventId, number }: SubjectRef): string =>
 
 const SUBJECT_BYTES = 24;
 
-/** An occurrence: the id of its event, and its number. */
-export function occurrenceSubject(event: { id: Buffer; entityId: Buffer }, number: number): Subject {
+/** Refers to an occurrence without its entity: by the id of its event, and its number. */
+export function occurrenceRef({ eventId, number }: { readonly eventId: Buffer; readonly number: number }) {
   const key = Buffer.allocUnsafe(SUBJECT_BYTES);
-  event.id.copy(key);
-  key.writeUInt32BE(number, event.id.length);
-  return { key, entityId: event.entityId, eventId: event.id, number };
+  eventId.copy(key);
+  key.writeUInt32BE(number, eventId.length);
+  return { key, eventId, number };
 }
+
+/** Returns an occurrence of an event as a subject. */
+export const occurrenceSubject = (event: { id: Buffer; entityId: Buffer }, number: number): Subject => ({
+  ...occurrenceRef({ eventId: event.id, number }),
+  entityId: event.entityId,
+});
 
 /** A key made of texts and ids. */
 function digest(...parts: readonly (string | Buffer)[]): Buffer {

@@ -492,13 +492,13 @@ onOnePostgres("locks in sight")(
   "a change that is matched while it is asked about is waiting or decided, never neither",
   async () => {
     const tenant = await simple({ delaySec: 600 });
-    const { consumer } = tenant.engine;
+    const { consumer, inForce } = tenant.engine;
     const { tenantId } = tenant;
     await tenant.store(t0, report(1));
     const record = openRecord({ headers: {} }, "");
     record.principal = { tenantId } as Principal;
     const context = { values: admittedValues(record), signal: AbortSignal.timeout(60_000) } as HandlerContext;
-    const { explainNotification } = explanations(sql, { nowMs: () => t0, openWindows: async () => [] });
+    const { explainNotification } = explanations(sql, { nowMs: () => t0, openWindows: async () => [], inForce });
     const about = { case: "occurrenceId" as const, value: occurrenceOf(tenantId, report(1)) };
     const request = create(ExplainNotificationRequestSchema, { name: "r", about });
     const ofTest = AsyncLocalStorage.snapshot(); // the matching server's share of the database is not for others

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { transaction } from "../../../src/db/transaction.ts";
-import { activeSilences, endSilences } from "../../../src/notifications/silences/silences.ts";
+import { endSilences, readSilences } from "../../../src/notifications/silences/silences.ts";
 import { testDatabase } from "../../support/database.ts";
 import { sendingTenant } from "../dispatch.ts";
 
@@ -12,16 +12,18 @@ test("silences that end together lock what they held first, and the tenant's due
   const nowMs = Date.now();
   const tenant = await sendingTenant({ sql, pool }, "http://127.0.0.1:9", nowMs);
   const later = { dueMs: nowMs + 3_600_000 };
+  const ids: string[] = [];
   const held = await tenant.put([later, { event: 1, ...later }]);
   for (const delivery of held) {
     const id = randomUUID();
+    ids.push(id);
     await sql`
       insert into silences (tenant_id, id, matchers, parts, canonical, starts_ms, ends_ms, until_resolved, judged, rule_names,
         destination_names, comment, created_by, client_id, client_name, key_prefix, created_ms, updated_ms)
       values (${tenant.id}, ${id}, '{}', '[]', '{}', 0, null, true, true, '{}', '{}', '', '', '', '', '', 0, 0)`;
     await sql`update due_deliveries set silence_id = ${id} where tenant_id = ${tenant.id} and id = ${delivery}`;
   }
-  const silences = await activeSilences(sql, tenant.id, nowMs);
+  const silences = await readSilences(sql, tenant.id, ids);
   statements.length = 0;
   await transaction(sql, (tx) => endSilences(tx, tenant.id, silences, nowMs));
   const locking = statements.flatMap((text) => /due_work|due_deliveries|silences\b/.exec(text)?.[0] ?? []);

@@ -729,7 +729,7 @@ export const ExplainNotificationResponse_Outcome = {
   MUTED: 3,
 
   /**
-   * The rule has nothing to add: it waits until it may repeat, or the occurrence is one that it made itself.
+   * The rule has nothing to add: it waits until it may repeat, or the occurrence is one that it, or five rules, led to.
    *
    * @generated from enum value: SUPPRESSED = 4;
    */

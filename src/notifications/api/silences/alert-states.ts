@@ -1,9 +1,9 @@
-import { byteaArray } from "../../../db/batch.ts";
 import type { Db } from "../../../db/connect.ts";
 import type { Pace } from "../../../event-loop.ts";
 import type { OpenAlert } from "../../../events/open-alerts.ts";
 import { groupLabels } from "../../rules/grouping.ts";
-import type { LoadedRule, TenantRules } from "../../rules/tenant-rules.ts";
+import { matchingRules } from "../../rules/match-store.ts";
+import type { TenantRules } from "../../rules/tenant-rules.ts";
 import { hasScope } from "../../silences/silences-in-force.ts";
 import { keyText, occurrenceSubject } from "../../subject/subject.ts";
 
@@ -34,13 +34,13 @@ export function alertStates(
 ): AlertStates {
   return async (page, nowMs, pace) => {
     const keys = page.map(({ event, occurrence }) => occurrenceSubject(event, occurrence.number).key);
-    const matching = await matchingRules(db, tenantId, keys, byId);
+    const matching = byId.size === 0 ? new Map<string, string[]>() : await matchingRules(db, tenantId, keys);
     const any = silences.any(nowMs);
     const states: AlertState[] = [];
     for (const [i, { labels }] of page.entries()) {
       const found = any ? await silences.matching(labels, nowMs, pace) : [];
       const silencedBy = found.filter((silence) => !hasScope(silence)).map(({ id }) => id);
-      const rules = matching.get(keyText(keys[i] as Buffer)) ?? [];
+      const rules = (matching.get(keyText(keys[i] as Buffer)) ?? []).flatMap((id) => byId.get(id) ?? []);
       const receivers = [...new Set(rules.flatMap(({ destinationNames }) => destinationNames))].sort();
       const groups = rules.flatMap(({ grouping, destinationNames }) =>
         grouping === null
@@ -51,19 +51,4 @@ export function alertStates(
     }
     return states;
   };
-}
-
-/** By the primary key. */
-async function matchingRules(
-  db: Db,
-  tenantId: string,
-  keys: readonly Buffer[],
-  byId: TenantRules["byId"],
-): Promise<Map<string, LoadedRule[]>> {
-  if (byId.size === 0 || keys.length === 0) return new Map();
-  const rows = await db<{ subject: Buffer; ruleId: string }[]>`
-    select subject, rule_id as "ruleId" from rule_matches
-    where tenant_id = ${tenantId} and subject = any(${byteaArray(keys)}::bytea[]) and standing`;
-  const found = Map.groupBy(rows, ({ subject }) => keyText(subject));
-  return new Map([...found].map(([key, matches]) => [key, matches.flatMap(({ ruleId }) => byId.get(ruleId) ?? [])]));
 }

@@ -1,11 +1,11 @@
-import { and, asc, desc, eq, sql } from "drizzle-orm";
+import { asc, desc, sql } from "drizzle-orm";
 import type { Principal } from "../../../auth/principal.ts";
-import { uuidArray } from "../../../db/batch.ts";
 import type { Db } from "../../../db/connect.ts";
 import { orm } from "../../../db/orm.ts";
 import { auditedCall } from "../../../tenants/audit.ts";
 import {
   readSilence,
+  readSilences,
   type SilenceFilter,
   type SilenceState,
   type StoredSilence,
@@ -81,18 +81,6 @@ async function* pagesOf(
     .orderBy(order, id);
   for (let from = 0; from < ids.length; from += pageRows) {
     const page = ids.slice(from, from + pageRows).map((each) => each.id);
-    // One look at the primary key an id: `id = any(…)` may walk the index by age, which ends with the id.
-    const silence = orm(db)
-      .select()
-      .from(silences)
-      .where(and(eq(silences.tenantId, tenantId), sql`${id} = asked.id`))
-      .limit(1)
-      .as("silence");
-    const rows = await orm(db)
-      .select()
-      .from(sql`unnest(${uuidArray(page)}::uuid[]) as asked(id)`)
-      .crossJoinLateral(silence);
-    const byId = new Map(rows.map((row) => [row.silence.id, row.silence]));
-    yield page.flatMap((each) => byId.get(each) ?? []);
+    yield await readSilences(db, tenantId, page);
   }
 }

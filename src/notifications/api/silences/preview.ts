@@ -2,7 +2,6 @@ import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { SilenceSchema } from "#gen/belfry/notifications/v1/silence_pb.ts";
 import { PreviewSilenceResponseSchema, type SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.ts";
-import { byteaArray, textArray } from "../../../db/batch.ts";
 import type { Db } from "../../../db/connect.ts";
 import { paced } from "../../../event-loop.ts";
 import type { LabelView } from "../../../events/labels.ts";
@@ -10,7 +9,10 @@ import { occurrenceIdText } from "../../../events/occurrence-id.ts";
 import { countOpen, openAlerts } from "../../../events/open-alerts.ts";
 import { principalOf } from "../../../rpc/context.ts";
 import { normalizedName } from "../../../rpc/name-rules.ts";
+import type { InForce } from "../../deciding/engine.ts";
+import { matchingRules } from "../../rules/match-store.ts";
 import { readSilenceMatchers } from "../../silences/silences.ts";
+import { covers, hasScope } from "../../silences/silences-in-force.ts";
 import { keyText, occurrenceSubject } from "../../subject/subject.ts";
 
 const shownMax = 100;
@@ -18,17 +20,21 @@ const broadCount = 500;
 /** With this many, half of all that is open is broad, too. */
 const broadShareCount = 20;
 
-/** Shows what silences would match. */
-export function silencePreviews(db: Db): Pick<ServiceImpl<typeof SilenceService>, "previewSilence"> {
+/** Shows what silences would match, and which rules they would hold as those are in force now. */
+export function silencePreviews(db: Db, inForce: InForce): Pick<ServiceImpl<typeof SilenceService>, "previewSilence"> {
   return {
     async previewSilence({ silence = create(SilenceSchema) }, context) {
       const { tenantId } = principalOf(context);
       const matchers = readSilenceMatchers(silence.matchers, "silence.matchers");
       const scope = {
-        ruleNames: silence.ruleNames.map(normalizedName),
-        destinationNames: silence.destinationNames.map(normalizedName),
+        ruleNames: new Set(silence.ruleNames.map(normalizedName)),
+        destinationNames: new Set(silence.destinationNames.map(normalizedName)),
       };
-      const hasScope = scope.ruleNames.length > 0 || scope.destinationNames.length > 0;
+      const { byId } = await inForce(tenantId);
+      const held = (id: string) => {
+        const { name = "", destinationNames = [] } = byId.get(id) ?? {};
+        return destinationNames.some((destination) => covers(scope, name, destination)) ? [name] : [];
+      };
       const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
       const occurrences: { occurrenceId: string; name: string; summary: string }[] = [];
       const ruleNames = new Set<string>();
@@ -36,10 +42,10 @@ export function silencePreviews(db: Db): Pick<ServiceImpl<typeof SilenceService>
       let count = 0;
       for await (const found of openAlerts(db, tenantId, { matchers, path: "silence.matchers", pace })) {
         const keys = found.map(({ event, occurrence }) => occurrenceSubject(event, occurrence.number).key);
-        const byKey = await matchingRules(db, tenantId, keys, scope);
+        const byKey = await matchingRules(db, tenantId, keys);
         for (const [i, { event, occurrence, labels: own }] of found.entries()) {
-          const rules = byKey.get(keyText(keys[i] as Buffer)) ?? [];
-          if (hasScope && rules.length === 0) continue;
+          const rules = (byKey.get(keyText(keys[i] as Buffer)) ?? []).flatMap(held);
+          if (hasScope(scope) && rules.length === 0) continue;
           count += 1;
           collect(labels, own);
           for (const name of rules) ruleNames.add(name);
@@ -76,31 +82,3 @@ function collect(labels: Map<string, Set<string>>, own: LabelView): void {
 }
 
 const byName = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1);
-
-/** Returns the names of the enabled rules of a scope that match subjects now, by the subjects' keys. By the primary keys. */
-async function matchingRules(
-  db: Db,
-  tenantId: string,
-  keys: readonly Buffer[],
-  { ruleNames, destinationNames }: { ruleNames: readonly string[]; destinationNames: readonly string[] },
-): Promise<Map<string, string[]>> {
-  if (keys.length === 0) return new Map();
-  const rows = await db<{ subject: Buffer; name: string }[]>`
-    select m.subject, r.name
-    from rule_matches m
-      cross join lateral (
-        select name, enabled from rules where tenant_id = ${tenantId} and id = m.rule_id limit 1
-      ) as r
-    where m.tenant_id = ${tenantId} and m.subject = any(${byteaArray(keys)}::bytea[]) and m.standing and r.enabled
-      and (${ruleNames.length === 0} or r.name = any(${textArray(ruleNames)}::text[]))
-      and (${destinationNames.length === 0} or exists (
-        select from rule_destinations d where d.tenant_id = ${tenantId} and d.rule_name = r.name
-          and d.destination_name = any(${textArray(destinationNames)}::text[])))`;
-  const found = new Map<string, string[]>();
-  for (const { subject, name } of rows) {
-    const names = found.get(keyText(subject));
-    if (names === undefined) found.set(keyText(subject), [name]);
-    else names.push(name);
-  }
-  return found;
-}

@@ -20,25 +20,23 @@ import { pageBytesMax } from "../../../db/paging/page-contents.ts";
 import { countedPage } from "../../../db/paging/token-page.ts";
 import { invalidField, notFound } from "../../../errors.ts";
 import { paced } from "../../../event-loop.ts";
-import { parseOccurrenceId } from "../../../events/occurrence-id.ts";
-import { findOccurrences, keyText } from "../../../events/occurrences.ts";
 import { principalOf } from "../../../rpc/context.ts";
 import { audited } from "../../../tenants/audit.ts";
+import type { InForce } from "../../deciding/engine.ts";
+import { labelsOf, matchRow, readEntitiesOf } from "../../rules/rows.ts";
 import {
-  activeSilences,
   readSilence,
+  readSilences,
   type SilenceState,
   type StoredSilence,
   silencesWhere,
   stateOf,
-  toLoaded,
   type WantedSilence,
 } from "../../silences/silences.ts";
-import { silencesInForce } from "../../silences/silences-in-force.ts";
+import type { Silences } from "../../silences/silences-in-force.ts";
 import { silences } from "../../silences/tables.ts";
 import { type SilenceWriting, silenceWriter } from "../../silences/write.ts";
-import { labelsKey, readLabels } from "../../subject/labels.ts";
-import { occurrenceSubject } from "../../subject/subject.ts";
+import { readOccurrence } from "../../subject/read-subjects.ts";
 import { silencePreviews } from "./preview.ts";
 
 const at = "silence.";
@@ -87,7 +85,10 @@ function wantedOf(sent: Silence): WantedSilence {
 }
 
 /** What holds notifications back by labels. */
-export function silenceService(db: Db, writing: SilenceWriting): Partial<ServiceImpl<typeof SilenceService>> {
+export function silenceService(
+  db: Db,
+  { inForce, ...writing }: SilenceWriting & { readonly inForce: InForce },
+): Partial<ServiceImpl<typeof SilenceService>> {
   const { nowMs } = writing;
   const writer = silenceWriter(db, writing);
   const by = (context: HandlerContext) => {
@@ -96,7 +97,7 @@ export function silenceService(db: Db, writing: SilenceWriting): Partial<Service
   };
 
   return {
-    ...silencePreviews(db),
+    ...silencePreviews(db, inForce),
 
     async createSilence({ silence: sent = create(SilenceSchema) }, context) {
       const { tenantId } = principalOf(context);
@@ -109,10 +110,10 @@ export function silenceService(db: Db, writing: SilenceWriting): Partial<Service
       return create(GetSilenceResponseSchema, { silence: toSilence(row, nowMs()) });
     },
 
-    listSilences(request, context) {
+    async listSilences(request, context) {
       const { tenantId } = principalOf(context);
-      if (request.occurrenceId !== "") return silencesOver(db, tenantId, request.occurrenceId, nowMs());
-      return listSilences(db, tenantId, request, nowMs());
+      if (request.occurrenceId === "") return await listSilences(db, tenantId, request, nowMs());
+      return await silencesOver(db, tenantId, request.occurrenceId, (await inForce(tenantId)).silences, nowMs());
     },
 
     async replaceSilence({ id, silence: sent = create(SilenceSchema) }, context) {
@@ -159,22 +160,17 @@ async function listSilences(db: Db, tenantId: string, request: ListSilencesReque
 }
 
 /** Finds the active silences that match an occurrence. @throws code 5 when there is none of the id */
-async function silencesOver(db: Db, tenantId: string, occurrenceId: string, nowMs: number) {
-  const key = parseOccurrenceId(occurrenceId);
-  const found = key && (await findOccurrences(db, tenantId, [key])).get(keyText(key));
+async function silencesOver(db: Db, tenantId: string, occurrenceId: string, inForce: Silences, nowMs: number) {
+  const found = await readOccurrence(db, tenantId, occurrenceId);
   if (found === undefined) throw notFound("occurrence", occurrenceId);
-  const subject = occurrenceSubject(found.event, found.occurrence.number);
-  const labelled = { subject, triggerName: "", isSeries: false };
-  const labels = (await readLabels(db, tenantId, [labelled])).get(labelsKey(labelled)) ?? {};
-  const active = await activeSilences(db, tenantId, nowMs);
-  const inForce = silencesInForce(new Map(active.map((row) => [row.id, toLoaded(row)])));
-  const matching = new Set(
-    (await inForce.matching(labels, nowMs, paced(undefined, tenantId, { holdsNothing: true }))).map(({ id }) => id),
-  );
-  const rows = active.filter(({ id }) => matching.has(id)).slice(0, matchingMax);
+  const row = matchRow(found.event, found.occurrence);
+  await readEntitiesOf(db, tenantId, [row]);
+  const labels = labelsOf(row);
+  const matching = await inForce.matching(labels, nowMs, paced(undefined, tenantId, { holdsNothing: true }));
+  const ids = matching.slice(0, matchingMax).map(({ id }) => id);
   return create(ListSilencesResponseSchema, {
-    silences: rows.map((row) => toSilence(row, nowMs)),
-    totalCount: BigInt(matching.size),
+    silences: (await readSilences(db, tenantId, ids)).map((each) => toSilence(each, nowMs)),
+    totalCount: BigInt(matching.length),
     labels: { ...labels },
   });
 }

@@ -10,7 +10,7 @@ import { lockMatches, makePlaces, readMatches, type StoredMatches } from "../../
 import { metricData } from "../../rules/sources/source.ts";
 import { aheadMs, boundsOf, crossed } from "../../rules/sources/threshold-bounds.ts";
 import type { LoadedRule, LoadedTrigger, TenantRules } from "../../rules/tenant-rules.ts";
-import { inMaintenance } from "../../silences/holds.ts";
+import { inMaintenance } from "../../silences/mutes.ts";
 import { keyText, type Subject, seriesSubject } from "../../subject/subject.ts";
 import type { Sight } from "../batch.ts";
 import { decide } from "../decide.ts";

@@ -9,7 +9,7 @@ import type { JobKind } from "../../../jobs/worker.ts";
 import { lockMatches, makePlaces, readMatches } from "../../rules/match-store.ts";
 import { eventData, metricData } from "../../rules/sources/source.ts";
 import type { LoadedTrigger } from "../../rules/tenant-rules.ts";
-import { inMaintenance } from "../../silences/holds.ts";
+import { inMaintenance } from "../../silences/mutes.ts";
 import type { RulePart } from "../../silences/rules-version.ts";
 import { keyText, staleSubject } from "../../subject/subject.ts";
 import type { Sight } from "../batch.ts";

@@ -7,7 +7,7 @@ import { matchingIds, splitIds } from "../../../entities/batched-writes.ts";
 import { entityResolver } from "../../../entities/fields.ts";
 import { paced } from "../../../event-loop.ts";
 import { tenantNameOf } from "../../../tenants/tenant.ts";
-import { standingAmong } from "../../rules/match-store.ts";
+import { matchingRules } from "../../rules/match-store.ts";
 import type { LoadedTrigger } from "../../rules/tenant-rules.ts";
 import { keyText, staleSubject } from "../../subject/subject.ts";
 import type { Troubles } from "./source.ts";
@@ -109,8 +109,8 @@ async function enrol(tx: Db, tenantId: string, trigger: LoadedTrigger, matching:
 /** Data are awaited from now on; of entities whose data stay away for a rule that goes on, the next ones end that. */
 async function beginToWatch(tx: Db, tenantId: string, triggerName: string, ids: readonly Buffer[], nowMs: number) {
   const keys = ids.map((id) => staleSubject(triggerName, id, "").key);
-  const standing = await standingAmong(tx, tenantId, keys);
-  const away = ids.filter((_, i) => standing.has(keyText(keys[i] as Buffer)));
+  const matching = await matchingRules(tx, tenantId, keys);
+  const away = ids.filter((_, i) => matching.has(keyText(keys[i] as Buffer)));
   await tx`
     insert into stale_watches (tenant_id, trigger_name, entity_id, last_ms, fired)
     select home.tenant_id, ${triggerName}, id, case when away then 0 else ${BigInt(nowMs)}::int8 end, away

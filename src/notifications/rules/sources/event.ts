@@ -8,8 +8,9 @@ import { checkTrigger, clauseTrouble, compileTrigger, falseMatcher, falsePart } 
 import { invalidField } from "../../../errors.ts";
 import { eventFieldDoubt } from "../../../events/fields.ts";
 import { CLOSED } from "../../../events/lifecycle.ts";
-import { fieldsOf, readsOf } from "../rows.ts";
-import type { TriggerSource } from "./source.ts";
+import { type Fields, fieldsOf, readsOf } from "../rows.ts";
+import { triggerReason } from "../trigger-index.ts";
+import type { ReadyTrigger, TriggerSource } from "./source.ts";
 
 /** Which names a trigger may give a field does not depend on the tenant. */
 const { events } = fieldsOf("", "");
@@ -20,6 +21,17 @@ const path = "type.event.query";
 function clauseOf(query: TriggerQuery | undefined): TriggerClause | undefined {
   if (query === undefined || query.matchers.length === 0) return query?.clause;
   return create(TriggerClauseSchema, { kind: { case: "matchers", value: { matchers: query.matchers } } });
+}
+
+function readyEvent(clause: TriggerClause | undefined, values: Fields["events"]): NonNullable<ReadyTrigger["event"]> {
+  const compiled = compileTrigger(clause, "clause", values);
+  const reads = [...compiled.fields].map(readsOf);
+  return {
+    ...compiled,
+    namesStatus: compiled.fields.has("status"),
+    readsEntity: reads.includes("entity"),
+    readsCount: reads.includes("count"),
+  };
 }
 
 /** Events: changes of occurrences are held against all of these triggers at once (`deciding/`). */
@@ -40,30 +52,18 @@ export const event: TriggerSource<EventSource> = {
     return doubt === "" ? clauseTrouble(clause, path) : doubt;
   },
 
-  ready({ query }, fields) {
-    const compiled = compileTrigger(clauseOf(query), "clause", fields.events);
-    const reads = [...compiled.fields].map(readsOf);
-    return {
-      event: {
-        ...compiled,
-        namesStatus: compiled.fields.has("status"),
-        readsEntity: reads.includes("entity"),
-        readsCount: reads.includes("count"),
-      },
-    };
-  },
+  ready: ({ query }, fields) => ({ event: readyEvent(clauseOf(query), fields.events) }),
 
   comparisons: ({ query }) => compileTrigger(clauseOf(query), "clause", events).comparisons,
 
   async mismatch({ query }, row, values, pace) {
     const clause = clauseOf(query);
-    if (row.status === CLOSED && !compileTrigger(clause, `${path}.clause`, values).fields.has("status"))
-      return { what: "does not name status, and the occurrence is closed" };
     const folded = foldedRow(row, { values });
-    const at = await falsePart(clause, `${path}.clause`, { values, row: folded, pace });
-    if (at === undefined) return undefined;
+    const reason = await triggerReason(readyEvent(clause, values), folded, row.status === CLOSED, pace);
+    if (reason !== "false") return reason && { reason };
     const { matchers = [] } = query ?? {};
-    const place = matchers.length === 0 ? at : `${path}.matchers[${await falseMatcher(matchers, folded, pace)}]`;
-    return { what: "does not match", path: place };
+    if (matchers.length > 0) return { reason, path: `${path}.matchers[${await falseMatcher(matchers, folded, pace)}]` };
+    const at = await falsePart(clause, `${path}.clause`, { values, row: folded, pace });
+    return { reason, ...(at !== undefined && { path: at }) };
   },
 };

@@ -3,6 +3,7 @@ import type { Later } from "../../../clause/expression.ts";
 import type { EntityRow } from "../../../entities/messages.ts";
 import type { Pace } from "../../../event-loop.ts";
 import type { Labels } from "../../../metrics/labels.ts";
+import type { Reason } from "../../subject/reason.ts";
 import type { Fields, MatchRow } from "../rows.ts";
 import type { EventTrigger } from "../trigger-index.ts";
 
@@ -21,7 +22,7 @@ export interface ReadyTrigger {
 
 /** Why a trigger does not match an occurrence. */
 export interface Mismatch {
-  readonly what: string;
+  readonly reason: Reason;
   /** The part of its clause that is false. */
   readonly path?: string;
 }
