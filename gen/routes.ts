@@ -22,7 +22,7 @@ import { SessionService } from "./belfry/tenants/v1/session_service_pb.ts";
 import { UserAccountService } from "./belfry/users/v1/user_account_service_pb.ts";
 import { UserGroupService } from "./belfry/users/v1/user_group_service_pb.ts";
 
-// Made by src/transcoding/plugin/main.ts from the google.api.http rules. Segments: 1 is `*`, 2 is `**`.
+// Made by scripts/transcoding/main.ts from the google.api.http rules. Segments: 1 is `*`, 2 is `**`.
 
 export const routes = [
   // POST /v1/credentials

@@ -1,6 +1,8 @@
 /** Folders of `src/` that know no domain, in import order. */
 export const mechanisms: readonly string[] = [
   "db",
+  "embedded",
+  "backup",
   "auth",
   "clause",
   "jobs",

@@ -35,7 +35,7 @@ rmSync(shrinkwrap, { force: true });
 if (!process.argv.includes("--clean")) {
   const { name, version, license, imports, files } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   write("package.json", `${JSON.stringify({ name, version, license, private: true, type: "module", imports })}\n`);
-  for (const path of globSync("{src,gen}/**/*.ts", { cwd: root, exclude: ["src/transcoding/plugin/**"] })) {
+  for (const path of globSync("{src,gen}/**/*.ts", { cwd: root })) {
     const text = stripTypeScriptTypes(readFileSync(join(root, path), "utf8"));
     // What is stripped leaves blanks, so that lines and columns in a stack are those of the source.
     write(path.replace(/\.ts$/, ".js"), text.replaceAll(ownImport, '$1.js"'));

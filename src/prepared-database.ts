@@ -4,9 +4,9 @@ import { keyring } from "./credentials/keyring.ts";
 import { checkMasterKeys } from "./credentials/master-keys.ts";
 import { connectOnce } from "./db/connect.ts";
 import { isDistributed } from "./db/distribution.ts";
-import { startEmbedded } from "./db/embedded/embedded.ts";
 import { migrate } from "./db/migrate.ts";
 import { sessionName } from "./db/session-name.ts";
+import { startEmbedded } from "./embedded/embedded.ts";
 import { type FirstKey, firstKey, hasTenant } from "./tenants/first-key.ts";
 
 /** A database that servers may use. */

@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
-import { dataDirectoryOf } from "../../src/db/embedded/data-directory.ts";
-import { alive, readPidFile, serves } from "../../src/db/embedded/postmaster.ts";
+import { dataDirectoryOf } from "../../src/embedded/data-directory.ts";
+import { alive, readPidFile, serves } from "../../src/embedded/postmaster.ts";
 
 /** PostgreSQL ends at once, without a checkpoint; beyond this time it is not waited for. */
 const endMsMax = 5000;

@@ -1,11 +1,11 @@
+import type { Progress } from "../backup/copying.ts";
+import type { Copied } from "../backup/dump-format.ts";
+import { exportTo } from "../backup/export.ts";
+import { importFrom } from "../backup/import.ts";
 import type { Config } from "../config/settings.ts";
 import { keyring } from "../credentials/keyring.ts";
 import { checkStoredMasterKeys } from "../credentials/master-keys.ts";
 import type { Db } from "../db/connect.ts";
-import type { Progress } from "../db/dump/copying.ts";
-import type { Copied } from "../db/dump/dump-format.ts";
-import { exportTo } from "../db/dump/export.ts";
-import { importFrom } from "../db/dump/import.ts";
 import { version } from "../version.ts";
 
 /** How the commands of this file are called. */

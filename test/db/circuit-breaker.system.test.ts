@@ -4,8 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { connect, destinationOf, type Pool, type PoolOptions } from "../../src/db/connect.ts";
-import { type Embedded, startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { transaction } from "../../src/db/transaction.ts";
+import { type Embedded, startEmbedded } from "../../src/embedded/embedded.ts";
 import { clusterDir, poolOptions } from "../support/database.ts";
 
 const quiet = { info() {}, warn() {}, error() {} };

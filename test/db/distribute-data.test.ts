@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { expect, inject, test } from "vitest";
+import { exportTo } from "../../src/backup/export.ts";
 import { transferCommand } from "../../src/cli/transfer.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { connectOnce, type Sql } from "../../src/db/connect.ts";
 import { distribute } from "../../src/db/distribute.ts";
 import { localTables, withLocalRows } from "../../src/db/distribution.ts";
-import { exportTo } from "../../src/db/dump/export.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { startServer } from "../../src/server.ts";
 import { version } from "../../src/version.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "../../src/db/connect.ts";
-import { dataDirectoryOf } from "../../src/db/embedded/data-directory.ts";
+import { dataDirectoryOf } from "../../src/embedded/data-directory.ts";
 
 /** A folder for what is worth reading after something went wrong. Not on the disk that is filled. */
 export const factsDir = () => mkdtempSync(join(tmpdir(), "belfry-facts-"));

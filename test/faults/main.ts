@@ -8,7 +8,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { parseArgs } from "node:util";
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { startEmbedded } from "../../src/embedded/embedded.ts";
 import { playEverything } from "./everything.ts";
 import { playExports } from "./exports.ts";
 import { failpoints } from "./failpoints.ts";

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeDatabase } from "../../bench/support/leftovers.ts";
-import { alive } from "../../src/db/embedded/postmaster.ts";
+import { alive } from "../../src/embedded/postmaster.ts";
 import { copyCluster } from "../support/cluster.ts";
 import { killPostgres } from "./postgres-process.ts";
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ConnectError, createClient } from "@connectrpc/connect";
 import { DataReceiverService } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
 import { connectOnce, type Db } from "../../src/db/connect.ts";
-import { dataDirectoryOf, readUrl } from "../../src/db/embedded/data-directory.ts";
+import { dataDirectoryOf, readUrl } from "../../src/embedded/data-directory.ts";
 import { stored } from "../metrics/points.ts";
 import { protocols } from "../support/clients.ts";
 import { clear, clusterPlace } from "./place.ts";

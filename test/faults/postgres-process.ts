@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { dataDirectoryOf } from "../../src/db/embedded/data-directory.ts";
-import { alive, readPidFile } from "../../src/db/embedded/postmaster.ts";
+import { dataDirectoryOf } from "../../src/embedded/data-directory.ts";
+import { alive, readPidFile } from "../../src/embedded/postmaster.ts";
 
 /** The first process of the PostgreSQL in a data directory. */
 export function postmaster(dataDir: string): number | undefined {

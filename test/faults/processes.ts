@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { dataDirectoryOf, readUrl } from "../../src/db/embedded/data-directory.ts";
+import { dataDirectoryOf, readUrl } from "../../src/embedded/data-directory.ts";
 import { running, servingOf } from "../support/serving-processes.ts";
 import { ledger } from "./ledger.ts";
 import { load } from "./load.ts";

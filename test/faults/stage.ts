@@ -1,7 +1,7 @@
 import { createClient, createKey, createTenant } from "../../src/auth/create-tenant.ts";
 import { connectOnce, type Sql } from "../../src/db/connect.ts";
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
+import { startEmbedded } from "../../src/embedded/embedded.ts";
 import { clear, clusterPlace, place } from "./place.ts";
 import { type ServerProcess, serverProcess } from "./server-process.ts";
 

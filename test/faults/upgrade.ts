@@ -5,7 +5,7 @@ import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { EntityService } from "#gen/belfry/entities/v1/entity_service_pb.ts";
 import { EventQueryService } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { connectOnce, type Sql } from "../../src/db/connect.ts";
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { startEmbedded } from "../../src/embedded/embedded.ts";
 import { enqueue } from "../../src/jobs/queue.ts";
 import { program } from "../support/program.ts";
 import { httpReceiver } from "../support/receivers.ts";

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient, createKey, createTenant } from "../../src/auth/create-tenant.ts";
 import { connectOnce, type Db } from "../../src/db/connect.ts";
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
+import { startEmbedded } from "../../src/embedded/embedded.ts";
 import { entityId, idText } from "../../src/entities/identity.ts";
 import { clear, clusterPlace, place } from "./place.ts";
 import { type Random, random } from "./random.ts";

@@ -88,7 +88,7 @@ export const mutants: readonly Mutant[] = [
     "[version, kind, tenantId, Buffer",
     "[version, kind, Buffer",
   ]),
-  ...inFile("src/db/dump/check-export.ts", "test/db/dump/tampered.test.ts", [
+  ...inFile("src/backup/check-export.ts", "test/backup/tampered.test.ts", [
     "an export with a partition that no server makes is imported",
     " || fromMs % widthMs !== 0",
     "",

@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
+import { startEmbedded } from "../../src/embedded/embedded.ts";
 
 const setting = "BELFRY_TEST_CLUSTER";
 const quiet = { info() {}, warn: console.warn, error: console.error };

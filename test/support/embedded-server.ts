@@ -1,5 +1,5 @@
 // A server process that holds an embedded database and nothing else: prints {url, pid} or {error}, ends with its input.
-import { startEmbedded } from "../../src/db/embedded/embedded.ts";
+import { startEmbedded } from "../../src/embedded/embedded.ts";
 
 const [dataDir = ""] = process.argv.slice(2);
 const quiet = { info() {}, warn() {}, error() {} };

@@ -38,7 +38,7 @@ const members = ["rule", "error", "reason"];
 
 /** No request comes here: start, command line, settings, files, bytes that are stored, deaths. Their messages go to the operator. */
 const unasked =
-  /^src\/(?!errors|limiter)[^/]+$|^src\/(?:config|cli\/|processes\/|db\/(?:dump|embedded|connect|migrate|distribute)|metrics\/codec|transcoding\/plugin|credentials\/(?:key-file|rotate)|http\/(?:address|pages)|rpc\/requests-in-work)/;
+  /^src\/(?!errors|limiter)[^/]+$|^src\/(?:config|cli\/|processes\/|embedded\/|backup\/|db\/(?:connect|migrate|distribute)|metrics\/codec|credentials\/(?:key-file|rotate)|http\/(?:address|pages)|rpc\/requests-in-work)/;
 
 /** What reads on after the path of a field, wherever it stands. */
 const rule = /^(?:must|cannot) \S|^is (?:required|needed)\b/;

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import type { Example } from "../../src/transcoding/plugin/texts.ts";
+import type { Example } from "../../scripts/transcoding/texts.ts";
 
 /**
  * The examples of the OpenAPI document, run one after the other against a server. They are written as of one moment; what

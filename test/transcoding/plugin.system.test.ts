@@ -25,7 +25,7 @@ async function generateAll(packages: Record<string, string>): Promise<Generated>
       copyFileSync(join(root, "node_modules/google-proto-files", file), join(folder, file));
     }
     writeFileSync(join(folder, "buf.yaml"), "version: v2\n");
-    const plugin = { local: ["node", join(root, "src/transcoding/plugin/main.ts")], out: "out", strategy: "all" };
+    const plugin = { local: ["node", join(root, "scripts/transcoding/main.ts")], out: "out", strategy: "all" };
     writeFileSync(join(folder, "buf.gen.yaml"), JSON.stringify({ version: "v2", plugins: [plugin] }));
     for (const [name, rpcs] of Object.entries(packages)) {
       writeFileSync(
