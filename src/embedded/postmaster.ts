@@ -86,6 +86,15 @@ export async function end({ pid, ended }: Postmaster, signal: "SIGINT" | "SIGQUI
   }
 }
 
+/** Whether a process runs PostgreSQL. One that is ending has lost its program, and perhaps not yet the shared memory: it counts. */
+function isPostgres(pid: number): boolean {
+  try {
+    return /\/postgres(?: \(deleted\))?$/.test(readlinkSync(`/proc/${pid}/exe`));
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT";
+  }
+}
+
 /**
  * Kills what is left of a PostgreSQL whose first process is gone: a statement that is still running holds the shared
  * memory, and a new one would not start until it ends. Returns whether there was any.
@@ -98,8 +107,7 @@ function killOrphans(data: string): boolean {
     const pid = Number(name);
     if (!(pid > 1) || pid === process.pid) continue;
     try {
-      const runs = readlinkSync(`/proc/${pid}/exe`);
-      if (readlinkSync(`/proc/${pid}/cwd`) !== here || !/\/postgres(?: \(deleted\))?$/.test(runs)) continue;
+      if (readlinkSync(`/proc/${pid}/cwd`) !== here || !isPostgres(pid)) continue;
       found = true;
       process.kill(pid, "SIGKILL");
     } catch {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { eventIds } from "../../src/entities/identity.ts";
 import { occurrenceIdText } from "../../src/events/occurrence-id.ts";
-import { nilRule, unmatched, writeMatches } from "../../src/notifications/rules/match-store.ts";
+import { forgetOccurrences, nilRule, unmatched, writeMatches } from "../../src/notifications/rules/match-store.ts";
 import { occurrenceSubject } from "../../src/notifications/subject/subject.ts";
 import { answering, httpReceiver } from "../support/receivers.ts";
 import { testServer } from "../support/server.ts";
@@ -136,7 +136,7 @@ test("what rules have led to: that its own rules, and of a long chain all, do no
   await until("caused", "disk made", "NOTIFIED");
   const { eventId } = eventIds(tenant.id, dimensions, "disk made");
   const explained = async (chain: readonly string[]) => {
-    await server.database.sql`delete from rule_matches where tenant_id = ${tenant.id} and event_id = ${eventId}`;
+    await forgetOccurrences(server.database.sql, tenant.id, [{ eventId, number: 1 }]);
     const { entityId } = eventIds(tenant.id, dimensions, "");
     await writeMatches(server.database.sql, tenant.id, [
       { ...unmatched, subject: occurrenceSubject({ id: eventId, entityId }, 1), ruleId: nilRule, chain },

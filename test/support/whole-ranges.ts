@@ -173,7 +173,7 @@ export const wholeRanges: readonly { begin: RegExp; why: string }[] = [
   // Jobs, points and notifications.
   {
     begin:
-      /^(?:select|select \*|delete) from (?:jobs|rule_matches|due_deliveries) where tenant_id = \$1$|^select number from series where tenant_id = \$1 order by number$|^update entities set deleted_ms = \$1 where tenant_id = \$2$|^select from entities where tenant_id = \$1$|^delete from unmatched_changes where tenant_id = \$1$|^select payload from jobs where tenant_id = \$1 and due_ms/,
+      /^(?:select|select \*|delete) from (?:jobs|rule_matches|due_deliveries) where tenant_id = \$1$|^select number from series where tenant_id = \$1 order by number$|^update entities set deleted_ms = \$1 where tenant_id = \$2$|^select from entities where tenant_id = \$1$|^select payload from jobs where tenant_id = \$1 and due_ms/,
     why: "tests look at all",
   },
   { begin: /^with near as materialized \( select id, sum\(size\)/, why: "at most 1,000 jobs that are due" },
