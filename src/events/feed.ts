@@ -124,6 +124,14 @@ export function entriesOf(changes: readonly Change[]): FeedEntry[] {
   return entries;
 }
 
+/** Tells whether a row has nothing but repeats: what they report is as it was, one more time. */
+export function isRepeats({ changes }: FeedRow): boolean {
+  return changes.every(
+    ({ before, after, earlier }) =>
+      isDeepStrictEqual(before, after) && earlier !== undefined && earlier.replaced === undefined,
+  );
+}
+
 /** Returns the changes that entries are, in their order. */
 export function merged(entries: readonly FeedEntry[]): readonly FeedChange[] {
   if (entries.every(({ kind }) => kind !== "again")) return entries as readonly FeedChange[];

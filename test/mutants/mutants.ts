@@ -188,9 +188,9 @@ export const mutants: readonly Mutant[] = [
   ]),
   {
     name: "a fact is taken from memory wherever the cursor stands",
-    file: "src/events/consumers/feed-consumer.ts",
+    file: "src/events/consumers/consume-next.ts",
     text: "let row = byPosition.get(position + 1n)",
-    replacement: "let row = tenant.rows[0]",
+    replacement: "let row = rows[0]",
     tests: ["test/notifications/deciding/rules-consumer.test.ts", "test/notifications/model.test.ts"],
   },
   {

@@ -7,7 +7,7 @@ import { histogram, secondsBounds } from "../../histogram.ts";
 import { type Job, lockJob } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import type { Log } from "../../log.ts";
-import type { FeedRow } from "../feed.ts";
+import { type FeedRow, isRepeats } from "../feed.ts";
 import { backlog } from "./backlog.ts";
 import type { ConsumerStats, Consuming, Slice } from "./consume-next.ts";
 import { consumeOrRetry, factsMax, type RetriedFeed } from "./consume-or-retry.ts";
@@ -46,6 +46,10 @@ const keptFactsMax = 5000;
 /** Another transaction is at work on the tenant: this one looks again after this time, ms, later and later. */
 const busyMs = 4;
 const busyMsMax = 100;
+/** Repeats wait this long for others, ms: one transaction shows them all. */
+const repeatsMs = 100;
+/** So many rows are not waited for. */
+const repeatsMax = 50;
 const stopMsMax = 5000;
 const stopLookMs = 20;
 /** A job's run works on a tenant for this long, ms. */
@@ -53,8 +57,8 @@ const runMs = 2000;
 
 interface Tenant extends RetriedFeed {
   serving: boolean;
-  /** Whether its comparisons wait for their share. */
-  owing: boolean;
+  /** Of a turn that comes later. */
+  timer: NodeJS.Timeout | undefined;
   busyMs: number;
 }
 
@@ -62,7 +66,7 @@ const newTenant = (): Tenant => ({
   rows: [],
   shown: undefined,
   serving: false,
-  owing: false,
+  timer: undefined,
   factsMax,
   failing: undefined,
   busyMs,
@@ -113,7 +117,6 @@ function tenantTurns(consuming: Consuming, atOnce: number) {
   /** Tenants that wait for their turn, in its order. */
   const ready = new Set<string>();
   const running = new Set<Promise<void>>();
-  const timers = new Set<NodeJS.Timeout>();
   // Nothing of the call that stores may stay with what follows: neither its share of the database nor its deadline.
   const outside = AsyncLocalStorage.snapshot();
   let stopped = false;
@@ -131,40 +134,32 @@ function tenantTurns(consuming: Consuming, atOnce: number) {
       if (tenant.serving) continue;
       ready.delete(tenantId);
       const owedMs = stepsOwedMs(tenantId);
-      if (owedMs > 0) {
-        // Its comparisons wait for their share, outside of a transaction: others have its place.
-        if (!tenant.owing) later(tenantId, owedMs);
-        tenant.owing = true;
-        continue;
+      // Its comparisons wait for their share, outside of a transaction: others have its place.
+      if (owedMs > 0) later(tenant, owedMs, () => serveSoon(tenantId));
+      else {
+        const turn = serve(tenantId, tenant).then(() => {
+          running.delete(turn);
+          serveNext();
+        });
+        running.add(turn);
       }
-      const turn = serve(tenantId, tenant);
-      running.add(turn);
-      void turn.finally(() => {
-        running.delete(turn);
-        serveNext();
-      });
     }
   }
 
-  function later(tenantId: string, ms: number): void {
-    const timer = setTimeout(() => {
-      timers.delete(timer);
-      tenantOf(tenantId).owing = false;
-      ready.add(tenantId);
-      serveNext();
-    }, ms).unref();
-    timers.add(timer);
+  function serveSoon(tenantId: string): void {
+    ready.add(tenantId);
+    outside(serveNext);
   }
 
   /** A tenant's turn: one transaction, more while nobody else waits. Never rejects. */
   async function serve(tenantId: string, tenant: Tenant): Promise<void> {
+    cancelLater(tenant);
     try {
       const came = await work(consuming, tenantId, tenant, () => !stopped && ready.size === 0);
       if (came === "more") ready.add(tenantId);
-      if (came === "busy" && tenant.rows.length > 0) {
-        later(tenantId, tenant.busyMs);
-        tenant.busyMs = Math.min(busyMsMax, tenant.busyMs * 2);
-      } else tenant.busyMs = busyMs;
+      const isKept = came === "busy" && tenant.rows.length > 0;
+      if (isKept) later(tenant, tenant.busyMs, () => serveSoon(tenantId));
+      tenant.busyMs = isKept ? Math.min(busyMsMax, tenant.busyMs * 2) : busyMs;
     } catch {
       tenant.rows = [];
     }
@@ -174,25 +169,40 @@ function tenantTurns(consuming: Consuming, atOnce: number) {
   return {
     /** Gives a tenant a turn for rows that were stored; returns how many of it wait. */
     stored(tenantId: string, rows: readonly FeedRow[]): number {
-      const waiting = keep(tenantOf(tenantId), rows);
+      const tenant = tenantOf(tenantId);
+      const waiting = keep(tenant, rows);
       if (waiting === 0) return 0;
-      ready.add(tenantId);
-      outside(serveNext);
+      if (waiting <= repeatsMax && rows.every(isRepeats)) later(tenant, repeatsMs, () => serveSoon(tenantId));
+      else serveSoon(tenantId);
       return waiting;
     },
     work: (tenantId: string, mayGoOn: () => boolean) =>
       outside(() => work(consuming, tenantId, tenantOf(tenantId), mayGoOn)),
     async stop() {
       const lateMs = performance.now() + stopMsMax;
+      for (const [tenantId, { rows }] of tenants) if (rows.length > 0) ready.add(tenantId);
       while (ready.size + running.size > 0 && performance.now() < lateMs) {
         serveNext();
         await Promise.race([...running, sleep(stopLookMs)]);
       }
       stopped = true;
-      for (const timer of timers) clearTimeout(timer);
+      for (const tenant of tenants.values()) cancelLater(tenant);
       await Promise.all(running);
     },
   };
+}
+
+/** Sets off what a tenant does later, unless it has something set off already. */
+function later(tenant: Tenant, ms: number, run: () => void): void {
+  tenant.timer ??= setTimeout(() => {
+    tenant.timer = undefined;
+    run();
+  }, ms).unref();
+}
+
+function cancelLater(tenant: Tenant): void {
+  clearTimeout(tenant.timer);
+  tenant.timer = undefined;
 }
 
 /** Keeps rows that were stored, unless they are too many; returns how many wait. */

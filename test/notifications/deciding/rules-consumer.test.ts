@@ -132,6 +132,36 @@ test("what a process has just stored it matches without reading it again, behind
   expect(entities).toEqual(expect.arrayContaining(["web-before", "web-behind"]));
 });
 
+test("repeats wait for others, at most 100 ms; a change is shown at once, with those that wait", async () => {
+  const tenant = await simple();
+  const shown: number[] = [];
+  const consumer = feedConsumer(
+    sql,
+    {
+      ...tenant.engine.consumer,
+      async batch(tx, tenantId, facts, moment) {
+        shown.push(facts.length);
+        return await tenant.engine.consumer.batch(tx, tenantId, facts, moment);
+      },
+    },
+    { nowMs: () => t0 },
+  );
+  const store = storingChanges({ consumers: [tenant.consumer], onStored: consumer.stored });
+  const put = (n: number, more: object = {}) =>
+    ingestEvents(sql, tenant.tenantId, [report(n, more)], { nowMs: t0, store, known: entityCache() });
+  await put(0);
+  while (await isBehind(tenant)) await sleep(2);
+  const fromMs = performance.now();
+  for (let n = 1; n <= 30; n++) await put(n);
+  await put(31, { severity: 2 });
+  while (await isBehind(tenant)) await sleep(2);
+  expect(shown.length - 1).toBeLessThanOrEqual(Math.ceil((performance.now() - fromMs) / 100) + 1);
+  await put(32, { severity: 2 });
+  await consumer.stop();
+  expect(shown.reduce((sum, count) => sum + count)).toBe(33);
+  expect(await occasions(tenant)).toEqual(["first", "severity"]);
+});
+
 test("a tenant has a cursor, and its feed facts, while it has a rule that notifies", async () => {
   const tenant = ruleTenant(sql);
   const facts = async () =>
