@@ -7,8 +7,10 @@ import { keyVerifier } from "../../src/auth/key-verifier.ts";
 import { readConfig } from "../../src/config/settings.ts";
 import { connect } from "../../src/db/connect.ts";
 import { openPort } from "../../src/http/port.ts";
+import { unreadResponses } from "../../src/http/unread-responses.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
+import { requestMemory } from "../../src/rpc/request-memory.ts";
 import type { Sources } from "../../src/telemetry/families.ts";
 import { startTelemetry } from "../../src/telemetry/start.ts";
 import { given, serving } from "./child.ts";
@@ -30,7 +32,14 @@ const port = await openPort({
   services,
   admit,
   routes: routes.filter(({ method }) => method.parent.typeName === service.typeName),
+  bodies: requestMemory(config.bodyBytesMax),
+  untaken: unreadResponses({ bytesMax: config.answerBytesMax, stallMs: config.streamIdleMs }),
+  readers: new Map(),
+  foreign: new Map(),
+  aliases: { services: new Map(), keyHeaders: [] },
+  stopping: new AbortController(),
   ended: telemetry.ended,
+  morePages() {},
   notReady: () => undefined,
   log,
 });

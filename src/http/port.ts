@@ -77,24 +77,24 @@ export interface PortOptions {
   routes: readonly Route[];
   admit: Pipeline["admit"];
   /** A request is over, answered with this HTTP status or not. */
-  ended?(record: RequestRecord, request: Request, status: number | undefined): void;
-  /** Counts the memory of all bodies; absent: it is not counted. */
-  bodies?: RequestMemory;
-  /** Counts the bytes of answers that wait for their clients; absent: they are not counted. */
-  untaken?: UnreadResponses;
+  ended(record: RequestRecord, request: Request, status: number | undefined): void;
+  /** Counts the memory of all bodies. */
+  bodies: RequestMemory;
+  /** Counts the bytes of answers that wait for their clients. */
+  untaken: UnreadResponses;
   /** RPCs whose requests are read in a way of their own. */
-  readers?: ReadonlyMap<DescMethod, OwnReader>;
+  readers: ReadonlyMap<DescMethod, OwnReader>;
   /** Why nothing can be served; undefined: it can. */
   notReady(): string | undefined;
   log: Logger;
   /** Protocols that are not ours; on their paths a key may also come as the password of `Authorization: Basic`. */
-  foreign?: ForeignRoutes;
+  foreign: ForeignRoutes;
   /** Adds further pages for people. */
-  morePages?(app: FastifyInstance): void;
+  morePages(app: FastifyInstance): void;
   /** Foreign names of services and of the key's header. */
-  aliases?: Aliases;
+  aliases: Aliases;
   /** Aborted by `close` when running calls must end. */
-  stopping?: AbortController;
+  stopping: AbortController;
 }
 
 /** A port that serves. */
@@ -118,12 +118,11 @@ const brief = { names: /^grpc\.|\.SessionService$/, messageBytesMax: 16 * 1024, 
 
 /** Opens the port: gRPC, gRPC-Web, Connect, /v1, /healthz, /readyz and the pages for people over HTTP/1.1 and HTTP/2. @throws StartError when it cannot listen */
 export async function openPort(options: PortOptions): Promise<Port> {
-  const { config, incoming, services, aliases } = options;
-  const stopping = options.stopping ?? new AbortController();
+  const { config, incoming, services, aliases, stopping } = options;
   const state = { leaving: false };
   const foreignNames = aliasPaths(
     services.map(({ service }) => service),
-    aliases?.services,
+    aliases.services,
   );
   const grpcRoutes = new Map<string, RpcRoute>();
   const listening = (onRequest: RequestHandler) =>
@@ -199,7 +198,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
  * Maps the paths of foreign services to those of ours.
  * @throws SettingError for a service that is not there, or a foreign name that is
  */
-function aliasPaths(own: readonly DescService[], services: Aliases["services"] = new Map()): Map<string, string> {
+function aliasPaths(own: readonly DescService[], services: Aliases["services"]): Map<string, string> {
   const paths = new Map<string, string>();
   for (const [foreign, ours] of services) {
     const service = own.find(({ typeName }) => typeName === ours);
@@ -219,11 +218,11 @@ function begin(
   response: Response,
   sendContinue: (() => void) | undefined,
 ) {
-  adoptKey(request.headers, { aliases: options.aliases?.keyHeaders ?? [], basic: () => false }, request.rawHeaders);
+  adoptKey(request.headers, { aliases: options.aliases.keyHeaders, basic: () => false }, request.rawHeaders);
   const record = openRecord(request, requestId(request.headers["x-request-id"]));
   record.connection = connectionOf(response);
   record.sendContinue = sendContinue;
-  options.untaken?.count(response, record);
+  options.untaken.count(response, record);
   // A client that was not continued does not send its body: only a closed connection makes clear where the next request begins.
   if (request.httpVersionMajor === 1 && (leaving || sendContinue !== undefined))
     response.setHeader("connection", "close");
@@ -239,8 +238,8 @@ function ended({ log, bodies, ended }: PortOptions, record: RequestRecord, reque
   if (record.rpc !== undefined) record.code ??= code;
   const target = record.rpc === undefined ? `${request.method} ${pathOf(request)}` : undefined;
   logRequest(log, record, status, target);
-  bodies?.release(record);
-  ended?.(record, request, status);
+  bodies.release(record);
+  ended(record, request, status);
 }
 
 function rpcOptions({ config, log, services, admit, bodies, readers }: PortOptions, stopping: AbortSignal): RpcOptions {
@@ -290,7 +289,7 @@ async function addRoutes(
   state: { readonly leaving: boolean },
   grpcRoutes: Map<string, RpcRoute>,
 ) {
-  const { config, log, foreign = new Map(), aliases, notReady } = options;
+  const { config, log, foreign, aliases, notReady } = options;
   const rpcs = rpcOptions(options, stopping);
   const transcode = transcoder({ ...rpcs, routes: options.routes });
   // No route of its own reads a body, and without a key no body is read.
@@ -299,7 +298,7 @@ async function addRoutes(
   app.addHook("onRequest", async (_request, reply) => void reply.headers(answerDefaults));
   app.setReplySerializer((payload) => `${JSON.stringify(payload)}\n`);
   const crossOrigin = config.corsOrigins.length > 0;
-  if (crossOrigin) await allowOrigins(app, config.corsOrigins, aliases?.keyHeaders);
+  if (crossOrigin) await allowOrigins(app, config.corsOrigins, aliases.keyHeaders);
 
   function hand(route: RpcRoute, request: FastifyRequest, reply: FastifyReply) {
     reply.hijack();
@@ -319,7 +318,7 @@ async function addRoutes(
   for (const [path, route] of unaryRoutes(rpcs)) add(path, route);
   for (const [path, route] of foreign) {
     const withKey: RpcRoute = (request, response) => {
-      adoptKey(request.headers, { aliases: aliases?.keyHeaders ?? [], basic: () => true }, request.rawHeaders);
+      adoptKey(request.headers, { aliases: aliases.keyHeaders, basic: () => true }, request.rawHeaders);
       return route(request, response);
     };
     add(path, Object.assign(withKey, { takesGrpc: route.takesGrpc }));
@@ -327,7 +326,7 @@ async function addRoutes(
   add("/v1/*", transcode);
   await serveStreams(app, rpcs);
   const answerMissing = await servePages(app, options.tls?.caFile);
-  options.morePages?.(app);
+  options.morePages(app);
   app.get("/healthz", async () => ({ status: "alive", version }));
   app.get("/readyz", async (_request, reply) => {
     const reason = state.leaving ? "stopping" : notReady();

@@ -63,7 +63,7 @@ export type Engine<Rpc, Held extends CallTime = Call> = (
  */
 export function engine<Rpc, Held extends CallTime = Call>(
   { admit, work, fail }: Steps<Rpc, Held>,
-  bodies?: RequestMemory,
+  bodies: RequestMemory,
 ): Engine<Rpc, Held> {
   return async (protocol, rpc, request, response) => {
     const record = recordOf(request);
@@ -73,7 +73,7 @@ export function engine<Rpc, Held extends CallTime = Call>(
       record,
       header: requestHeaders(request.headers),
       reserve(bytes) {
-        if (record !== undefined) bodies?.reserve(record, bytes);
+        if (record !== undefined) bodies.reserve(record, bytes);
       },
       body: undefined,
       packing: null,
@@ -160,7 +160,7 @@ interface RpcOptions {
   stopping: AbortSignal | undefined;
   /** Notified of unexpected errors; the answer says "internal error" alone. */
   report(error: unknown, request: Request): void;
-  bodies?: RequestMemory | undefined;
+  bodies: RequestMemory;
 }
 
 /** The engine of the RPCs. */

@@ -38,10 +38,10 @@ export interface RpcLimits {
   deadlineMsMax: number;
   /** Items of a batch. */
   itemsMax: number;
-  /** Counts the memory of all bodies; absent: it is not counted. */
-  bodies?: RequestMemory | undefined;
+  /** Counts the memory of all bodies. */
+  bodies: RequestMemory;
   /** RPCs whose requests are read in a way of their own. */
-  readers?: ReadonlyMap<DescMethod, OwnReader> | undefined;
+  readers: ReadonlyMap<DescMethod, OwnReader>;
 }
 
 /** Serves RPCs over gRPC, gRPC-Web and Connect. */
@@ -73,7 +73,7 @@ export function wiredRpcs({ services, limits }: RpcOptions, unary: boolean): Wir
 function wiredRpc(method: DescMethod, call: Rpc["call"], limits: RpcLimits): WiredRpc {
   const { itemsMax, streamIdleMs: idleMs } = limits;
   const usual = messageReader(method, { bytesMax: limits.messageBytesMax(method.parent), itemsMax });
-  const own = limits.readers?.get(method);
+  const own = limits.readers.get(method);
   return {
     method,
     call,

@@ -136,7 +136,7 @@ export async function serveStreams(app: FastifyInstance, options: RpcOptions): P
     const { method } = rpc;
     const record = recordOf(request);
     const { binary, text } = form;
-    const reserve = (bytes: number) => record && limits.bodies?.reserve(record, bytes);
+    const reserve = (bytes: number) => record && limits.bodies.reserve(record, bytes);
     const reader = rpc.readerOf({ record } as Exchange);
     const encoding = encodingOf(requestHeaders(request.headers).get(form.encodingHeader));
     const reading: Reading = { reader, binary, encoding, reserve, pace: paced(undefined, tenantOf(request)) };

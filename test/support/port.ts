@@ -10,6 +10,7 @@ import { openPort, type PortOptions } from "../../src/http/port.ts";
 import { unreadResponses } from "../../src/http/unread-responses.ts";
 import { openLog } from "../../src/rpc/log.ts";
 import { pipeline } from "../../src/rpc/pipeline.ts";
+import { requestMemory } from "../../src/rpc/request-memory.ts";
 import { atEnd } from "./at-end.ts";
 import { type TestDatabase, temporaryDir, testDatabase } from "./database.ts";
 
@@ -59,7 +60,23 @@ export async function testPort(services: TestService[], options: Options = {}) {
   }));
   const notReady = options.notReady ?? (() => (gate.open ? undefined : "the database is away"));
   const own = routes.filter(({ method }) => services.some(({ service }) => service === method.parent));
-  const port = await openPort({ config, tls, log, admit, services: wrapped, routes: own, notReady, untaken });
+  const port = await openPort({
+    config,
+    tls,
+    log,
+    admit,
+    services: wrapped,
+    routes: own,
+    notReady,
+    untaken,
+    bodies: requestMemory(config.bodyBytesMax),
+    readers: new Map(),
+    foreign: new Map(),
+    aliases: { services: new Map(), keyHeaders: [] },
+    stopping: new AbortController(),
+    ended() {},
+    morePages() {},
+  });
   atEnd(() => port.close({ drainMs: 0 }));
   const { id: tenantId } = await createTenant(sql, `tenant of ${port.address.port}`);
 

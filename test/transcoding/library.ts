@@ -3,6 +3,7 @@ import { createServer as createHttp2Server, type Http2Server } from "node:http2"
 import type { AddressInfo } from "node:net";
 import { Code, ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { type TranscoderOptions, transcoder } from "../../src/protocols/json.ts";
+import { requestMemory } from "../../src/rpc/request-memory.ts";
 import { bindRoutes } from "../../src/transcoding/routes/binding.ts";
 import { foreign, libraryService } from "./schema.ts";
 
@@ -103,6 +104,8 @@ export async function startLibrary(
       streamIdleMs: 60_000,
       deadlineMsMax,
       itemsMax: Number.POSITIVE_INFINITY,
+      bodies: requestMemory(Number.POSITIVE_INFINITY),
+      readers: new Map(),
     },
     stopping: new AbortController().signal,
     report: (error) => reported.push(error),
