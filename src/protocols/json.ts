@@ -21,7 +21,7 @@ import { endResponse, type Response, sendWhole, writeResponseHead } from "../wir
 import { asConnectError, errorStatus, refusalOf } from "../wire/status.ts";
 import { whenDone } from "../wire/when-done.ts";
 import { clientOf, type Exchange, type Protocol, paceOf, type Rpc, readBody, rpcEngine } from "./engine.ts";
-import type { RpcOptions } from "./rpc-routes.ts";
+import type { RpcLimits, RpcOptions } from "./rpc-routes.ts";
 
 /** What the transcoder serves, by which routes. */
 export interface TranscoderOptions extends RpcOptions {
@@ -61,11 +61,11 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
   const serve = rpcEngine<RoutedCall>({ admit, deadlineMsMax, stopping, report, bodies });
   const protocol: Protocol<RoutedCall> = {
     name: "http",
-    read: ({ plan, raw, query }, exchange, call) =>
+    read: (routed, exchange, call) =>
       // At once, where there is nothing to wait for.
-      plan.route.body === "" && headEndsRequest(exchange.request)
-        ? plan.reader.fromUrl(raw, query)
-        : readRequest(plan, raw, query, exchange, call),
+      routed.plan.route.body === "" && headEndsRequest(exchange.request)
+        ? routed.plan.reader.fromUrl(routed.raw, routed.query)
+        : readRequest(routed, limits, exchange, call),
     write: ({ plan }, answer, exchange, call) =>
       plan.streams ? writeStream(plan, answer, exchange, call) : writeAnswer(plan, answer, exchange, call),
     refuse: ({ plan }, error, exchange, call) => sendError(exchange, error, plan.overrides, call),
@@ -81,41 +81,6 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const { handler: call, streams } = plan;
     return serve(protocol, { method: plan.route.method, call, streams, plan, raw, query }, request, response);
   };
-
-  async function readRequest(plan: RoutePlan, raw: string[], query: string, exchange: Exchange, call: Call) {
-    const { reader, route } = plan;
-    const { request, reserve } = exchange;
-    const { parent } = route.method;
-    const bounds = { bytesMax: limits.messageBytesMax(parent), idleMs: limits.streamIdleMs };
-    const reading = { reserve, pace: paceOf(exchange, call) };
-    if (route.body === "") {
-      if (!headEndsRequest(request)) await refuseBody(request, { ...bounds, received: reserve });
-      return reader.fromUrl(raw, query);
-    }
-    if (reader.rawBody) checkEncoding(request.headers["content-encoding"]);
-    else checkContentType(request);
-    const bytes = await readBody(exchange, bounds);
-    const message = reader.fromUrl(raw, query);
-    await reader.addBody(message, bytes, request.headers["content-type"], reading);
-    return message;
-  }
-
-  function writeAnswer(plan: RoutePlan, answer: unknown, exchange: Exchange, call: Call) {
-    const { request, response } = exchange;
-    const headers = headersOf(call);
-    const value = plan.answerOf(answer as MessageValues);
-    // The end of the line is for people at a terminal.
-    const sendText = (text: string) => sendWhole(response, 200, headers, `${text}\n`, clientOf(request));
-    if (!plan.rawAnswer) {
-      headers["content-type"] = "application/json";
-      const large = plan.writeLarge(value, paceOf(exchange, call));
-      if (large === undefined) return sendText(plan.write(value));
-      return whenDone(large, sendText);
-    }
-    const { contentType, data } = httpBodyParts(value);
-    headers["content-type"] = contentType;
-    return sendWhole(response, 200, headers, data, clientOf(request));
-  }
 
   async function writeStream(plan: RoutePlan, answer: unknown, exchange: Exchange, call: Call) {
     const { request, response } = exchange;
@@ -134,40 +99,13 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     }
   }
 
-  function framingOf(plan: RoutePlan, request: Request, first: IteratorResult<unknown>): Framing {
-    const write = (message: unknown) => plan.write(plan.answerOf(message as MessageValues));
-    if (plan.rawAnswer) {
-      const bytesOf = (message: unknown) => httpBodyParts(plan.answerOf(message as MessageValues)).data;
-      const begin = first.done === true ? undefined : plan.answerOf(first.value as MessageValues);
-      return rawStream(httpBodyParts(begin).contentType, bytesOf);
-    }
-    return wantsEvents(request.headers.accept) ? eventStream(write) : ndjson(write);
-  }
-
   async function unrouted(request: Request, response: Response): Promise<void> {
-    const { url = "" } = request;
-    const allow = match.allowed(url).join(", ");
+    const allow = match.allowed(request.url ?? "").join(", ");
     if (allow !== "" && request.method === "OPTIONS") {
       writeResponseHead(response, 204, { allow });
       return endResponse(response);
     }
-    const path = url.slice(0, match.pathEnd());
-    const error =
-      allow === ""
-        ? refusalOf(
-            Code.NotFound,
-            404,
-            `there is nothing at ${shortened(path)}${pathHint(path, options.routes)}`,
-            ErrorReason.PATH_NOT_FOUND,
-          )
-        : refusalOf(
-            Code.Unimplemented,
-            501,
-            `this path takes ${allow}, not ${request.method}`,
-            ErrorReason.METHOD_NOT_ALLOWED,
-          );
-    if (allow !== "") error.metadata.set("allow", allow);
-    await sendError({ request, response }, error, noOverrides, undefined);
+    await sendError({ request, response }, unroutedError(match, options.routes, request), noOverrides, undefined);
   }
 
   function sendError(
@@ -182,6 +120,69 @@ export function transcoder(options: TranscoderOptions): (request: Request, respo
     const text = `${errorText(reasoned(error), registry, writer)}\n`;
     return sendWhole(response, errorStatus(error, overrides), headers, text, clientOf(request));
   }
+}
+
+async function readRequest({ plan, raw, query }: RoutedCall, limits: RpcLimits, exchange: Exchange, call: Call) {
+  const { reader, route } = plan;
+  const { request, reserve } = exchange;
+  const { parent } = route.method;
+  const bounds = { bytesMax: limits.messageBytesMax(parent), idleMs: limits.streamIdleMs };
+  const reading = { reserve, pace: paceOf(exchange, call) };
+  if (route.body === "") {
+    if (!headEndsRequest(request)) await refuseBody(request, { ...bounds, received: reserve });
+    return reader.fromUrl(raw, query);
+  }
+  if (reader.rawBody) checkEncoding(request.headers["content-encoding"]);
+  else checkContentType(request);
+  const bytes = await readBody(exchange, bounds);
+  const message = reader.fromUrl(raw, query);
+  await reader.addBody(message, bytes, request.headers["content-type"], reading);
+  return message;
+}
+
+function writeAnswer(plan: RoutePlan, answer: unknown, exchange: Exchange, call: Call) {
+  const { request, response } = exchange;
+  const headers = headersOf(call);
+  const value = plan.answerOf(answer as MessageValues);
+  // The end of the line is for people at a terminal.
+  const sendText = (text: string) => sendWhole(response, 200, headers, `${text}\n`, clientOf(request));
+  if (!plan.rawAnswer) {
+    headers["content-type"] = "application/json";
+    const large = plan.writeLarge(value, paceOf(exchange, call));
+    if (large === undefined) return sendText(plan.write(value));
+    return whenDone(large, sendText);
+  }
+  const { contentType, data } = httpBodyParts(value);
+  headers["content-type"] = contentType;
+  return sendWhole(response, 200, headers, data, clientOf(request));
+}
+
+function framingOf(plan: RoutePlan, request: Request, first: IteratorResult<unknown>): Framing {
+  const write = (message: unknown) => plan.write(plan.answerOf(message as MessageValues));
+  if (plan.rawAnswer) {
+    const bytesOf = (message: unknown) => httpBodyParts(plan.answerOf(message as MessageValues)).data;
+    const begin = first.done === true ? undefined : plan.answerOf(first.value as MessageValues);
+    return rawStream(httpBodyParts(begin).contentType, bytesOf);
+  }
+  return wantsEvents(request.headers.accept) ? eventStream(write) : ndjson(write);
+}
+
+/** Says that there is nothing at an address, or what its path takes. */
+function unroutedError(
+  match: ReturnType<typeof routeMatcher>,
+  routes: readonly Route[],
+  { url = "", method }: Request,
+) {
+  const path = url.slice(0, match.pathEnd());
+  const allow = match.allowed(url).join(", ");
+  if (allow === "") {
+    const message = `there is nothing at ${shortened(path)}${pathHint(path, routes)}`;
+    return refusalOf(Code.NotFound, 404, message, ErrorReason.PATH_NOT_FOUND);
+  }
+  const message = `this path takes ${allow}, not ${method}`;
+  const error = refusalOf(Code.Unimplemented, 501, message, ErrorReason.METHOD_NOT_ALLOWED);
+  error.metadata.set("allow", allow);
+  return error;
 }
 
 /** Paths of other services, and where that is here. */

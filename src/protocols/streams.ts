@@ -31,6 +31,7 @@ import { compressions, envelopeRoom, lookAtLength, messageInEnvelope, messages, 
 import { bytesOfText } from "./grpc-web.ts";
 import {
   pathOfRpc,
+  type RpcLimits,
   type RpcOptions,
   refuseMethod,
   sendRefusal,
@@ -75,7 +76,7 @@ export async function serveStreams(app: FastifyInstance, options: RpcOptions): P
         begin.values = await admit(rpc.method, header, raw);
         if (form === undefined) throw unknownType(raw);
         timeoutOf(raw.headers, limits.deadlineMsMax); // in our words; the plugin reads the time itself
-        Object.assign(begin, await read(rpc, raw, reply.raw, form, begin.values));
+        Object.assign(begin, await readSent(rpc, { request: raw, response: reply.raw }, form, begin.values, limits));
         // The plugin looks for a client that leaves later alone.
         if (reply.raw.destroyed) return reply.hijack();
       } catch (error) {
@@ -100,7 +101,7 @@ export async function serveStreams(app: FastifyInstance, options: RpcOptions): P
     };
     // The plugin has no form whose body is base64.
     const texts = createConnectRouter(handling);
-    addRpcs(texts);
+    addRpcs(texts, rpcs.values());
     scope.addHook("preHandler", async (request, reply) => {
       const begin = opened.get(request) as Opened;
       request.body = begin.body;
@@ -110,62 +111,64 @@ export async function serveStreams(app: FastifyInstance, options: RpcOptions): P
       sent.header.set("content-type", typeOf(sent.header).replace("-text", ""));
       await answerInText(await (handler as NonNullable<typeof handler>)(sent), reply.hijack());
     });
-    scope.register(fastifyConnectPlugin, { ...handling, contextValues: valuesOf, routes: addRpcs });
+    scope.register(fastifyConnectPlugin, {
+      ...handling,
+      contextValues: valuesOf,
+      routes: (router) => addRpcs(router, rpcs.values()),
+    });
     done();
   });
+}
 
-  function addRpcs(router: ConnectRouter) {
-    for (const { method, call } of rpcs.values()) {
-      const onRead = (_none: unknown, context: HandlerContext) => {
-        const answer = call(context.values.get(sentKey), context);
-        if (method.methodKind === "client_streaming") return answer;
-        return endedBy(context.signal, answer as AsyncGenerator<unknown>);
-      };
-      router.rpc(method, onRead as unknown as MethodImpl<typeof method>);
-    }
+function addRpcs(router: ConnectRouter, rpcs: Iterable<WiredRpc>) {
+  for (const { method, call } of rpcs) {
+    const onRead = (_none: unknown, context: HandlerContext) => {
+      const answer = call(context.values.get(sentKey), context);
+      if (method.methodKind === "client_streaming") return answer;
+      return endedBy(context.signal, answer as AsyncGenerator<unknown>);
+    };
+    router.rpc(method, onRead as unknown as MethodImpl<typeof method>);
   }
+}
 
-  /** Reads the message of a call that answers with a stream, or begins to read a stream. */
-  async function read(
-    rpc: WiredRpc,
-    request: Request,
-    response: Exchange["response"],
-    form: Form,
-    values: ContextValues,
-  ) {
-    const { method } = rpc;
-    const record = recordOf(request);
-    const { binary, text } = form;
-    const reserve = (bytes: number) => record && limits.bodies.reserve(record, bytes);
-    const reader = rpc.readerOf({ record } as Exchange);
-    const encoding = encodingOf(requestHeaders(request.headers).get(form.encodingHeader));
-    const reading: Reading = { reader, binary, encoding, reserve, pace: paced(undefined, tenantOf(request)) };
-    const body = bodyReader(request, boundsOf(method, reader.bytesMax, text, reserve));
-    response.once("close", body.release);
-    if (method.methodKind !== "server_streaming") {
-      values.set(sentKey, messages(text ? inBytes(body, reserve) : body, reading));
-      return { body: none() };
-    }
-    const bytes = text ? bytesOfText(await body.whole(), reserve) : await body.whole(lookAtLength(reader.bytesMax));
-    values.set(sentKey, await messageInEnvelope(bytes, reading));
-    return { body: one(binary ? "" : "{}") };
+/** Reads the message of a call that answers with a stream, or begins to read a stream. */
+async function readSent(
+  rpc: WiredRpc,
+  { request, response }: Pick<Exchange, "request" | "response">,
+  form: Form,
+  values: ContextValues,
+  limits: RpcLimits,
+) {
+  const { method } = rpc;
+  const record = recordOf(request);
+  const { binary, text } = form;
+  const reserve = (bytes: number) => record && limits.bodies.reserve(record, bytes);
+  const reader = rpc.readerOf({ record } as Exchange);
+  const encoding = encodingOf(requestHeaders(request.headers).get(form.encodingHeader));
+  const reading: Reading = { reader, binary, encoding, reserve, pace: paced(undefined, tenantOf(request)) };
+  const body = bodyReader(request, {
+    ...boundsOf(method, reader.bytesMax, text, limits),
+    idleMs: limits.streamIdleMs,
+    received: reserve,
+  });
+  response.once("close", body.release);
+  if (method.methodKind !== "server_streaming") {
+    values.set(sentKey, messages(text ? inBytes(body, reserve) : body, reading));
+    return { body: none() };
   }
+  const bytes = text ? bytesOfText(await body.whole(), reserve) : await body.whole(lookAtLength(reader.bytesMax));
+  values.set(sentKey, await messageInEnvelope(bytes, reading));
+  return { body: one(binary ? "" : "{}") };
+}
 
-  function boundsOf(method: DescMethod, messageBytesMax: number, text: boolean, received: (bytes: number) => void) {
-    const idleMs = limits.streamIdleMs;
-    // Four characters of base64 hold three bytes.
-    const onWire = (bytes: number) => (text ? Math.ceil(bytes / 3) * 4 : bytes);
-    if (method.methodKind === "server_streaming") {
-      return {
-        bytesMax: onWire(messageBytesMax + envelopeRoom),
-        idleMs,
-        received,
-        tooLarge: () => messageTooLarge(messageBytesMax),
-      };
-    }
-    const bytesMax = limits.streamBytesMax(method.parent);
-    return { bytesMax: onWire(bytesMax), idleMs, received, tooLarge: () => streamTooLarge(bytesMax) };
-  }
+/** How much of a stream is read, at most. */
+function boundsOf(method: DescMethod, messageBytesMax: number, text: boolean, limits: RpcLimits) {
+  // Four characters of base64 hold three bytes.
+  const onWire = (bytes: number) => (text ? Math.ceil(bytes / 3) * 4 : bytes);
+  if (method.methodKind === "server_streaming")
+    return { bytesMax: onWire(messageBytesMax + envelopeRoom), tooLarge: () => messageTooLarge(messageBytesMax) };
+  const bytesMax = limits.streamBytesMax(method.parent);
+  return { bytesMax: onWire(bytesMax), tooLarge: () => streamTooLarge(bytesMax) };
 }
 
 /**

@@ -67,15 +67,6 @@ export function pointNames({ known, walk, nowMs, reserve }: Naming): PointNames 
   /** The names of a data point's values; points that follow each other often have the same. */
   let last: { metric: Metric; id: number; all: ReturnType<typeof namesMade> } | undefined;
 
-  function scopeId(of: ScopePart): number {
-    if (of.id !== undefined) return of.id;
-    setKey(resourceDigest(of.resource));
-    const resourceId = known.idOf(ownerOf(kinds.resource), () => entityOf(of.resource, walk));
-    setKey(Buffer.from(scopeNameOf(of.scope, walk)));
-    of.id = known.idOf(ownerOf(kinds.scope, resourceId));
-    return of.id;
-  }
-
   /** The metric's own number, or the one that it has with the shape of a point. */
   function idWith(shape: string): number {
     if (shape === "") return metric.id;
@@ -110,7 +101,11 @@ export function pointNames({ known, walk, nowMs, reserve }: Naming): PointNames 
   return {
     begin(part) {
       const { head: sent, kind, instrument, of } = part;
-      const owner = ownerOf(kinds.metric, scopeId(of), kindNumbers[kind] * 16 + instruments.indexOf(instrument));
+      const owner = ownerOf(
+        kinds.metric,
+        scopeId(of, { known, walk }),
+        kindNumbers[kind] * 16 + instruments.indexOf(instrument),
+      );
       setKey(sent.length <= headBytesMax ? sent : Buffer.from(JSON.stringify(textsOf(sent, walk))));
       metric = { part, id: known.idOf(owner, () => textsOf(sent, walk)) };
       lastShape = "";
@@ -140,6 +135,16 @@ export function pointNames({ known, walk, nowMs, reserve }: Naming): PointNames 
       return added;
     },
   };
+}
+
+/** The number of a scope, by its resource and name. */
+function scopeId(of: ScopePart, { known, walk }: Pick<Naming, "known" | "walk">): number {
+  if (of.id !== undefined) return of.id;
+  setKey(resourceDigest(of.resource));
+  const resourceId = known.idOf(ownerOf(kinds.resource), () => entityOf(of.resource, walk));
+  setKey(Buffer.from(scopeNameOf(of.scope, walk)));
+  of.id = known.idOf(ownerOf(kinds.scope, resourceId));
+  return of.id;
 }
 
 /** Values that count something else than the metric's unit. */
