@@ -241,32 +241,13 @@ export function destinationService(
     async replaceDestination({ destination = create(DestinationSchema) }, context) {
       const { tenantId } = principalOf(context);
       const { type = create(DestinationTypeSchema) } = destination;
-      const name = normalizedName(destination.name);
-      const own = named(tenantId, name);
-      const given = { type, parted: await checkedParts(type, tenantId) };
+      const given = { destination, type, parted: await checkedParts(type, tenantId) };
       await beginFormat(type, sealing);
       return await transaction(db, async (tx) => {
-        const [stored] = await orm(tx)
-          .select({ ...columnsOf(tenantId), secrets: destinations.secrets })
-          .from(destinations)
-          .where(own)
-          .for("no key update");
-        if (stored === undefined) throw notFound("destination", name);
-        checkEtag("destination", name, destination, DestinationSchema, toDestination(stored, products));
-        const masked = fromJson(DestinationTypeSchema, stored.type as JsonValue);
-        const before = await withOpenAddress(tx, tenantId, name, { ...stored, type: masked }, keyring);
-        const next = await replacement(tx, tenantId, name, given, { ...stored, type: before }, sealing);
-        const heldBefore = await heldBytes(tx, tenantId, kept, name);
-        await bindCredential(tx, tenantId, before, products);
-        await orm(tx)
-          .update(destinations)
-          .set({ secrets: next.secrets, ...valuesOf(destination, next.stored) })
-          .where(own);
-        if (placeOf(before) !== placeOf(next.parted.masked)) await forgetThreads(tx, tenantId, name);
-        await noteCredential(tx, tenantId, name, type, products);
-        await checkQuota(tx, tenantId, kept, name, bounds, heldBefore);
+        const parted = await replaceStored(tx, tenantId, given, bounds, { sealing, products });
+        const { name } = destination;
         return create(ReplaceDestinationResponseSchema, {
-          destination: await readChanged(tx, context, name, next.parted, showing),
+          destination: await readChanged(tx, context, normalizedName(name), parted, showing),
         });
       });
     },
@@ -279,6 +260,40 @@ export function destinationService(
       return create(DeleteDestinationResponseSchema);
     },
   };
+}
+
+/** Stores a destination in the place of the one of its name; returns what it is then. @throws code 3, code 5, code 8, code 10 */
+async function replaceStored(
+  tx: Db,
+  tenantId: string,
+  given: { destination: Destination; type: DestinationType; parted: Parted },
+  bounds: QuotaBounds,
+  { sealing, products }: { sealing: AddressSealing; products: ProductAddresses & Reach },
+): Promise<Parted> {
+  const { destination, type } = given;
+  const name = normalizedName(destination.name);
+  const own = named(tenantId, name);
+  const { keyring } = sealing;
+  const [stored] = await orm(tx)
+    .select({ ...columnsOf(tenantId), secrets: destinations.secrets })
+    .from(destinations)
+    .where(own)
+    .for("no key update");
+  if (stored === undefined) throw notFound("destination", name);
+  checkEtag("destination", name, destination, DestinationSchema, toDestination(stored, products));
+  const masked = fromJson(DestinationTypeSchema, stored.type as JsonValue);
+  const before = await withOpenAddress(tx, tenantId, name, { ...stored, type: masked }, keyring);
+  const next = await replacement(tx, tenantId, name, given, { ...stored, type: before }, sealing);
+  const heldBefore = await heldBytes(tx, tenantId, kept, name);
+  await bindCredential(tx, tenantId, before, products);
+  await orm(tx)
+    .update(destinations)
+    .set({ secrets: next.secrets, ...valuesOf(destination, next.stored) })
+    .where(own);
+  if (placeOf(before) !== placeOf(next.parted.masked)) await forgetThreads(tx, tenantId, name);
+  await noteCredential(tx, tenantId, name, type, products);
+  await checkQuota(tx, tenantId, kept, name, bounds, heldBefore);
+  return next.parted;
 }
 
 /** @throws code 5 */

@@ -11,7 +11,7 @@ import { RepeatWhile } from "#gen/belfry/notifications/v1/rule_pb.ts";
 import { textArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { notFound } from "../../errors.ts";
-import { paced } from "../../event-loop.ts";
+import { type Pace, paced } from "../../event-loop.ts";
 import { parseOccurrenceId } from "../../events/occurrence-id.ts";
 import { principalOf } from "../../rpc/context.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
@@ -56,84 +56,26 @@ interface Explained {
   steps: ExplanationStep[];
 }
 
+interface Options {
+  nowMs(): number;
+  openWindows: OpenWindows;
+  readonly inForce: InForce;
+}
+
 /** Says why rules did or did not notify. */
 export function explanations(
   db: Db,
-  { nowMs, openWindows, inForce }: { nowMs(): number; openWindows: OpenWindows; readonly inForce: InForce },
+  options: Options,
 ): Pick<ServiceImpl<typeof DeliveryService>, "explainNotification" | "explainOccurrence"> {
-  /** Explains all of these rules; what they have in common is read once. */
-  async function explain(
-    about: About,
-    rules: readonly ExplainedRule[],
-    memberships: Awaited<ReturnType<typeof readMemberships>>,
-    deliveries: readonly DeliveryRow[],
-    context: HandlerContext,
-  ) {
-    const { tenantId, tenantName } = principalOf(context);
-    const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
-    const { events: values } = fieldsOf(tenantId, tenantName);
-    const triggerSteps = new Map<string, ExplanationStep>();
-    const byRule = Map.groupBy(deliveries, ({ ruleName }) => ruleName);
-    const entityId = about.row?.entity_id ?? [...about.noted.values()][0]?.subject.entityId;
-    const [{ silences }, state, destinations] = await Promise.all([
-      inForce(tenantId),
-      readState(db, tenantId, about, rules),
-      heldDestinations(db, tenantId, deliveries, nowMs()),
-    ]);
-    const asking = { silences, nowMs: nowMs(), pace };
-    const mutedBy = state === undefined ? nothing : await mutesOver(state, asking);
-    const silenceOver = await silencesOver(db, tenantId, mutedBy, { rules, deliveries }, asking);
-    const muting = inMaintenance(state?.entity) && rules.some(({ muteDuringMaintenance }) => muteDuringMaintenance);
-    const windows = entityId !== undefined && muting ? await openWindows(db, tenantId, entityId) : [];
-    const explained: Explained[] = [];
-    for (const rule of rules) {
-      const match = about.noted.get(rule.id);
-      const known: Case = {
-        ...about,
-        rule,
-        match,
-        memberships: memberships.get(rule.id) ?? [],
-        deliveries: byRule.get(rule.name) ?? [],
-      };
-      const triggers: ExplanationStep[] = [];
-      for (const trigger of rule.triggers) {
-        await pace();
-        // An occurrence looks the same to all rules; what else is asked about is held against the rule's own match.
-        const seen = about.row && trigger.name !== "" ? triggerSteps.get(trigger.name) : undefined;
-        const made = seen ?? (await triggerStep(trigger, known, values, pace));
-        triggerSteps.set(trigger.name, made);
-        triggers.push(made);
-      }
-      const matches = triggers.some(({ result }) => result === "passed");
-      const silence = matches || match?.standing ? silenceOver(known) : undefined;
-      const joins = joinsGroup(known, state?.labels);
-      const steps = [
-        ruleStep(rule),
-        ...chainSteps(known),
-        ...triggers,
-        ...matchSteps(known, matches),
-        ...windowSteps(known, rule.muteDuringMaintenance ? windows : []),
-        ...silenceSteps(silence, known),
-        ...(match?.grouped
-          ? groupSteps(known, joins, silence !== undefined, nowMs())
-          : [...delaySteps(known, nowMs()), ...repeatSteps(known, nowMs())]),
-        ...destinationSteps(known, destinations),
-        ...deliverySteps(known),
-      ];
-      explained.push({ known, outcome: outcomeOf(known, matches, joins, silence !== undefined), steps });
-    }
-    return explained;
-  }
-
   return {
-    async explainNotification({ name, about: asked }, context) {
+    async explainNotification({ name, about: named }, context) {
       const { tenantId } = principalOf(context);
       const [rule] = await readExplainedRules(db, tenantId, db`r.name = ${normalizedName(name)}`);
       if (rule === undefined) throw notFound("rule", normalizedName(name));
-      const text = asked.value ?? "";
+      const text = named.value ?? "";
       const occurrence = parseOccurrenceId(text);
-      const unknown = () => notFound(asked.case === "occurrenceId" ? "occurrence" : "subject", text);
-      if (occurrence === undefined && asked.case === "occurrenceId") throw unknown();
+      const unknown = () => notFound(named.case === "occurrenceId" ? "occurrence" : "subject", text);
+      if (occurrence === undefined && named.case === "occurrenceId") throw unknown();
       const about = await readAbout(db, tenantId, text);
       if (about === undefined) throw unknown();
       const told = isTold(db, tenantId, about, [rule]);
@@ -147,13 +89,9 @@ export function explanations(
       });
       if (about.row === undefined && about.noted.size === 0 && deliveries.length === 0) throw unknown();
       if (about.row !== undefined) await readSeen(db, tenantId, about.row, rule.triggers);
-      const [{ outcome, steps } = { outcome: Outcome.OUTCOME_UNSPECIFIED, steps: [] }] = await explain(
-        about,
-        [rule],
-        memberships,
-        deliveries,
-        context,
-      );
+      const asked = { about, rules: [rule], memberships, deliveries };
+      const [explained] = await explain(db, asked, context, options);
+      const { outcome = Outcome.OUTCOME_UNSPECIFIED, steps = [] } = explained ?? {};
       const labels = await readGroupLabels(db, tenantId, deliveries);
       return create(ExplainNotificationResponseSchema, {
         outcome,
@@ -181,7 +119,7 @@ export function explanations(
       const memberships = await readMemberships(db, tenantId, about, rules);
       const deliveries = await readOwn(db, tenantId, about, own);
       const labels = await readGroupLabels(db, tenantId, deliveries);
-      const explained = await explain(about, rules, memberships, deliveries, context);
+      const explained = await explain(db, { about, rules, memberships, deliveries }, context, options);
       const counts = Map.groupBy(explained, ({ outcome }) => outcome);
       return create(ExplainOccurrenceResponseSchema, {
         rules: explained
@@ -199,6 +137,93 @@ export function explanations(
       });
     },
   };
+}
+
+/** What is asked about, and what was read of it. */
+interface Asked {
+  readonly about: About;
+  readonly rules: readonly ExplainedRule[];
+  readonly memberships: Awaited<ReturnType<typeof readMemberships>>;
+  readonly deliveries: readonly DeliveryRow[];
+}
+
+/** Explains all of these rules; what they have in common is read once. */
+async function explain(db: Db, asked: Asked, context: HandlerContext, options: Options): Promise<Explained[]> {
+  const { about, rules, memberships, deliveries } = asked;
+  const { tenantId, tenantName } = principalOf(context);
+  const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
+  const { events: values } = fieldsOf(tenantId, tenantName);
+  const triggerSteps = new Map<string, ExplanationStep>();
+  const byRule = Map.groupBy(deliveries, ({ ruleName }) => ruleName);
+  const common = await readCommon(db, tenantId, asked, options, pace);
+  const explained: Explained[] = [];
+  for (const rule of rules) {
+    const known: Case = {
+      ...about,
+      rule,
+      match: about.noted.get(rule.id),
+      memberships: memberships.get(rule.id) ?? [],
+      deliveries: byRule.get(rule.name) ?? [],
+    };
+    const triggers: ExplanationStep[] = [];
+    for (const trigger of rule.triggers) {
+      await pace();
+      // An occurrence looks the same to all rules; what else is asked about is held against the rule's own match.
+      const seen = about.row && trigger.name !== "" ? triggerSteps.get(trigger.name) : undefined;
+      const made = seen ?? (await triggerStep(trigger, known, values, pace));
+      triggerSteps.set(trigger.name, made);
+      triggers.push(made);
+    }
+    explained.push(explainRule(known, triggers, common));
+  }
+  return explained;
+}
+
+/** Reads what rules have in common. */
+async function readCommon(
+  db: Db,
+  tenantId: string,
+  { about, rules, deliveries }: Asked,
+  { nowMs, openWindows, inForce }: Options,
+  pace: Pace,
+) {
+  const entityId = about.row?.entity_id ?? [...about.noted.values()][0]?.subject.entityId;
+  const [{ silences }, state, destinations] = await Promise.all([
+    inForce(tenantId),
+    readState(db, tenantId, about, rules),
+    heldDestinations(db, tenantId, deliveries, nowMs()),
+  ]);
+  const asking = { silences, nowMs: nowMs(), pace };
+  const mutedBy = state === undefined ? nothing : await mutesOver(state, asking);
+  const silenceOver = await silencesOver(db, tenantId, mutedBy, { rules, deliveries }, asking);
+  const muting = inMaintenance(state?.entity) && rules.some(({ muteDuringMaintenance }) => muteDuringMaintenance);
+  const windows = entityId !== undefined && muting ? await openWindows(db, tenantId, entityId) : [];
+  return { labels: state?.labels, destinations, silenceOver, windows, nowMs: nowMs() };
+}
+
+function explainRule(
+  known: Case,
+  triggers: readonly ExplanationStep[],
+  { labels, destinations, silenceOver, windows, nowMs }: Awaited<ReturnType<typeof readCommon>>,
+): Explained {
+  const { rule, match } = known;
+  const matches = triggers.some(({ result }) => result === "passed");
+  const silence = matches || match?.standing ? silenceOver(known) : undefined;
+  const joins = joinsGroup(known, labels);
+  const steps = [
+    ruleStep(rule),
+    ...chainSteps(known),
+    ...triggers,
+    ...matchSteps(known, matches),
+    ...windowSteps(known, rule.muteDuringMaintenance ? windows : []),
+    ...silenceSteps(silence, known),
+    ...(match?.grouped
+      ? groupSteps(known, joins, silence !== undefined, nowMs)
+      : [...delaySteps(known, nowMs), ...repeatSteps(known, nowMs)]),
+    ...destinationSteps(known, destinations),
+    ...deliverySteps(known),
+  ];
+  return { known, outcome: outcomeOf(known, matches, joins, silence !== undefined), steps };
 }
 
 /** How many rules are looked at that were not noted with an occurrence, and answered at most. */
