@@ -16,7 +16,7 @@ import ui from "../ui/ui.module.css";
 import { Annotate } from "./annotate.tsx";
 import { calledOf } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
-import type { EventRow } from "./list.ts";
+import type { EventRow } from "./list-rows.ts";
 
 const management = clientOf(EventManagementService);
 const itemsMax = 500;

@@ -4,7 +4,7 @@ import { Time, timeText } from "../ui/time.tsx";
 import ui from "../ui/ui.module.css";
 import { calledOf, entityText, type SharedParts } from "./entity-names.ts";
 import eventsLook from "./events.module.css";
-import type { EventRow } from "./list.ts";
+import type { EventRow } from "./list-rows.ts";
 import { narrowBy } from "./terms.ts";
 import { SeverityMark, severityOf, statusWord } from "./words.tsx";
 

@@ -7,7 +7,8 @@ import { byteOrderMark, csvLine, download } from "../data/download.ts";
 import { sayFailure } from "../data/notice.ts";
 import { fieldText, isoText, times } from "./columns.tsx";
 import eventsLook from "./events.module.css";
-import { type QueryInit, type Sort, sortBy } from "./query.ts";
+import type { Sort } from "./list-rows.ts";
+import { type QueryInit, sortBy } from "./query.ts";
 import { severityOf, statusWord } from "./words.tsx";
 
 const events = clientOf(EventQueryService);

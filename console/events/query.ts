@@ -7,8 +7,9 @@ import { type Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { ActiveCriteria, type EventQuerySchema, SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { address, listOf, listText, parameterOf, setParameters } from "../data/address.ts";
 import { answerHere } from "../data/last-answers.ts";
-import { type SortBy, sortHere } from "../ui/sort.ts";
+import { sortHere } from "../ui/sort.ts";
 import { timeRangeOf } from "../ui/time-range.tsx";
+import type { Sort } from "./list-rows.ts";
 import { clausesOfTerms, terms } from "./terms.ts";
 
 /** A query as it is sent. */
@@ -90,11 +91,6 @@ export function readClause(text: string | null): Clause | undefined {
 }
 
 export const clauseText = (clause: Clause) => toJsonString(ClauseSchema, clause);
-
-export interface Sort extends SortBy {
-  /** Acknowledged occurrences follow all others. */
-  readonly acknowledgedLast?: boolean;
-}
 
 /** Order of the list. Unless the address has another: unacknowledged first, then the worst, then the newest. */
 export const sort = computed((): Sort => sortHere() ?? { key: "severity", descending: true, acknowledgedLast: true });

@@ -6,7 +6,7 @@ import { SilenceService } from "#gen/belfry/notifications/v1/silence_service_pb.
 import { clientOf } from "../data/calls.ts";
 import { valuesMatcher } from "./clause-matchers.ts";
 import { byEntity, clauseOfGroup } from "./grouping.ts";
-import { type EventRow, rowKey } from "./list.ts";
+import { type EventRow, rowKey } from "./list-rows.ts";
 import type { QueryInit } from "./query.ts";
 
 const silences = clientOf(SilenceService);

@@ -1,5 +1,5 @@
 import { labelNames } from "./label-names.ts";
-import type { EventRow } from "./list.ts";
+import type { EventRow } from "./list-rows.ts";
 import { ownFacets } from "./own-facets.ts";
 
 /** Labels by which most people tell events of one name apart. */
