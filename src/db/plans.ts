@@ -1,6 +1,6 @@
 /*
  * Everything by which plans depend on nothing: settings of connections, settings of one transaction, and the statement that gives plans up.
- * It leaves as a whole once an ANALYZE by the leader is measured to do the same for reads (design/statements).
+ * An ANALYZE by the leader does not do the same for reads (design/statements).
  */
 import type { Fragment } from "postgres";
 import type { Db } from "./connect.ts";

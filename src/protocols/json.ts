@@ -175,12 +175,19 @@ function unroutedError(
 ) {
   const path = url.slice(0, match.pathEnd());
   const allow = match.allowed(url).join(", ");
-  if (allow === "") {
-    const message = `there is nothing at ${shortened(path)}${pathHint(path, routes)}`;
-    return refusalOf(Code.NotFound, 404, message, ErrorReason.PATH_NOT_FOUND);
-  }
-  const message = `this path takes ${allow}, not ${method}`;
-  const error = refusalOf(Code.Unimplemented, 501, message, ErrorReason.METHOD_NOT_ALLOWED);
+  if (allow === "")
+    return refusalOf(
+      Code.NotFound,
+      404,
+      `there is nothing at ${shortened(path)}${pathHint(path, routes)}`,
+      ErrorReason.PATH_NOT_FOUND,
+    );
+  const error = refusalOf(
+    Code.Unimplemented,
+    501,
+    `this path takes ${allow}, not ${method}`,
+    ErrorReason.METHOD_NOT_ALLOWED,
+  );
   error.metadata.set("allow", allow);
   return error;
 }
