@@ -13,7 +13,7 @@ export interface Holder {
 }
 
 /** A part of something bounded that is in use. */
-export interface Hold {
+export interface LimiterShare {
   /** How much it is now. A function: a getter would make a shape of its own of each hold, and several are made a request. */
   amount(): number;
   /** Uses more of it. @throws code 8 when there is no room; what it had stays */
@@ -29,16 +29,16 @@ export interface Limiter {
   /** @throws code 8 when `take` would */
   check(who: Holder, amount?: number): void;
   /** Uses some of it at once. @throws code 8 when there is no room, in all or in a share of the holder's */
-  take(who: Holder, amount?: number): Hold;
+  take(who: Holder, amount?: number): LimiterShare;
   /**
    * Uses 1 as soon as there is room. Those that wait take turns: tenant by tenant, within one key by key (without a key,
    * address by address), within one in the order of their arrival. @throws code 8 when too many wait; the signal's reason
    */
-  turn(who: Holder, signal?: AbortSignal): Promise<Hold>;
+  turn(who: Holder, signal?: AbortSignal): Promise<LimiterShare>;
   /** Does work in its turn. @throws what `turn` or the work throws */
   run<T>(who: Holder, work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
   /** The same as `turn` without a promise: calls `start`, at once when there is room. Returns what gives up a place in the line. */
-  line(who: Holder, start: (hold: Hold) => void): () => void;
+  line(who: Holder, start: (hold: LimiterShare) => void): () => void;
   /** How much is used. */
   readonly used: number;
   /** How many wait for their turn. */
@@ -73,7 +73,7 @@ const names = {
 };
 
 interface Waiter {
-  start(hold: Hold): void;
+  start(hold: LimiterShare): void;
   who: Holder;
 }
 
@@ -119,7 +119,7 @@ export function limiter(options: LimiterOptions): Limiter {
 
   const refuse = (reason: string) => exhausted(`too many ${what}${reason}; send the request again`, retrySec);
 
-  function hold(who: Holder, first: number): Hold {
+  function hold(who: Holder, first: number): LimiterShare {
     let amount = first;
     count(who, first);
     return {
@@ -154,7 +154,7 @@ export function limiter(options: LimiterOptions): Limiter {
     if (reason !== undefined) throw refuse(reason);
   }
 
-  function line(who: Holder, start: (hold: Hold) => void): () => void {
+  function line(who: Holder, start: (hold: LimiterShare) => void): () => void {
     const reason = full(who, 1);
     if (reason === undefined) {
       start(hold(who, 1));
@@ -177,9 +177,9 @@ export function limiter(options: LimiterOptions): Limiter {
     };
   }
 
-  async function turn(who: Holder, signal?: AbortSignal): Promise<Hold> {
+  async function turn(who: Holder, signal?: AbortSignal): Promise<LimiterShare> {
     signal?.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<Hold>();
+    const { promise, resolve, reject } = Promise.withResolvers<LimiterShare>();
     const leave = line(who, resolve);
     const cancel = () => {
       leave();

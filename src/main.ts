@@ -29,7 +29,7 @@ import { processCount } from "./processes/process-count.ts";
 import { openLog } from "./rpc/log.ts";
 import type { Server } from "./server.ts";
 import { firstLink } from "./tenants/first-key.ts";
-import { type KeptKey, prometheusKey } from "./tenants/prometheus-key.ts";
+import { type PrometheusKey, prometheusKey } from "./tenants/prometheus-key.ts";
 import { didYouMean } from "./transcoding/did-you-mean.ts";
 import { program, version } from "./version.ts";
 
@@ -136,7 +136,7 @@ async function keyForPrometheus(
   server: Pick<Server, "withDatabase" | "stop">,
   { dataDir }: Config,
   wish: PrometheusWish | null,
-): Promise<KeptKey | undefined> {
+): Promise<PrometheusKey | undefined> {
   if (wish === null) return undefined;
   try {
     return await server.withDatabase((sql) => prometheusKey(sql, dataDir, wish.tenant));

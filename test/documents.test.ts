@@ -193,8 +193,8 @@ describe("docs/errors.md", () => {
   });
 });
 
-/** The members of the type `Reason`. */
+/** The members of the type `FailureReason`. */
 function reasonsOf(code = ""): string[] {
-  const union = /^export type Reason =\n(.*?);/ms.exec(code)?.[1] ?? "";
+  const union = /^export type FailureReason =\n(.*?);/ms.exec(code)?.[1] ?? "";
   return [...union.matchAll(/"(\w+)"/g)].map(([, reason]) => reason ?? "");
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Hold, type Holder, limiter, networkOf } from "../src/limiter.ts";
+import { type Holder, type LimiterShare, limiter, networkOf } from "../src/limiter.ts";
 
 const refusal = (reason: string) =>
   expect.objectContaining({ code: 8, rawMessage: `too many calls are in work${reason}; send the request again` });
@@ -146,7 +146,7 @@ describe("what waits for its turn", () => {
     await fc.assert(
       fc.asyncProperty(steps, async (all) => {
         const turns = make(3, { waitingMax: 5 });
-        const held: { hold: Hold; who: Holder }[] = [];
+        const held: { hold: LimiterShare; who: Holder }[] = [];
         const waiting: AbortController[] = [];
         const outcomes: Promise<void>[] = [];
         for (const step of all) {

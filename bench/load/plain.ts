@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { bigintArray, boolArray, byteaArray, int4Array, jsonArray, textArray } from "../../src/db/batch.ts";
-import { clientOptions, hostOf } from "../../src/db/connect.ts";
+import { addressOptions, clientOptions } from "../../src/db/connect.ts";
 import { eventIds } from "../../src/entities/identity.ts";
 import { type Outcome, quantile } from "./load.ts";
 
@@ -80,7 +80,7 @@ const insert = (db: postgres.ISql<{ bigint: bigint }>) => db`
 
 async function run({ url, what, connections, leadInMs, countMs }: PlainLoad): Promise<Outcome> {
   const clients = Array.from({ length: connections }, () =>
-    postgres(url, { ...clientOptions, ...hostOf(url), max: 1 } as object),
+    postgres(url, { ...clientOptions, ...addressOptions(url), max: 1 } as object),
   ) as unknown as postgres.Sql<{ bigint: bigint }>[];
   const once = {
     insert,

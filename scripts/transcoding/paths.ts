@@ -1,5 +1,5 @@
 import type { Route } from "../../src/transcoding/routes/binding.ts";
-import { MANY, type Segment, type Variable } from "../../src/transcoding/routes/template.ts";
+import { MANY, type PathSegment, type Variable } from "../../src/transcoding/routes/template.ts";
 
 /** The path of a route in OpenAPI's form, and the names of its variables. */
 export interface PathName {
@@ -36,7 +36,7 @@ export function patternOf({ segments }: Route, { start, end }: Variable): string
   return own.map(expression).join("/");
 }
 
-function expression(segment: Segment): string {
+function expression(segment: PathSegment): string {
   if (typeof segment === "string") return segment.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
   return segment === MANY ? ".*" : "[^/]+";
 }

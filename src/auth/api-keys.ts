@@ -3,7 +3,7 @@ import { ErrorReason, FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
-import { textsOf } from "../db/paging/keyset.ts";
+import { keyTextsOf } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { failedPrecondition, invalidField, notFound } from "../errors.ts";
 import { keepManagerKey } from "./clients.ts";
@@ -13,7 +13,7 @@ import { apiClients, apiKeyPrefixes, apiKeys } from "./tables.ts";
 const keysMax = 200;
 
 /** A key as it is stored, without its digest. */
-export interface KeyRow {
+export interface ListedKey {
   id: string;
   prefix: string;
   description: string;
@@ -32,7 +32,7 @@ export async function issueKey(
   clientId: string,
   { description, expiresMs }: { description: string; expiresMs: bigint | null },
   path: string,
-): Promise<{ key: KeyRow; secret: string }> {
+): Promise<{ key: ListedKey; secret: string }> {
   // The lock makes the next one wait and then count what this one has made.
   const [client] = await orm(tx)
     .select({ now: databaseNowMs })
@@ -68,10 +68,10 @@ export async function listKeys(
   db: Db,
   tenantId: string,
   request: { clientId: string; pageSize: number; pageToken: string },
-): Promise<{ keys: KeyRow[]; nextPageToken: string; totalCount: bigint }> {
+): Promise<{ keys: ListedKey[]; nextPageToken: string; totalCount: bigint }> {
   const { clientId } = request;
   const page = countedPage("API keys", tenantId, request, clientId, null);
-  const place = page.after && textsOf(page.after, ["bigint", "text"]);
+  const place = page.after && keyTextsOf(page.after, ["bigint", "text"]);
   const own = ofClient(tenantId, clientId);
   // By api_keys_client: there are few.
   const [rows, total, [client]] = await Promise.all([

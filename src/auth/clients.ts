@@ -4,7 +4,7 @@ import { textArray } from "../db/batch.ts";
 import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
-import { textsOf } from "../db/paging/keyset.ts";
+import { keyTextsOf } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { failedPrecondition, invalidField, notFound } from "../errors.ts";
 import type { ClientType, Role } from "./principal.ts";
@@ -61,7 +61,7 @@ export async function listClients(
   request: { pageSize: number; pageToken: string },
 ): Promise<{ clients: ClientRow[]; nextPageToken: string; totalCount: bigint }> {
   const page = countedPage("API clients", tenantId, request, "");
-  const place = page.after && textsOf(page.after, ["text", "text"]);
+  const place = page.after && keyTextsOf(page.after, ["text", "text"]);
   const all = eq(apiClients.tenantId, tenantId);
   // By api_clients_name.
   const [rows, total] = await Promise.all([

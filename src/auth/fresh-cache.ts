@@ -6,12 +6,12 @@ import { keyDigest } from "./key.ts";
 import type { Principal } from "./principal.ts";
 
 /** A key or session that holds: the digest of its text, which never changes, and whose it is. */
-export interface Found {
+export interface VerifiedCaller {
   readonly digest: Buffer;
   readonly principal: Principal;
 }
 
-interface Entry extends Found {
+interface Entry extends VerifiedCaller {
   /** Before the statement was sent, so that the entry's age counts from what the database knew. */
   readonly readMs: number;
   /** The text that had this digest, as bytes: comparing it, also in constant time, takes a tenth of digesting it again. */
@@ -31,7 +31,7 @@ export interface FreshCache<N> {
 interface Options<N> {
   nameOf(named: N): string;
   /** Returns what holds by now; undefined when nothing does. `before`: whose it was when it was read before. */
-  read(named: N, before: Principal | undefined): Promise<Found | undefined>;
+  read(named: N, before: Principal | undefined): Promise<VerifiedCaller | undefined>;
   refused(): ConnectError;
   /** What is read, to be read after "too many unknown". */
   what: string;

@@ -1,6 +1,6 @@
 import { partitionName } from "../db/partitions.ts";
 import { StartError } from "../db/start-error.ts";
-import { shown } from "./copying.ts";
+import { printable } from "./copying.ts";
 import {
   type Closing,
   damaged,
@@ -40,10 +40,10 @@ export function readHeader(
 ): Header {
   const header = parse(text, "its first line");
   if (header.form !== exportForm) throw damaged("its first line is that of another form");
-  const written = shown(header.version);
+  const written = printable(header.version);
   if (header.formVersion !== formVersion) {
     throw new StartError(
-      `the file has version ${shown(header.formVersion)} of the form of exports, and Belfry ${version} reads version ${formVersion}: import it with Belfry ${written}; nothing was imported`,
+      `the file has version ${printable(header.formVersion)} of the form of exports, and Belfry ${version} reads version ${formVersion}: import it with Belfry ${written}; nothing was imported`,
     );
   }
   const { migrations, takenAt } = header;
@@ -74,7 +74,7 @@ export function readHead(text: string | undefined, known: ReadonlyMap<string, Ta
   const { table, columns, partitions } = next;
   const own = known.get(table as string);
   if (own === undefined || JSON.stringify(columns) !== JSON.stringify(own.columns)) {
-    throw damaged(`it has a table ${shown(table)} that the schema has not`);
+    throw damaged(`it has a table ${printable(table)} that the schema has not`);
   }
   if (partitions === undefined) return own.partitions === undefined ? own : { ...own, partitions: [] };
   const sound =

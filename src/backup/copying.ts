@@ -2,7 +2,7 @@ import type { Db } from "../db/connect.ts";
 import { isConnectionLost } from "../db/driver/connection-errors.ts";
 
 /** Rows that were copied since the last report, and of which table. */
-export interface Progress {
+export interface CopyProgress {
   rows: number;
   table: string;
   /** The table's place among all; `of` is unknown while a file is read. */
@@ -13,7 +13,7 @@ export interface Progress {
 export interface CopyOptions {
   /** Stops the copy; what it has done is undone. */
   signal?: AbortSignal | undefined;
-  onProgress?: ((progress: Progress) => void) | undefined;
+  onProgress?: ((progress: CopyProgress) => void) | undefined;
 }
 
 /** Rejects with the signal's reason when it aborts; never settles otherwise. */
@@ -46,7 +46,7 @@ export async function noLimits(tx: Db): Promise<void> {
 const textMax = 300;
 
 /** Text of elsewhere as a part of one line: without what a terminal would obey, and not too long. */
-export function shown(value: unknown): string {
+export function printable(value: unknown): string {
   const whole = typeof value === "string" ? value : `${JSON.stringify(value)}`;
   const text = JSON.stringify(whole.slice(0, textMax)).slice(1, -1).replaceAll('\\"', '"');
   // JSON leaves DEL and the control characters of 8 bits as they are.
@@ -65,6 +65,6 @@ interface Failures {
 export function inOneLine(error: unknown, { ofFile, ofDatabase }: Failures): unknown {
   if (!(error instanceof Error)) return error;
   // The driver puts the statement on errors of its own sockets, which look like those of files.
-  if ("query" in error || "severity" in error || isConnectionLost(error)) return ofDatabase(shown(error.message));
+  if ("query" in error || "severity" in error || isConnectionLost(error)) return ofDatabase(printable(error.message));
   return "syscall" in error ? ofFile(error.message) : error;
 }

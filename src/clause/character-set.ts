@@ -51,7 +51,7 @@ export function withBothCases(set: CharacterSet): CharacterSet {
 }
 
 /** Without what no stored text holds: NUL and the halves of surrogate pairs. */
-export function storable(set: CharacterSet): CharacterSet {
+export function storableCharacters(set: CharacterSet): CharacterSet {
   const parts = [
     [1, 0xd7ff],
     [0xe000, lastCodePoint],

@@ -14,7 +14,7 @@ import { countExpression, type ExpressionCount } from "./expression.ts";
 import type { Comparison, Literal } from "./field.ts";
 import { fold } from "./fold.ts";
 import { operationRules, opposites, type ValueKind } from "./operations.ts";
-import { type Beyond, parsePattern } from "./regex.ts";
+import { parsePattern, type WhenTooCostly } from "./regex.ts";
 
 const members = [
   ["allOf", "and"],
@@ -39,7 +39,7 @@ type Member = { [N in Name]: { case: N; value: NonNullable<Clause[N]>; path: str
 export function checkClause(
   clause: Clause,
   path: string,
-  beyond: Beyond = "refuse",
+  beyond: WhenTooCostly = "refuse",
   expressions?: ExpressionCount,
 ): Checked {
   return read(clause, path, 1, { ...newCounting(expressions), beyond });
@@ -47,7 +47,7 @@ export function checkClause(
 
 /** How clauses are read: those that are stored have been counted. */
 interface Reading extends Counting {
-  readonly beyond: Beyond;
+  readonly beyond: WhenTooCostly;
 }
 
 function read(clause: Clause, path: string, depth: number, counting: Reading): Checked {

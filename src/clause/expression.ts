@@ -6,7 +6,7 @@ import type { Pace } from "../event-loop.ts";
 import { type ExpressionSize, expressionSize, type PatternMistake } from "./expression-size.ts";
 
 /** What a comparison finds; undefined: it would take too many steps, so it is not made. */
-export type Answer = boolean | undefined;
+export type ComparisonResult = boolean | undefined;
 
 /** At once where nothing is to be waited for: most of a tenant's thousands of comparisons are. */
 export type Later<T> = T | Promise<T>;
@@ -154,7 +154,7 @@ function turnOf(pace: Pace): Promise<void> | undefined {
  * Compares a text with an expression, in a turn of its own where that may take long: in at most `stepsMax` steps, of which what it takes is
  * counted against the tenant's share.
  */
-export function compareExpression(expression: Expression, text: string, pace: Pace): Later<Answer> {
+export function compareExpression(expression: Expression, text: string, pace: Pace): Later<ComparisonResult> {
   const { size, values, begin } = expression;
   if (values !== undefined) return values.includes(text);
   if (size === undefined) return undefined;
@@ -167,7 +167,7 @@ export function compareExpression(expression: Expression, text: string, pace: Pa
     : turn.then(() => withProgram(expression, text, pace));
 }
 
-function withProgram(expression: Expression, text: string, pace: Pace): Later<Answer> {
+function withProgram(expression: Expression, text: string, pace: Pace): Later<ComparisonResult> {
   const known = programs.get(expression.source);
   if (known !== undefined) return found(known, expression, text, pace);
   const program = compiled(expression);
@@ -217,9 +217,9 @@ function beginOf(expression: string): string {
  */
 export function answerOf<Part>(
   parts: readonly Part[],
-  ask: (part: Part) => Later<Answer>,
+  ask: (part: Part) => Later<ComparisonResult>,
   decisive: boolean,
-): Later<Answer> {
+): Later<ComparisonResult> {
   let undecided = false;
   for (let i = 0; i < parts.length; i++) {
     const answer = ask(parts[i] as Part);
@@ -232,15 +232,15 @@ export function answerOf<Part>(
 
 interface Rest<Part> {
   parts: readonly Part[];
-  ask(part: Part): Later<Answer>;
+  ask(part: Part): Later<ComparisonResult>;
   decisive: boolean;
   undecided: boolean;
 }
 
 async function answerLater<Part>(
-  first: Promise<Answer>,
+  first: Promise<ComparisonResult>,
   { parts, ask, decisive, undecided }: Rest<Part>,
-): Promise<Answer> {
+): Promise<ComparisonResult> {
   const answer = await first;
   if (answer === decisive) return decisive;
   const rest = await answerOf(parts, ask, decisive);
@@ -249,7 +249,7 @@ async function answerLater<Part>(
 }
 
 /** Returns what was decided of a filter or preview. @param path its place in the request @throws code 3 where it is undecided */
-export function decided(answer: Answer, path: string): boolean {
+export function decided(answer: ComparisonResult, path: string): boolean {
   if (answer === undefined) throw undecided(path);
   return answer;
 }
@@ -271,7 +271,7 @@ export const tooManyComparisons = () =>
   );
 
 /** The opposite of an answer; what is undecided stays so. */
-export function negated(answer: Later<Answer>): Later<Answer> {
+export function negated(answer: Later<ComparisonResult>): Later<ComparisonResult> {
   if (answer instanceof Promise) return answer.then((found) => (found === undefined ? undefined : !found));
   return answer === undefined ? undefined : !answer;
 }

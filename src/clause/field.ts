@@ -84,7 +84,7 @@ export interface Indexed {
 }
 
 /** The values of a caller's rows, by which a clause over them becomes a predicate. */
-export interface Values<Row> {
+export interface RowValues<Row> {
   /** The field of this key; undefined: there is none, so it is missing in every row. */
   field(key: string): ValueField<Row> | undefined;
   /** The ids that `withIds` may name the row by. */
@@ -99,6 +99,6 @@ export interface Columns {
 }
 
 /** Both: one description of the rows, whose sides agree. It holds no connection. */
-export interface Resolver<Row> extends Values<Row>, Columns {
+export interface Resolver<Row> extends RowValues<Row>, Columns {
   field(key: string): Field<Row> | undefined;
 }

@@ -1,4 +1,4 @@
-import type { FieldValue, Literal, ValueField, Values } from "./field.ts";
+import type { FieldValue, Literal, RowValues, ValueField } from "./field.ts";
 import { fold } from "./fold.ts";
 import { labelField } from "./label-matcher.ts";
 import { containsText, type TextAutomaton } from "./text-automaton.ts";
@@ -26,7 +26,7 @@ export interface FoldedRow {
 
 /** Fields by name, with what finds many texts in them at once. */
 export interface FoldedFields<Row> {
-  readonly values: Pick<Values<Row>, "field">;
+  readonly values: Pick<RowValues<Row>, "field">;
   /** By field; absent: texts are looked for one by one. */
   readonly automata?: ReadonlyMap<string, TextAutomaton>;
 }
@@ -82,7 +82,7 @@ export function needlesIn(field: FoldedField): ReadonlySet<string> | undefined {
 }
 
 /** Whether a text of a field contains this one, which is in lower case. */
-export function contains(field: FoldedField, needle: string): boolean {
+export function containsFolded(field: FoldedField, needle: string): boolean {
   const { automaton } = field;
   if (automaton !== undefined && field.all === undefined && ++field.singles > singlesMax) needlesIn(field);
   if (field.all !== undefined) {

@@ -2,8 +2,8 @@ import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { type BrokenRule, invalidField, invalidFields } from "../errors.ts";
 import { type Pace, unpaced } from "../event-loop.ts";
 import {
-  type Answer,
   answerOf,
+  type ComparisonResult,
   compareExpression,
   countExpression,
   type Expression,
@@ -29,7 +29,7 @@ export interface LabelMatcher extends MatcherParts {
   /** Undefined where it asks for a text. */
   readonly expression: Expression | undefined;
   /** Compares one value; an absent label is the empty text, which is answered at once. */
-  matches(value: string, pace: Pace): Later<Answer>;
+  matches(value: string, pace: Pace): Later<ComparisonResult>;
 }
 
 /** Why a text is no matcher; `column` counts its code points from 1. */
@@ -228,7 +228,7 @@ export function allMatch(
   matchers: readonly LabelMatcher[],
   labelOf: (name: string) => string,
   pace: Pace,
-): Later<Answer> {
+): Later<ComparisonResult> {
   return answerOf(matchers, (matcher) => matcher.matches(labelOf(matcher.name), pace), false);
 }
 

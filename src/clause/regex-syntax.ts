@@ -1,11 +1,11 @@
 import { type CharacterSet, charactersOf, inverse, setOf, withBothCases } from "./character-set.ts";
 
 /** A regular expression. Lazy and greedy repetition are the same here: whether there is a match does not depend on it. */
-export type Expression =
+export type ParsedExpression =
   | { kind: "set"; set: CharacterSet }
-  | { kind: "sequence"; parts: readonly Expression[] }
-  | { kind: "choice"; options: readonly Expression[] }
-  | { kind: "repeat"; part: Expression; min: number; max: number | undefined }
+  | { kind: "sequence"; parts: readonly ParsedExpression[] }
+  | { kind: "choice"; options: readonly ParsedExpression[] }
+  | { kind: "repeat"; part: ParsedExpression; min: number; max: number | undefined }
   | { kind: "assertion"; of: "start" | "end" | "boundary" | "inside" };
 
 /** What is wrong with an expression; `at` counts its characters from 1. */
@@ -54,7 +54,7 @@ const named: Readonly<Record<string, CharacterSet>> = {
 };
 
 /** Reads the part of RE2's syntax that clauses may use. @throws a Mistake. */
-export function parseExpression(text: string): Expression {
+export function parseExpression(text: string): ParsedExpression {
   const characters = Array.from(text);
   const foldsCase = text.startsWith("(?i)");
   let at = foldsCase ? 4 : 0;
@@ -72,23 +72,23 @@ export function parseExpression(text: string): Expression {
     return found;
   }
 
-  function oneOf(set: CharacterSet): Expression {
+  function oneOf(set: CharacterSet): ParsedExpression {
     return { kind: "set", set: foldsCase ? withBothCases(set) : set };
   }
 
-  function choice(depth: number): Expression {
+  function choice(depth: number): ParsedExpression {
     const options = [sequence(depth)];
     while (take("|")) options.push(sequence(depth));
-    return options.length === 1 ? (options[0] as Expression) : { kind: "choice", options };
+    return options.length === 1 ? (options[0] as ParsedExpression) : { kind: "choice", options };
   }
 
-  function sequence(depth: number): Expression {
-    const parts: Expression[] = [];
+  function sequence(depth: number): ParsedExpression {
+    const parts: ParsedExpression[] = [];
     while (at < characters.length && characters[at] !== "|" && characters[at] !== ")") parts.push(repeated(depth));
-    return parts.length === 1 ? (parts[0] as Expression) : { kind: "sequence", parts };
+    return parts.length === 1 ? (parts[0] as ParsedExpression) : { kind: "sequence", parts };
   }
 
-  function repeated(depth: number): Expression {
+  function repeated(depth: number): ParsedExpression {
     const part = atom(depth);
     const from = at;
     const counts = quantifier();
@@ -119,7 +119,7 @@ export function parseExpression(text: string): Expression {
     return { min, max };
   }
 
-  function atom(depth: number): Expression {
+  function atom(depth: number): ParsedExpression {
     const from = at;
     if (take("(")) return group(depth, from);
     if (take("[")) return oneOf(brackets(from));
@@ -132,7 +132,7 @@ export function parseExpression(text: string): Expression {
     return oneOf(single(codePoint(from)));
   }
 
-  function group(depth: number, from: number): Expression {
+  function group(depth: number, from: number): ParsedExpression {
     if (depth === groupsMax) fail(`groups more than ${groupsMax} deep`, from);
     if (!take("?:") && characters[at] === "?")
       fail("a kind of group that is not allowed; (…), (?:…) and a leading (?i) are", from);
@@ -141,7 +141,7 @@ export function parseExpression(text: string): Expression {
     return inner;
   }
 
-  function escape(from: number): Expression {
+  function escape(from: number): ParsedExpression {
     const letter = characters[at] ?? fail("a backslash at the end", from);
     if (Object.hasOwn(assertions, letter)) {
       at += 1;
@@ -220,7 +220,7 @@ export function parseExpression(text: string): Expression {
   }
 }
 
-function mayBeEmpty(expression: Expression): boolean {
+function mayBeEmpty(expression: ParsedExpression): boolean {
   switch (expression.kind) {
     case "set":
       return false;
@@ -235,7 +235,7 @@ function mayBeEmpty(expression: Expression): boolean {
   }
 }
 
-function holdsAssertion(expression: Expression): boolean {
+function holdsAssertion(expression: ParsedExpression): boolean {
   switch (expression.kind) {
     case "set":
       return false;

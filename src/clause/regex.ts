@@ -1,8 +1,8 @@
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
-import { type CharacterSet, storable } from "./character-set.ts";
+import { type CharacterSet, storableCharacters } from "./character-set.ts";
 import { type Expression, readExpression } from "./expression.ts";
-import { type Mistake, parseExpression, type Expression as Syntax } from "./regex-syntax.ts";
+import { type Mistake, parseExpression, type ParsedExpression as Syntax } from "./regex-syntax.ts";
 
 /** A regular expression of the allowed syntax, for both engines. */
 export interface Pattern {
@@ -10,19 +10,19 @@ export interface Pattern {
   readonly postgres: string;
   /** As re2js reads it; it matches anywhere in a text. */
   readonly expression: Expression;
-  readonly beyond: Beyond;
+  readonly beyond: WhenTooCostly;
 }
 
 /**
  * What a comparison comes to in PostgreSQL that would take too many steps: a request is refused; of what is stored, which is accepted even if it
  * would not be today, the row matches or not.
  */
-export type Beyond = "refuse" | "match" | "differ";
+export type WhenTooCostly = "refuse" | "match" | "differ";
 
 const charactersMax = 10_000;
 
 /** Reads a regular expression. @throws code 3 with the position of what is outside of the allowed syntax. */
-export function parsePattern(text: string, path: string, beyond: Beyond = "refuse"): Pattern {
+export function parsePattern(text: string, path: string, beyond: WhenTooCostly = "refuse"): Pattern {
   const syntax = text.length > charactersMax ? undefined : read(text, path);
   const expression = syntax && !isTooComplex(syntax) ? readExpression(written(syntax, re2), false) : undefined;
   if (syntax === undefined || expression === undefined || (beyond === "refuse" && expression.refusal !== undefined))
@@ -86,7 +86,7 @@ const postgres: Dialect = {
 function written(expression: Syntax, dialect: Dialect): string {
   switch (expression.kind) {
     case "set":
-      return writtenSet(storable(expression.set), dialect);
+      return writtenSet(storableCharacters(expression.set), dialect);
     case "assertion":
       return dialect[expression.of];
     case "sequence":

@@ -3,23 +3,23 @@ import type { Pace } from "../event-loop.ts";
 import { checkClause } from "./check.ts";
 import { type Asked, askedOf, type Checked } from "./checked.ts";
 import { checkNames, withNumbers } from "./enumeration.ts";
-import { type Answer, answerOf, compareExpression, type Later, negated } from "./expression.ts";
-import type { FieldValue, Literal, Values } from "./field.ts";
+import { answerOf, type ComparisonResult, compareExpression, type Later, negated } from "./expression.ts";
+import type { FieldValue, Literal, RowValues } from "./field.ts";
 import { holds } from "./operations.ts";
 
 /** Decides whether a clause matches a row: at once, but for what its expressions wait for. */
-export type Predicate<Row> = (row: Row, pace: Pace) => Later<Answer>;
+export type Predicate<Row> = (row: Row, pace: Pace) => Later<ComparisonResult>;
 
 /**
  * A function that reports whether a clause matches a row, as `toSql` would.
  * @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language.
  */
-export function toPredicate<Row>(clause: Clause, path: string, values: Values<Row>): Predicate<Row> {
+export function toPredicate<Row>(clause: Clause, path: string, values: RowValues<Row>): Predicate<Row> {
   return predicateOf(checkClause(clause, path), values);
 }
 
 /** The same of a clause that has been checked. */
-export function predicateOf<Row>(clause: Checked, values: Values<Row>): Predicate<Row> {
+export function predicateOf<Row>(clause: Checked, values: RowValues<Row>): Predicate<Row> {
   switch (clause.kind) {
     case "and":
     case "or": {
@@ -46,7 +46,7 @@ export function predicateOf<Row>(clause: Checked, values: Values<Row>): Predicat
 const partsMax = 4;
 
 /** Makes the predicate of a clause that may be large. */
-export function pacedPredicateOf<Row>(clause: Checked, values: Values<Row>): Predicate<Row> {
+export function pacedPredicateOf<Row>(clause: Checked, values: RowValues<Row>): Predicate<Row> {
   if (askedOf(clause).length <= partsMax) return predicateOf(clause, values);
   switch (clause.kind) {
     case "and":
@@ -67,7 +67,7 @@ export function pacedPredicateOf<Row>(clause: Checked, values: Values<Row>): Pre
   }
 }
 
-function answer<Row>(asked: Asked, values: Values<Row>): Predicate<Row> {
+function answer<Row>(asked: Asked, values: RowValues<Row>): Predicate<Row> {
   const { field: key, asks } = asked;
   const field = values.field(key);
   if (field === undefined) return () => false;

@@ -8,7 +8,7 @@ import { checkNames, withNumbers } from "./enumeration.ts";
 import type { Columns, Condition, SqlField } from "./field.ts";
 import { numericTextSql } from "./numeric-text.ts";
 import { type Element, holdsSql } from "./operations.ts";
-import type { Beyond } from "./regex.ts";
+import type { WhenTooCostly } from "./regex.ts";
 
 /** A clause, or a part of one, as SQL. */
 interface Compiled {
@@ -21,14 +21,14 @@ interface Compiled {
 }
 
 interface Answered {
-  sources: readonly Source[];
+  sources: readonly IndexSource[];
   rest: (() => Fragment) | undefined;
   few: boolean;
   broad: boolean;
 }
 
 /** A condition that one index answers by itself; undefined: PostgreSQL chooses among several. */
-export interface Source {
+export interface IndexSource {
   index: string | undefined;
   sql(): Fragment;
 }
@@ -38,11 +38,11 @@ export interface Matching {
   /** True for the rows that the clause matches; for others it is false or null. */
   sql: Fragment;
   /** `sql` is asked of rows that are in one of these. None: of all. */
-  sources: readonly Source[];
+  sources: readonly IndexSource[];
 }
 
 /** How the rows that a clause matches are found. */
-export interface Found extends Matching {
+export interface RowSearch extends Matching {
   /** An index finds the rows, few as a rule, so nothing else should be looked through for them. */
   few: boolean;
   /** `sql` is asked only of rows whose id is in each of these lists: the caller looks them up. Undefined: of all. */
@@ -55,7 +55,7 @@ export interface Found extends Matching {
  * @param path the clause's place in the request, for errors. @throws code 3 for what breaks a rule of the language.
  * @param beyond of a clause that is stored: what a comparison of too many steps comes to
  */
-export function toSql(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Fragment {
+export function toSql(db: Db, clause: Clause, path: string, columns: Columns, beyond?: WhenTooCostly): Fragment {
   return together(db, toMatching(db, clause, path, columns, beyond));
 }
 
@@ -63,7 +63,7 @@ const together = (db: Db, { sql, sources }: Matching): Fragment =>
   sources.length === 0 ? sql : db`(${inAny(db, sources)} and ${sql})`;
 
 /** True for rows that are in one of the sources. */
-export const inAny = (db: Db, sources: readonly Source[]): Fragment =>
+export const inAny = (db: Db, sources: readonly IndexSource[]): Fragment =>
   sqlJoin(
     db,
     sources.map(({ sql }) => sql()),
@@ -71,7 +71,7 @@ export const inAny = (db: Db, sources: readonly Source[]): Fragment =>
   );
 
 /** The same, with what indexes answer by themselves. */
-export function toMatching(db: Db, clause: Clause, path: string, columns: Columns, beyond?: Beyond): Matching {
+export function toMatching(db: Db, clause: Clause, path: string, columns: Columns, beyond?: WhenTooCostly): Matching {
   return written(db, compile(db, checkClause(clause, path, beyond), columns));
 }
 
@@ -82,7 +82,7 @@ export function clauseForms(db: Db, clause: Checked, columns: Columns): Record<"
 }
 
 /** The same of a clause that has been checked, for a caller that chooses how its rows are read. */
-export function searchCondition(db: Db, clause: Checked, columns: Columns): Found {
+export function searchCondition(db: Db, clause: Checked, columns: Columns): RowSearch {
   const whole = compile(db, clause, columns);
   if (whole.byId === undefined) return { ...written(db, whole), ids: undefined };
   const { ids, rest } = whole.byId;
@@ -168,7 +168,7 @@ function allOf(db: Db, parts: readonly Compiled[]): Compiled {
 }
 
 /** Joins conditions that all must hold into one source, which names its index if it is the same. */
-function inEach(db: Db, parts: readonly Answered[]): Source {
+function inEach(db: Db, parts: readonly Answered[]): IndexSource {
   const all = parts.flatMap(({ sources }) => sources);
   const index = all.every((source) => source.index === all[0]?.index) ? all[0]?.index : undefined;
   return {
@@ -186,7 +186,7 @@ function inEach(db: Db, parts: readonly Answered[]): Source {
 }
 
 /** Joins conditions of which one must hold into a source for each index. */
-function inOne(db: Db, parts: readonly Answered[]): Source[] {
+function inOne(db: Db, parts: readonly Answered[]): IndexSource[] {
   const all = parts.flatMap(({ sources }) => sources);
   const byIndex = Map.groupBy(all, ({ index }) => index);
   if (byIndex.has(undefined)) return [{ index: undefined, sql: () => inAny(db, all) }];

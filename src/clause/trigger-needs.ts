@@ -1,7 +1,7 @@
 import { Operation } from "#gen/belfry/clause/v1/clause_pb.ts";
 import { askedLabelsOf, askedOf, type Checked } from "./checked.ts";
 import { withNumbers } from "./enumeration.ts";
-import type { Comparison, Literal, ValueField, Values } from "./field.ts";
+import type { Comparison, Literal, RowValues, ValueField } from "./field.ts";
 import { fold } from "./fold.ts";
 import { labelField } from "./label-matcher.ts";
 import { numericText } from "./numeric-text.ts";
@@ -19,10 +19,10 @@ export interface Needle {
 }
 
 /** Fields, with the names of enumerations in lower case, as the texts of triggers are. */
-export type FoldedNames = Pick<Values<never>, "field">;
+export type FoldedNames = Pick<RowValues<never>, "field">;
 
 /** The same fields with the names of their enumerations in lower case. */
-export function withFoldedNames<Row>(values: Values<Row>): FoldedNames {
+export function withFoldedNames<Row>(values: RowValues<Row>): FoldedNames {
   return {
     field(key) {
       const field = values.field(key);

@@ -22,10 +22,10 @@ import {
   not,
 } from "./checked.ts";
 import { checkNames, withNumbers } from "./enumeration.ts";
-import { type Answer, answerOf, type Later, negated } from "./expression.ts";
-import type { Comparison, Literal, Values } from "./field.ts";
+import { answerOf, type ComparisonResult, type Later, negated } from "./expression.ts";
+import type { Comparison, Literal, RowValues } from "./field.ts";
 import { fold } from "./fold.ts";
-import { contains, type FoldedField, type FoldedRow, fieldOf } from "./folded-row.ts";
+import { containsFolded, type FoldedField, type FoldedRow, fieldOf } from "./folded-row.ts";
 import {
   exclusion,
   joinedTroubles,
@@ -52,7 +52,7 @@ const jsonNames: Partial<Record<string, string>> = { allOf: "and", anyOf: "or", 
 export interface CompiledTrigger {
   /** The clause, its texts in lower case. */
   clause: Checked;
-  matches(row: FoldedRow, pace: Pace): Later<Answer>;
+  matches(row: FoldedRow, pace: Pace): Later<ComparisonResult>;
   /** The fields that its comparisons name. */
   fields: ReadonlySet<string>;
   /**
@@ -75,9 +75,9 @@ export interface CompiledTrigger {
 export function checkTrigger(
   clause: TriggerClause | undefined,
   path: string,
-  values: Pick<Values<never>, "field">,
+  values: Pick<RowValues<never>, "field">,
 ): void {
-  const folded = withFoldedNames(values as Values<never>);
+  const folded = withFoldedNames(values as RowValues<never>);
   for (const asked of askedOf(readTrigger(clause, path, newCounting()))) {
     checkNames(asked, values.field(asked.field)?.numbers, folded.field(asked.field)?.numbers);
   }
@@ -91,7 +91,7 @@ export function checkTrigger(
 export function compileTrigger<Row>(
   clause: TriggerClause | undefined,
   path: string,
-  values: Values<Row>,
+  values: RowValues<Row>,
 ): CompiledTrigger {
   const checked = readTrigger(clause, path, undefined);
   const folded = withFoldedNames(values);
@@ -133,7 +133,7 @@ export function clauseTrouble(clause: TriggerClause | undefined, path: string): 
 export async function falsePart<Row>(
   clause: TriggerClause | undefined,
   path: string,
-  { values, row, pace }: { values: Values<Row>; row: FoldedRow; pace: Pace },
+  { values, row, pace }: { values: RowValues<Row>; row: FoldedRow; pace: Pace },
 ): Promise<string | undefined> {
   if (clause === undefined) return undefined;
   if ((await compileTrigger(clause, path, values).matches(row, pace)) !== false) return undefined;
@@ -259,7 +259,7 @@ function foldedText(text: string, path: string): string {
   return fold(text.toWellFormed());
 }
 
-type Matches = (row: FoldedRow, pace: Pace) => Later<Answer>;
+type Matches = (row: FoldedRow, pace: Pace) => Later<ComparisonResult>;
 
 /** A trigger's clause, whose texts are in lower case, as a function of rows. */
 export function triggerPredicate(clause: Checked, names: FoldedNames): Matches {
@@ -296,7 +296,7 @@ function comparing({ field: name, asks }: Asked, names: FoldedNames): Matches {
     return field !== undefined && test(field);
   };
   if (only !== undefined && others.length === 0) {
-    if (only.operation === Operation.OP_CONTAINS) return some((field) => contains(field, only.value));
+    if (only.operation === Operation.OP_CONTAINS) return some((field) => containsFolded(field, only.value));
     if (only.operation === Operation.OP_IN) {
       const among = amongst(only.value);
       return some(({ elements }) => elements.some(among));

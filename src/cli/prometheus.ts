@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { Server } from "../server.ts";
-import type { KeptKey } from "../tenants/prometheus-key.ts";
+import type { PrometheusKey } from "../tenants/prometheus-key.ts";
 import { callableUrl, curlWith } from "./welcome.ts";
 
 /** Asks `serve` to print a block for Prometheus, of this tenant; undefined: of the only one. */
@@ -33,7 +33,7 @@ const [account, folder] = ["prometheus", "/etc/prometheus"];
  */
 export function prometheusLines(
   server: Pick<Server, "url" | "names" | "caFile">,
-  key: KeptKey,
+  key: PrometheusKey,
   managerKey?: string,
 ): string {
   const url = new URL(callableUrl(server));

@@ -1,4 +1,4 @@
-import type { Progress } from "../backup/copying.ts";
+import type { CopyProgress } from "../backup/copying.ts";
 import type { Copied } from "../backup/dump-format.ts";
 import { exportTo } from "../backup/export.ts";
 import { importFrom } from "../backup/import.ts";
@@ -29,7 +29,7 @@ export function progressLine(stream: { isTTY?: boolean; write(text: string): unk
   let rows = 0;
   let shownMs = 0;
   return {
-    note({ rows: more, table, number, of }: Progress) {
+    note({ rows: more, table, number, of }: CopyProgress) {
       rows += more;
       const nowMs = performance.now();
       if (!stream.isTTY || nowMs - shownMs < progressMs) return;

@@ -1,7 +1,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
-import { textsOf } from "../db/paging/keyset.ts";
+import { keyTextsOf } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { inUse, notFound } from "../errors.ts";
 import { allowedHostsColumn, boundHostsColumn, credentials, credentialUses } from "./tables.ts";
@@ -64,7 +64,7 @@ export async function listCredentials(
   request: { pageSize: number; pageToken: string },
 ): Promise<{ credentials: CredentialRow[]; nextPageToken: string; totalCount: bigint }> {
   const page = countedPage("credentials", tenantId, request, "");
-  const place = page.after && textsOf(page.after, ["text", "text"]);
+  const place = page.after && keyTextsOf(page.after, ["text", "text"]);
   const all = eq(credentials.tenantId, tenantId);
   // By credentials_name.
   const [rows, total] = await Promise.all([

@@ -25,7 +25,7 @@ export const jsonb = customType<{ data: unknown; driverData: unknown }>({
 });
 
 /** The same, kept as it was sent: with NUL in texts, which jsonb refuses, and without an operator to look into it. */
-export const json = customType<{ data: unknown; driverData: unknown }>({
+export const jsonColumn = customType<{ data: unknown; driverData: unknown }>({
   dataType: () => "json",
   toDriver: (value) => JSON.stringify(value),
 });

@@ -157,7 +157,7 @@ export function destinationOf(url: string): { path: string } | { host: string; p
 }
 
 /** The same as options: postgres.js cannot read an address of IPv6, or a path, in a URL. */
-export function hostOf(url: string) {
+export function addressOptions(url: string) {
   const to = destinationOf(url);
   if ("path" in to) return { ...to, host: ["localhost"], port: [5432] };
   return new URL(url).hostname.startsWith("[") ? { host: [to.host], port: [to.port] } : {};
@@ -182,7 +182,14 @@ function open(url: string, max: number, options: object, watch: Watch) {
     max,
     client(onclose) {
       const socket = onclose ? made.once() : made.open;
-      return postgres(url, { ...clientOptions, ...hostOf(url), ...options, max: 1, socket, onclose } as never) as never;
+      return postgres(url, {
+        ...clientOptions,
+        ...addressOptions(url),
+        ...options,
+        max: 1,
+        socket,
+        onclose,
+      } as never) as never;
     },
   });
   const drop = () => {

@@ -1,5 +1,5 @@
 import postgres from "postgres";
-import { clientOptions, hostOf } from "./connect.ts";
+import { addressOptions, clientOptions } from "./connect.ts";
 import { sockets } from "./driver/sockets.ts";
 import { sessionName } from "./session-name.ts";
 
@@ -43,7 +43,7 @@ export function listener(url: string): NotifyListener {
     };
     const client = postgres(url, {
       ...clientOptions,
-      ...hostOf(url),
+      ...addressOptions(url),
       connection: { application_name: sessionName("listener") },
       max: 1,
       socket: made.once(),

@@ -7,7 +7,7 @@ import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { textArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
-import { textsOf } from "../db/paging/keyset.ts";
+import { keyTextsOf } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { changedFields } from "../rpc/update-mask.ts";
@@ -87,7 +87,7 @@ export async function listEntries<E extends Entry>(
     return { entries, nextPageToken: "", totalCount: BigInt(entries.length) };
   }
   const page = countedPage(kind.title, tenantId, request, "");
-  const after = (page.after && textsOf(page.after, ["text"])[0]) ?? "";
+  const after = (page.after && keyTextsOf(page.after, ["text"])[0]) ?? "";
   const { shipped } = kind;
   const isAdded = sql`${dictionaryEntries.name} <> all(${textArray(shipped.names)}::text[])`;
   async function count() {

@@ -55,7 +55,7 @@ function number(column: (db: Db) => Fragment, get: (row: EntityRow) => bigint | 
 }
 
 /** The properties of entities that are no keys of a map, by their names. */
-export const columnField: ReadonlyMap<string, Make> = new Map<string, Make>([
+export const entityFields: ReadonlyMap<string, Make> = new Map<string, Make>([
   [
     "id",
     () => ({
@@ -126,4 +126,4 @@ export const columnField: ReadonlyMap<string, Make> = new Map<string, Make>([
 ]);
 
 /** The names of all properties that are no keys of a map. */
-export const columnNames: readonly string[] = [...columnField.keys(), "schemaIds"];
+export const columnNames: readonly string[] = [...entityFields.keys(), "schemaIds"];

@@ -4,7 +4,7 @@ import { numericText } from "../clause/numeric-text.ts";
 import { holds } from "../clause/operations.ts";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
-import { columnField, columnNames } from "./columns.ts";
+import { columnNames, entityFields } from "./columns.ts";
 import { coreProperty, isCoreKey, OWN_CORE_KEYS, schemaIds } from "./core-properties.ts";
 import { idText, parseIds } from "./identity.ts";
 import type { EntityRow } from "./messages.ts";
@@ -99,8 +99,8 @@ export function entityResolver(tenantId: string, known: Known = {}): Resolver<En
       const sql = (db: Db) => db`coalesce(dimensions -> ${key}::text, core_properties -> ${key}::text)`;
       return { type: "json", sql, get, ...answered(corePropertyTerms, key) };
     }
-    if (key === "name") return { ...(columnField.get("name")?.(tenantId, known) as EntityField), get };
-    const id = columnField.get("id")?.(tenantId, known) as EntityField;
+    if (key === "name") return { ...(entityFields.get("name")?.(tenantId, known) as EntityField), get };
+    const id = entityFields.get("id")?.(tenantId, known) as EntityField;
     if (key === "_svc_direct_entity_id") return { ...id, get };
     if (key === "_svc_tenant_id") return { type: "text", sql: (db) => db`tenant_id::text`, get };
     return { ...schemas(), get };
@@ -140,7 +140,7 @@ export function entityResolver(tenantId: string, known: Known = {}): Resolver<En
       const { kind, key } = fieldKey(name);
       switch (kind) {
         case "column":
-          return key === "schemaIds" ? schemas() : columnField.get(key)?.(tenantId, known);
+          return key === "schemaIds" ? schemas() : entityFields.get(key)?.(tenantId, known);
         case "coreProperty":
           return core(key);
         case "dimension":

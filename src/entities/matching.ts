@@ -1,7 +1,7 @@
 import type { Fragment } from "postgres";
 import type { Checked } from "../clause/checked.ts";
 import type { Columns } from "../clause/field.ts";
-import { inAny, type Matching, type Source, searchCondition } from "../clause/to-sql.ts";
+import { type IndexSource, inAny, type Matching, searchCondition } from "../clause/to-sql.ts";
 import { byteaArray } from "../db/batch.ts";
 import type { Db } from "../db/connect.ts";
 import { tenantApart } from "../db/plans.ts";
@@ -54,7 +54,7 @@ export function livingWhere(db: Db, tenantId: string, matching: Matching): Fragm
 const byTerms = ({ sources: [first, other] }: Matching) => first?.index === "entities_terms" && other === undefined;
 
 /** What one index finds; an order that no other index has leads PostgreSQL to that of names. */
-function foundBy(db: Db, tenantId: string, { index, sql }: Source): Fragment {
+function foundBy(db: Db, tenantId: string, { index, sql }: IndexSource): Fragment {
   switch (index) {
     case "entities_terms":
       return db`${tenantApart(db, tenantId)} and ${sql()}`;

@@ -7,7 +7,7 @@ import { sqlJoin } from "../db/sql-join.ts";
 import { nextAbove, numberTerms } from "./number-terms.ts";
 
 /** A term of the index over entities, or with `prefix` all that begin with it. */
-export interface Term {
+export interface EntityTerm {
   text: string;
   prefix?: boolean;
 }
@@ -17,7 +17,7 @@ export interface Term {
  * rows may have one, as far as the condition shows.
  */
 export interface Terms {
-  terms: Term[];
+  terms: EntityTerm[];
   exact: boolean;
   broad?: boolean;
 }
@@ -36,10 +36,10 @@ function cut(text: string, charactersMax: number): { text: string; short: boolea
 
 /** How the kinds of values of a field are spelled as terms. Undefined: terms do not show it. */
 interface Spelling {
-  text(value: string, prefix: boolean): { term: Term; exact: boolean };
+  text(value: string, prefix: boolean): { term: EntityTerm; exact: boolean };
   /** Numbers within bounds; `texts`: also texts that read as such a number. */
   numbers?(low: number, high: number, texts: boolean): Terms;
-  boolean?(value: boolean): Term;
+  boolean?(value: boolean): EntityTerm;
 }
 
 /** The terms of dimensions: pairs as JSON spells them, without the quotes around them. */
@@ -213,7 +213,7 @@ const piecesMax = 32;
  * Terms that the name has in which these texts occur, all of them: each three characters in a row, in lower case.
  * Undefined when the texts are too short to have any.
  */
-export function nameTerms(texts: readonly string[]): Term[] | undefined {
+export function nameTerms(texts: readonly string[]): EntityTerm[] | undefined {
   const pieces = new Set<string>();
   for (const text of texts) {
     const characters = [...text];
@@ -224,7 +224,7 @@ export function nameTerms(texts: readonly string[]): Term[] | undefined {
 }
 
 /** What entities_terms is asked: a tsquery for entities of the tenant that have one of the terms, or all of them. */
-export function termsQuery(tenantId: string, need: "one" | "all", terms: readonly Term[]): string {
+export function termsQuery(tenantId: string, need: "one" | "all", terms: readonly EntityTerm[]): string {
   const owner = tenantId.slice(-8); // as in migrations/0001_first_release.sql
   return terms
     .map(({ text, prefix }) => `'${(owner + text).replace(/['\\]/g, "$&$&")}'${prefix ? ":*" : ""}`)
@@ -235,8 +235,8 @@ export function termsQuery(tenantId: string, need: "one" | "all", terms: readonl
 const queryTermsMax = 1000;
 
 /** SQL that entities_terms answers: true for entities of the tenant that have one of the terms, or all of them. */
-export function haveTerms(db: Db, tenantId: string, need: "one" | "all", terms: readonly Term[]): Fragment {
-  const has = (some: readonly Term[]) => {
+export function haveTerms(db: Db, tenantId: string, need: "one" | "all", terms: readonly EntityTerm[]): Fragment {
+  const has = (some: readonly EntityTerm[]) => {
     const query = termsQuery(tenantId, need, some);
     return db`entity_terms(tenant_id, name, dimensions, core_properties, custom_properties) @@ ${query}::text::tsquery`;
   };

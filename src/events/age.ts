@@ -5,7 +5,7 @@ import type { Change, StoreChanges } from "./changes.ts";
 import { alertType, isAlert, notAnAlert } from "./labels.ts";
 import { closed } from "./lifecycle.ts";
 import { lockEvents } from "./lock.ts";
-import { keyText, readOccurrences } from "./occurrences.ts";
+import { occurrenceText, readOccurrences } from "./occurrences.ts";
 
 /** How many occurrences one run closes. */
 const portion = 1000;
@@ -48,7 +48,7 @@ export async function ageOccurrences(
   const locked = await lockEvents(tx, tenantId, [...events.values()]);
   const occurrences = await readOccurrences(tx, tenantId, keys);
   const changes = keys.flatMap((key): Change[] => {
-    const known = occurrences.get(keyText(key));
+    const known = occurrences.get(occurrenceText(key));
     if (known === undefined) return [];
     const { event, occurrence: before } = known;
     const ageMs = ageing.get(before.severity);

@@ -12,7 +12,7 @@ import { home } from "../db/home-row.ts";
 import { pageBytesMax } from "../db/paging/page-contents.ts";
 import { itemError } from "../rpc/validate.ts";
 import { lockEvents } from "./lock.ts";
-import { keyText, type OccurrenceKey, occurrenceKey, readOccurrences } from "./occurrences.ts";
+import { type OccurrenceKey, occurrenceKey, occurrenceText, readOccurrences } from "./occurrences.ts";
 
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789";
 /** What the notes on an occurrence may hold together, bytes: they are shown together. */
@@ -43,7 +43,9 @@ export async function annotate(
   { author, annotationsMax, nowMs }: { author: string; annotationsMax: number; nowMs: number },
 ): Promise<AnnotationResult[]> {
   const asked = items.map((item) => ({ item, key: occurrenceKey(item) }));
-  const keys = [...new Map(asked.flatMap(({ key }) => (key === undefined ? [] : [[keyText(key), key]]))).values()];
+  const keys = [
+    ...new Map(asked.flatMap(({ key }) => (key === undefined ? [] : [[occurrenceText(key), key]]))).values(),
+  ];
   const events = new Map(keys.map(({ eventId }) => [eventId.toString("latin1"), eventId]));
   // So that no occurrence is deleted meanwhile, and two calls do not pass the bound together.
   await lockEvents(tx, tenantId, [...events.values()]);
@@ -51,8 +53,8 @@ export async function annotate(
   const added: Note[] = [];
   const changed = new Map<string, Note>();
   const results = asked.map(({ item, key }, i) => {
-    const known = key !== undefined && occurrences.has(keyText(key)) ? key : undefined;
-    const on = known && (notes.get(keyText(known)) ?? { sizes: new Map(), bytes: 0 });
+    const known = key !== undefined && occurrences.has(occurrenceText(key)) ? key : undefined;
+    const on = known && (notes.get(occurrenceText(known)) ?? { sizes: new Map(), bytes: 0 });
     const error = itemError(AnnotationItemSchema, item, `annotations[${i}]`) || errorOf(item, on, annotationsMax);
     const id = item.annotationId === "" ? newAnnotationId() : item.annotationId;
     if (error === "" && known !== undefined && on !== undefined) {
@@ -61,7 +63,7 @@ export async function annotate(
       else changed.set(id, note);
       on.bytes += growthOf(item, on);
       on.sizes.set(id, Buffer.byteLength(item.annotation));
-      notes.set(keyText(known), on);
+      notes.set(occurrenceText(known), on);
     }
     const { eventId, occurrenceId } = item;
     const annotationId = error === "" ? id : item.annotationId || undefined;
@@ -103,7 +105,7 @@ async function readNotes(tx: Db, tenantId: string, keys: readonly OccurrenceKey[
       ) as a`;
   const notes = new Map<string, Notes>();
   for (const { event_id: eventId, number, id, bytes } of rows) {
-    const key = keyText({ eventId, number });
+    const key = occurrenceText({ eventId, number });
     const on = notes.get(key) ?? { sizes: new Map(), bytes: 0 };
     on.sizes.set(id, bytes);
     on.bytes += bytes;

@@ -15,7 +15,7 @@ import { type Candidates, type CandidatesOf, choice, source, union } from "./can
 import { bareKeyOf, type ColumnField, columnNumbers, type EventField, eventField } from "./fields.ts";
 import { labelPrefix } from "./labels.ts";
 import { CLOSED } from "./lifecycle.ts";
-import { hasTerm, type Term } from "./terms.ts";
+import { hasTerm, type MapTerm } from "./terms.ts";
 
 /** Says where the occurrences are that satisfy a condition of a query's clause. */
 export function candidatesOfQuery(db: Db, tenantId: string): CandidatesOf {
@@ -237,7 +237,7 @@ function ofLabelValue(db: Db, tenantId: string, name: string, value: string): Ca
   // A severity is a column of its own.
   if (value === "" || name === "severity") return undefined;
   const values = value === "true" || value === "false" ? [value, value === "true"] : [value];
-  const terms = [name, `${labelPrefix}${name}`].map((key): Term => ({ key, values }));
+  const terms = [name, `${labelPrefix}${name}`].map((key): MapTerm => ({ key, values }));
   return union(db, [
     ofEntityField(db, tenantId, `dimensions.${name}`, [{ operation: Operation.OP_EQUALS, value }]),
     source("occurrences_terms", hasTerm(db, db`metadata` as Fragment, terms)),

@@ -10,7 +10,7 @@ import { parseOccurrenceId } from "./occurrence-id.ts";
 import type { OccurrenceKey } from "./occurrences.ts";
 
 /** Rows of one table that an index finds, and among whose occurrences are all that a condition asks for. */
-export interface Source {
+export interface CandidateSource {
   table: "entities" | "events" | "occurrences";
   /** The index. Conditions of one index are asked together. */
   index: string;
@@ -26,7 +26,7 @@ interface Named {
 
 /** Where the occurrences are that a clause matches: in one source, in any one of several that is chosen, or in all of several together. */
 export type Candidates =
-  | { kind: "source"; source: Source }
+  | { kind: "source"; source: CandidateSource }
   | { kind: "named"; named: Named }
   | { kind: "choice" | "union"; of: readonly Candidates[] };
 
@@ -60,7 +60,7 @@ const tables = {
   occurrences_end: "occurrences",
   occurrences_open: "occurrences",
   occurrences_terms: "occurrences",
-} as const satisfies Record<string, Source["table"]>;
+} as const satisfies Record<string, CandidateSource["table"]>;
 
 /** What an index finds by a condition; undefined: there is no such condition. */
 export const source = (index: keyof typeof tables, condition: Fragment | undefined): Candidates | undefined =>
@@ -87,7 +87,7 @@ function merged(db: Db, parts: readonly Candidates[]): Candidates[] {
   );
   const sources = [...byIndex.values()].map((sources): Candidates => {
     const conditions = sources.map(({ condition }) => condition);
-    return { kind: "source", source: { ...(sources[0] as Source), condition: sqlJoin(db, conditions, "or") } };
+    return { kind: "source", source: { ...(sources[0] as CandidateSource), condition: sqlJoin(db, conditions, "or") } };
   });
   return [...sources, ...parts.filter(({ kind }) => kind !== "source")];
 }
@@ -227,7 +227,7 @@ function countOf(db: Db, tenantId: string, leaf: Leaf, most: number): Fragment {
 }
 
 /** The terms of entities name their tenant; PostgreSQL would read all of its ids beside them. */
-const ofTenant = (db: Db, tenantId: string, { index }: Source): Fragment =>
+const ofTenant = (db: Db, tenantId: string, { index }: CandidateSource): Fragment =>
   index === "entities_terms" ? tenantApart(db, tenantId) : (db`tenant_id = ${tenantId}` as Fragment);
 
 /** The keys of a leaf's occurrences; one may come twice. */

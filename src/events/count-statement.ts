@@ -45,7 +45,12 @@ export const groupNamesOf = (fields: readonly string[]) => (fields.length === 0 
  * counts for each of its elements, a missing value for none.
  * @throws code 9 when there are more than `countsMax` counts; code 3 when their values hold more bytes than an answer may
  */
-export async function countGroups(db: Db, tenantId: string, question: Question, signal: AbortSignal): Promise<Count[]> {
+export async function countByGroup(
+  db: Db,
+  tenantId: string,
+  question: Question,
+  signal: AbortSignal,
+): Promise<Count[]> {
   const { query, fields, countInstances } = question;
   const matching = countInstances
     ? matchingInstances(db, tenantId, query, "query", fields)

@@ -17,7 +17,7 @@ import {
 } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { invalidField } from "../errors.ts";
-import { type Count, countGroups, countsMax, fieldNames, groupNamesOf, tooManyCounts } from "./count-statement.ts";
+import { type Count, countByGroup, countsMax, fieldNames, groupNamesOf, tooManyCounts } from "./count-statement.ts";
 import { refuseUnused } from "./matching.ts";
 
 /** Counts occurrences, or their instances, by the values of fields. */
@@ -30,7 +30,7 @@ export async function countEvents(
   const query = request.query ?? create(EventQuerySchema);
   refuseUnused(query, "query", ["sortBy", "pageInput", "fields"]);
   const fields = fieldNames(request.fields);
-  const counts = await countGroups(db, tenantId, { query, fields, countInstances: request.countInstances }, signal);
+  const counts = await countByGroup(db, tenantId, { query, fields, countInstances: request.countInstances }, signal);
   const results = new Map(groupNamesOf(fields).map((name) => [name, create(FieldCountsSchema)]));
   for (const { field, value, count } of counts) {
     results.get(field)?.values.push(create(ValueCountSchema, { value: fromJson(ValueSchema, value), count }));
@@ -98,7 +98,7 @@ export async function countEventFrequency(
   refuseUnused(query, "query", ["sortBy", "pageInput", "fields"]);
   const fields = fieldNames(request.fields, request.groupBy);
   const { countInstances } = request;
-  const counts = await countGroups(db, tenantId, { query, fields, countInstances, bucketMs }, signal);
+  const counts = await countByGroup(db, tenantId, { query, fields, countInstances, bucketMs }, signal);
   const byField = Map.groupBy(counts, ({ field }) => field);
   let valuesMax = Math.floor(countsMax / startsMs.length);
   const results = groupNamesOf(fields).map((name) => {

@@ -9,7 +9,7 @@ import { newAnnotationId } from "./annotate.ts";
 import type { Change, StoreChanges } from "./changes.ts";
 import { closed } from "./lifecycle.ts";
 import { lockEvents } from "./lock.ts";
-import { keyText, type OccurrenceKey, readOccurrences } from "./occurrences.ts";
+import { type OccurrenceKey, occurrenceText, readOccurrences } from "./occurrences.ts";
 
 /** The name of the jobs that close what has expired, one of a tenant, while anything of it may expire. */
 const expiryKind = "events.expiry";
@@ -79,7 +79,7 @@ export async function expireOccurrences(
   const changes: Change[] = [];
   const ended: OccurrenceKey[] = [];
   for (const key of keys) {
-    const found = occurrences.get(keyText(key));
+    const found = occurrences.get(occurrenceText(key));
     if (found === undefined || found.occurrence.endMs !== null) continue;
     const { event, occurrence: before } = found;
     if (before.expiresMs === null) continue;

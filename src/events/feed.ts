@@ -4,7 +4,7 @@ import { home } from "../db/home-row.ts";
 import type { Change } from "./changes.ts";
 import type { Fact, FactsText } from "./facts.ts";
 import { CLOSED, type Occurrence } from "./lifecycle.ts";
-import { keyText } from "./occurrences.ts";
+import { occurrenceText } from "./occurrences.ts";
 
 /** The members of an occurrence that change and that queries filter by. */
 export type FeedState = Pick<Occurrence, "severity" | "status" | "acknowledged">;
@@ -139,11 +139,11 @@ export function merged(entries: readonly FeedEntry[]): readonly FeedChange[] {
   const latest = new Map<string, FeedChange>();
   for (const entry of entries) {
     const { kind, after, lastSeenMs, instanceCount } = entry;
-    const first = kind === "again" ? latest.get(keyText(entry)) : undefined;
+    const first = kind === "again" ? latest.get(occurrenceText(entry)) : undefined;
     if (first !== undefined) Object.assign(first, { after, lastSeenMs, instanceCount });
     else {
       const change: FeedChange = { ...entry, kind: kind === "again" ? "updated" : kind };
-      latest.set(keyText(entry), change);
+      latest.set(occurrenceText(entry), change);
       changes.push(change);
     }
   }

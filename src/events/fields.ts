@@ -255,7 +255,7 @@ export function mapValue(db: Db, tenantId: string, { kind, key }: Exclude<EventF
     case "coreProperty":
       return corePropertyValue(db, tenantId, key);
     case "label":
-      return db`to_jsonb(${labelText(db, key)})`;
+      return db`to_jsonb(${labelValueSql(db, key)})`;
     case "bare":
       return db`coalesce(n.dimensions -> ${key}::text, o.metadata -> ${key}::text)`;
   }
@@ -265,7 +265,7 @@ export function mapValue(db: Db, tenantId: string, { kind, key }: Exclude<EventF
 export const bareKeyOf = (label: string) => `${labelsPrefix}${label}`;
 
 /** The value of a label; where there is none, that of the key as it stands. */
-export function labelText(db: Db, name: string): Fragment {
+export function labelValueSql(db: Db, name: string): Fragment {
   const bare = bareKeyOf(name);
   return db`coalesce(${labelSql(db, name)}, n.dimensions ->> ${bare}::text, o.metadata ->> ${bare}::text)`;
 }

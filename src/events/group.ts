@@ -29,7 +29,7 @@ import { columnFields, eventColumns } from "./fields.ts";
 import { labelSql } from "./labels.ts";
 import { matchingOccurrences, refuseUnused } from "./matching.ts";
 import { selection, toEvent } from "./messages.ts";
-import { keyText, type OccurrenceKey } from "./occurrences.ts";
+import { type OccurrenceKey, occurrenceText } from "./occurrences.ts";
 import { listColumns, lookedUp, type OccurrenceRow } from "./rows.ts";
 
 /** How many occurrences are grouped at most. */
@@ -148,7 +148,7 @@ export async function groupEvents(
   const { items, nextPageToken } = page.cut(rows, (row) => row.key_texts, total);
   const members = await readMembers(db, tenantId, items.flatMap(keysOf));
   const groups = items.map((row): EventGroup => {
-    const own = keysOf(row).flatMap((key) => members.get(keyText(key)) ?? []);
+    const own = keysOf(row).flatMap((key) => members.get(occurrenceText(key)) ?? []);
     return create(EventGroupSchema, {
       labels: Object.fromEntries(labels.map((name, i) => [name, row[`value_${i}`] ?? ""]).filter(([, value]) => value)),
       ...(byEntity && {
@@ -204,5 +204,7 @@ async function readMembers(
         ${lookedUp(tx, tenantId)}`;
   });
   const nothing = { body: "", entity_metadata: {} };
-  return new Map(rows.map((row) => [keyText({ eventId: row.event_id, number: row.number }), { ...row, ...nothing }]));
+  return new Map(
+    rows.map((row) => [occurrenceText({ eventId: row.event_id, number: row.number }), { ...row, ...nothing }]),
+  );
 }

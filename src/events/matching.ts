@@ -12,7 +12,7 @@ import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
 import { sqlJoin } from "../db/sql-join.ts";
 import { invalidField, invalidFields } from "../errors.ts";
-import { checkEnd, checkOpenStart } from "../rpc/times.ts";
+import { checkEndMs, checkOpenStart } from "../rpc/times.ts";
 import { asksForOpen, candidatesOfMembers, candidatesOfQuery, candidatesOfTrigger } from "./candidate-sources.ts";
 import { type Candidates, candidatesOfClause, choice, fewCandidates, someCandidates } from "./candidates.ts";
 import { columnKeys, listed } from "./columns.ts";
@@ -170,7 +170,7 @@ export function checkedRange({ timeRange }: EventQuery, path: string): TimeBound
   if (start !== undefined && end !== undefined && start >= end) {
     throw invalidField(`${path}.timeRange`, "start must be before end", FieldRule.START_BEFORE_END);
   }
-  if (end !== undefined) checkEnd(end, `${path}.timeRange.end`);
+  if (end !== undefined) checkEndMs(end, `${path}.timeRange.end`);
   else if (start !== undefined) checkOpenStart(start, `${path}.timeRange.start`);
   return { start, end };
 }

@@ -2,7 +2,7 @@ import type { EventQuery } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { SortOrder } from "#gen/belfry/events/v1/query_service_pb.ts";
 import type { Db } from "../db/connect.ts";
 import { cancelOn } from "../db/driver/cancel.ts";
-import { type SortKey, textsOf } from "../db/paging/keyset.ts";
+import { keyTextsOf, type SortKey } from "../db/paging/keyset.ts";
 import type { PageRequest } from "../db/paging/page-request.ts";
 import { planWithoutSorts } from "../db/plans.ts";
 import { transaction } from "../db/transaction.ts";
@@ -24,7 +24,7 @@ interface Place {
 function placeOf({ after }: PageRequest): Place | undefined {
   if (after === undefined) return undefined;
   const types: SortKey["type"][] = ["bigint", "bytea"];
-  const [seenMs, eventId] = textsOf(after, types) as [string, string];
+  const [seenMs, eventId] = keyTextsOf(after, types) as [string, string];
   return { seenMs: BigInt(seenMs), eventId: Buffer.from(eventId, "hex") };
 }
 

@@ -23,9 +23,9 @@ export function occurrenceKey(item: { eventId: string; occurrenceId: string }): 
 }
 
 /** A text that two keys share only when they are equal. */
-export const keyText = ({ eventId, number }: OccurrenceKey) => `${eventId.toString("latin1")}${number}`;
+export const occurrenceText = ({ eventId, number }: OccurrenceKey) => `${eventId.toString("latin1")}${number}`;
 
-/** Reads those occurrences that there are, by `keyText`, each with its event, by their keys alone; their events are locked by the caller. */
+/** Reads those occurrences that there are, by `occurrenceText`, each with its event, by their keys alone; their events are locked by the caller. */
 export async function readOccurrences(
   tx: Db,
   tenantId: string,
@@ -50,7 +50,7 @@ export async function readOccurrences(
   return new Map(
     rows.map((row) => {
       const event = toIdentity(row.event_id, row);
-      return [keyText({ eventId: row.event_id, number: row.number }), { event, occurrence: toOccurrence(row) }];
+      return [occurrenceText({ eventId: row.event_id, number: row.number }), { event, occurrence: toOccurrence(row) }];
     }),
   );
 }

@@ -9,7 +9,7 @@ import { choice, someCandidates } from "./candidates.ts";
 import type { EventIdentity } from "./fields.ts";
 import { type LabelView, labelOf, labelView } from "./labels.ts";
 import type { Occurrence } from "./lifecycle.ts";
-import { findOccurrences, keyText, type OccurrenceKey } from "./occurrences.ts";
+import { findOccurrences, type OccurrenceKey, occurrenceText } from "./occurrences.ts";
 
 /** An occurrence that is open, with its event and its labels. */
 export interface OpenAlert {
@@ -85,7 +85,7 @@ async function readAlerts(db: Db, tenantId: string, keys: readonly OccurrenceKey
   );
   const dimensions = await readDimensions(db, tenantId, [...entityIds.values()]);
   return keys.flatMap((key) => {
-    const { event, occurrence } = found.get(keyText(key)) ?? {};
+    const { event, occurrence } = found.get(occurrenceText(key)) ?? {};
     if (event === undefined || occurrence === undefined || occurrence.endMs !== null) return [];
     const own = dimensions.get(event.entityId.toString("latin1")) ?? {};
     return [{ event, occurrence, labels: labelView({ kind: "occurrence", event, occurrence, dimensions: own }) }];

@@ -14,7 +14,7 @@ import {
   type EventField,
   type EventRow,
   eventField,
-  labelText,
+  labelValueSql,
   mapValue,
   toTexts,
 } from "./fields.ts";
@@ -69,13 +69,13 @@ function mapField(tenantId: string, field: Exclude<EventField, { kind: "column" 
     case "metadata":
       return { type: "json", sql, get: (row) => own(metadataOf(row), key) };
     case "label":
-      return { type: "text", sql: (db) => labelText(db, key), get: (row) => labelIn(row, key) };
+      return { type: "text", sql: (db) => labelValueSql(db, key), get: (row) => labelIn(row, key) };
     case "bare":
       return { type: "json", sql, get: (row) => own(row.entity_dimensions, key) ?? own(metadataOf(row), key) };
   }
 }
 
-/** The same as `labelText`. */
+/** The same as `labelValueSql`. */
 function labelIn(row: EventRow, name: string): string | undefined {
   const labels = labelView({
     kind: "occurrence",

@@ -11,7 +11,7 @@ import { itemError } from "../rpc/validate.ts";
 import type { Change } from "./changes.ts";
 import { CLOSED, closed, type Occurrence, reopened } from "./lifecycle.ts";
 import { type LockedEvents, lockEvents } from "./lock.ts";
-import { keyText, type OccurrenceKey, occurrenceKey, openOccurrences, readOccurrences } from "./occurrences.ts";
+import { type OccurrenceKey, occurrenceKey, occurrenceText, openOccurrences, readOccurrences } from "./occurrences.ts";
 
 /** What an occurrence is like once an item is carried out; itself when that changes nothing. */
 function standing(before: Occurrence, { acknowledged, statusWrapper }: StatusItem, nowMs: bigint): Occurrence {
@@ -37,14 +37,14 @@ export async function setStatuses(
   nowMs: number,
 ): Promise<{ results: StatusResult[]; locked: LockedEvents; changes: Change[] }> {
   const asked = items.map((item) => ({ item, key: occurrenceKey(item) }));
-  const keys = new Map(asked.flatMap(({ key }) => (key === undefined ? [] : [[keyText(key), key]])));
+  const keys = new Map(asked.flatMap(({ key }) => (key === undefined ? [] : [[occurrenceText(key), key]])));
   const events = new Map([...keys.values()].map(({ eventId }) => [eventId.toString("latin1"), eventId]));
   const locked = await lockEvents(tx, tenantId, [...events.values()]);
   const found = await readOccurrences(tx, tenantId, [...keys.values()]);
   const open = await openBeside(tx, tenantId, asked, found);
   const changes: Change[] = [];
   const results = asked.map(({ item, key }, i) => {
-    const known = key && found.get(keyText(key));
+    const known = key && found.get(occurrenceText(key));
     const others = key && open.get(key.eventId.toString("latin1"));
     const error = itemError(StatusItemSchema, item, `statuses[${i}]`) || errorOf(item, known?.occurrence, others);
     if (error === "" && known !== undefined) {
@@ -74,7 +74,7 @@ async function openBeside(
 ): Promise<Map<string, Set<number>>> {
   const events = new Map<string, Buffer>();
   for (const { item, key } of asked) {
-    const known = key && found.get(keyText(key));
+    const known = key && found.get(occurrenceText(key));
     // A call may close what it opens again.
     if (known === undefined || item.statusWrapper === undefined || item.statusWrapper.status === CLOSED) continue;
     events.set(known.event.id.toString("latin1"), known.event.id);

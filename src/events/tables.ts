@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { bigint, boolean, foreignKey, index, integer, pgTable, primaryKey, smallint } from "drizzle-orm/pg-core";
 import type { ClosedBy } from "#gen/belfry/events/v1/event_pb.ts";
-import { bigintMs, bytea, json, jsonb, tenantId, text } from "../db/columns.ts";
+import { bigintMs, bytea, jsonb, jsonColumn, tenantId, text } from "../db/columns.ts";
 import { entities } from "../entities/tables.ts";
 
 /**
@@ -18,7 +18,7 @@ export const events = pgTable(
     /** What distinguishes it from others of its name on its entity; null: nothing. */
     dedupKey: text("dedup_key"),
     /** The labels of the alert that it is, as they were sent; null: it is none, or its metadata hold them whole. */
-    alertLabels: json("alert_labels").$type<Record<string, string>>(),
+    alertLabels: jsonColumn("alert_labels").$type<Record<string, string>>(),
   },
   (table) => [
     primaryKey({ columns: [table.tenantId, table.id] }),

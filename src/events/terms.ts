@@ -4,7 +4,7 @@ import { numericText } from "../clause/numeric-text.ts";
 import type { Db } from "../db/connect.ts";
 
 /** A key of a map, and the values one of which it has. */
-export interface Term {
+export interface MapTerm {
   key: string;
   values: readonly Literal[];
 }
@@ -16,7 +16,7 @@ const valuesMax = 1000;
  * A condition that an index over maps answers: a key has one of its values, or a list with it. Undefined: the index does not show it,
  * as of a number, which equals texts of many spellings.
  */
-export function hasTerm(db: Db, map: Fragment, terms: readonly Term[]): Fragment | undefined {
+export function hasTerm(db: Db, map: Fragment, terms: readonly MapTerm[]): Fragment | undefined {
   const all = terms.flatMap(({ values }) => values);
   if (all.length > valuesMax || all.some((value) => typeof value === "number")) return undefined;
   const conditions = terms.flatMap(({ key, values }) =>

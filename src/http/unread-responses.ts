@@ -2,7 +2,7 @@ import { ServerResponse } from "node:http";
 import { constants, Http2ServerResponse } from "node:http2";
 import { Code } from "@connectrpc/connect";
 import { every } from "../every.ts";
-import { type Hold, type Limiter, limiter } from "../limiter.ts";
+import { type Limiter, type LimiterShare, limiter } from "../limiter.ts";
 import { holderOfRecord, type RequestRecord } from "../rpc/context.ts";
 import { discardRest } from "../wire/body-reader.ts";
 import type { Response } from "../wire/send-response.ts";
@@ -39,7 +39,7 @@ interface Taking {
   readonly response: Response;
   readonly record: RequestRecord;
   readonly answers: Answers;
-  hold: Hold | undefined;
+  hold: LimiterShare | undefined;
   /** Bytes that were written in all. */
   written: number;
   /** What was written until a moment, and how many of these bytes waited then. */

@@ -38,7 +38,7 @@ interface Held<Group> {
 const safety = 0.95;
 
 /** Renews leases for as long as their work takes, a third of their time before they end at the latest. */
-export function leases<Group, Row>({ leaseMs, leaseMsMin, renew }: LeaseOptions<Group, Row>): Leases<Group, Row> {
+export function leaseKeeper<Group, Row>({ leaseMs, leaseMsMin, renew }: LeaseOptions<Group, Row>): Leases<Group, Row> {
   const all = new Map<Row, Held<Group>>();
 
   async function prolong(group: Group, own: readonly [Row, Held<Group>][]): Promise<void> {

@@ -9,7 +9,7 @@ import { failpoint } from "../failpoint.ts";
 import { type Histogram, histogram } from "../histogram.ts";
 import type { Log } from "../log.ts";
 import { dueLanes } from "./due-lanes.ts";
-import { leases } from "./leases.ts";
+import { leaseKeeper } from "./leases.ts";
 import {
   type Again,
   claim,
@@ -276,7 +276,7 @@ function jobLeases(
 ) {
   // One at a time: it waits where the run itself has locked its jobs.
   const renewing = new Set<Lane>();
-  return leases<Lane, Job>({
+  return leaseKeeper<Lane, Job>({
     leaseMs: ({ kind }) => leaseMsOf(kind),
     leaseMsMin,
     async renew(lane, jobs) {

@@ -1,14 +1,14 @@
 /** The values of a field of a cron expression: 1 at the index of each that is meant. Undefined: all of them are. */
-export type Values = Uint8Array | undefined;
+export type CronValues = Uint8Array | undefined;
 
 /** The fields of a cron expression. Days of the week are 1 (Monday) to 7; the day 0 is the last of a month. */
 export interface Cron {
-  minutes: Values;
-  hours: Values;
-  days: Values;
-  months: Values;
-  weekdays: Values;
-  years: Values;
+  minutes: CronValues;
+  hours: CronValues;
+  days: CronValues;
+  months: CronValues;
+  weekdays: CronValues;
+  years: CronValues;
 }
 
 /** What a field of a cron expression may hold. */
@@ -41,7 +41,7 @@ const sunday = cronFields.dayOfWeek.max;
  * The values of a cron field: `*` or `?`, values, ranges `a-b`, steps `/n` after a `*`, a value or a range, and lists of
  * these between commas. Undefined: all values. "broken": the text is none of these.
  */
-export function readCronField(text: string, field: CronField): Values | "broken" {
+export function readCronField(text: string, field: CronField): CronValues | "broken" {
   const all = text.trim().toUpperCase();
   if (all === "*" || all === "?") return undefined;
   const values = new Uint8Array(field.max + 1);
@@ -82,14 +82,14 @@ function addPart(values: Uint8Array, part: string, { min, max, names = {} }: Cro
 }
 
 /** Days of the week as dates count them: Sunday is 7. */
-export function weekdaysOf(values: Values): Values {
+export function weekdaysOf(values: CronValues): CronValues {
   if (values?.[0] === 1) values[7] = 1;
   return values;
 }
 
-const has = (values: Values, value: number) => values === undefined || values[value] === 1;
+const has = (values: CronValues, value: number) => values === undefined || values[value] === 1;
 /** The first of these values at or after one; undefined: none up to `max`. */
-function firstFrom(values: Values, value: number, max: number): number | undefined {
+function firstFrom(values: CronValues, value: number, max: number): number | undefined {
   const found = values === undefined ? value : values.indexOf(1, value);
   return found === -1 || found > max ? undefined : found;
 }

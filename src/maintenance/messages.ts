@@ -10,7 +10,7 @@ import {
   WindowNotificationSchema,
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { etagOf } from "../rpc/etag.ts";
-import type { Progress } from "./progress.ts";
+import type { WindowProgress } from "./progress.ts";
 import type { maintenanceWindows } from "./tables.ts";
 
 /** A window as it is stored. */
@@ -67,7 +67,7 @@ const column = (ms: number | undefined) => (ms === undefined ? null : BigInt(ms)
 const time = (ms: bigint | null) => (ms === null ? undefined : Number(ms));
 
 /** The columns of a window's progress. */
-export function progressValues(progress: Progress): Pick<WindowRow, ProgressColumn> {
+export function progressValues(progress: WindowProgress): Pick<WindowRow, ProgressColumn> {
   return {
     runState: progress.runState,
     skipNext: progress.skipNext,
@@ -80,7 +80,7 @@ export function progressValues(progress: Progress): Pick<WindowRow, ProgressColu
 }
 
 /** A window's progress, as it is stored. */
-export function toProgress(row: Pick<WindowRow, ProgressColumn>): Progress {
+export function toProgress(row: Pick<WindowRow, ProgressColumn>): WindowProgress {
   return {
     runState: row.runState,
     skipNext: row.skipNext,

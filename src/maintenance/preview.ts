@@ -20,7 +20,7 @@ import { paced } from "../event-loop.ts";
 import { unmutedRules } from "../notifications/api/window-messages.ts";
 import { heldCount, heldEntities, targetsOf } from "./entities.ts";
 import { clauseOf, isStoredSchedule, storedClause, toProgress, type WindowRow } from "./messages.ts";
-import { advance, notRun, type Progress, type Rules, replan } from "./progress.ts";
+import { advance, notRun, type Rules, replan, type WindowProgress } from "./progress.ts";
 import { readWindow, rulesOf } from "./rows.ts";
 import { checkFuture, checkSpecification, rulesOfChecked } from "./specification.ts";
 import { progressBy, type RunsAroundChange, runsAroundChange, type UpcomingRun, upcomingRuns } from "./upcoming.ts";
@@ -35,7 +35,7 @@ export interface Viewing {
 
 /** How a window stands, and by what it runs. */
 interface Course {
-  progress: Progress;
+  progress: WindowProgress;
   rules: Rules;
 }
 

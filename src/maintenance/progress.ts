@@ -10,7 +10,7 @@ export interface Rules {
 }
 
 /** How far a window has come; times in ms since the epoch. */
-export interface Progress {
+export interface WindowProgress {
   runState: RunState;
   /** How many of the next runs are still to be skipped. */
   skipNext: number;
@@ -33,7 +33,7 @@ export interface Step {
 }
 
 /** The progress of a window that has never run. */
-export const notRun: Progress = {
+export const notRun: WindowProgress = {
   runState: RunState.SCHEDULED,
   skipNext: 0,
   handledMs: undefined,
@@ -43,11 +43,11 @@ export const notRun: Progress = {
   runEndMs: undefined,
 };
 
-const isRunning = ({ runState }: Progress) => runState === RunState.IN_PROGRESS;
+const isRunning = ({ runState }: WindowProgress) => runState === RunState.IN_PROGRESS;
 const runsByItself = ({ runMode, status }: Rules) => runMode === RunMode.AUTO && status === WindowStatus.ENABLED;
 
 /** The next thing that the schedule or the end of a run brings, ms; undefined: nothing. */
-export function nextChangeMs({ nextDueMs, runEndMs }: Progress): number | undefined {
+export function nextChangeMs({ nextDueMs, runEndMs }: WindowProgress): number | undefined {
   if (nextDueMs === undefined || runEndMs === undefined) return nextDueMs ?? runEndMs;
   return Math.min(nextDueMs, runEndMs);
 }
@@ -56,7 +56,11 @@ export function nextChangeMs({ nextDueMs, runEndMs }: Progress): number | undefi
  * Does all that is due by now, in the order of its times. A run whose time is over before it could begin is left out. A
  * run that is due while the one before it goes on makes it longer. An end comes before a start at the same moment.
  */
-export function advance(progress: Progress, rules: Rules, nowMs: number): { progress: Progress; steps: Step[] } {
+export function advance(
+  progress: WindowProgress,
+  rules: Rules,
+  nowMs: number,
+): { progress: WindowProgress; steps: Step[] } {
   const { plan } = rules;
   const steps: Step[] = [];
   let now = progress;
@@ -92,7 +96,7 @@ export function advance(progress: Progress, rules: Rules, nowMs: number): { prog
 }
 
 /** The progress after the rules have changed: what goes on goes on, unless the window is disabled now. */
-export function replan(progress: Progress, rules: Rules, durationBeforeMs: number, nowMs: number) {
+export function replan(progress: WindowProgress, rules: Rules, durationBeforeMs: number, nowMs: number) {
   const { plan, status } = rules;
   const steps: Step[] = [];
   let now = progress;
@@ -115,32 +119,43 @@ export function replan(progress: Progress, rules: Rules, durationBeforeMs: numbe
 }
 
 /** Starts a run by hand. */
-export function startNow(progress: Progress, rules: Rules, nowMs: number): { progress: Progress; steps: Step[] } {
+export function startNow(
+  progress: WindowProgress,
+  rules: Rules,
+  nowMs: number,
+): { progress: WindowProgress; steps: Step[] } {
   const startMs = Math.max(nowMs, (progress.runStartMs ?? 0) + 1);
   const now = begun(progress, startMs, startMs + rules.plan.durationMs);
   return { progress: { ...now, ...shown(now, rules, nowMs) }, steps: [{ what: "start", atMs: startMs }] };
 }
 
 /** Ends a run by hand. */
-export function stopNow(progress: Progress, rules: Rules, nowMs: number): { progress: Progress; steps: Step[] } {
+export function stopNow(
+  progress: WindowProgress,
+  rules: Rules,
+  nowMs: number,
+): { progress: WindowProgress; steps: Step[] } {
   const now = ended(progress);
   return { progress: { ...now, ...shown(now, rules, nowMs) }, steps: [{ what: "end", atMs: nowMs }] };
 }
 
-function begun(progress: Progress, startMs: number, endMs: number): Progress {
+function begun(progress: WindowProgress, startMs: number, endMs: number): WindowProgress {
   // Of two runs of a window none has the same start, by which the entities of a run are known.
   const runStartMs = Math.max(startMs, (progress.runStartMs ?? -1) + 1);
   return { ...progress, runState: RunState.IN_PROGRESS, runStartMs, runEndMs: endMs };
 }
 
-const ended = (progress: Progress): Progress => ({
+const ended = (progress: WindowProgress): WindowProgress => ({
   ...progress,
   runState: RunState.COMPLETED,
   runEndMs: undefined,
 });
 
 /** The start after those that are skipped. While they pass, it stays the same: a thousand need not be gone through each time. */
-function nextNotSkipped({ skipNext, nextDueMs, nextStartMs: known }: Progress, { plan }: Rules): number | undefined {
+function nextNotSkipped(
+  { skipNext, nextDueMs, nextStartMs: known }: WindowProgress,
+  { plan }: Rules,
+): number | undefined {
   if (skipNext > 0 && nextDueMs !== undefined && known !== undefined) return known;
   let next = nextDueMs;
   for (let i = 0; i < skipNext && next !== undefined; i++) next = nextStartMs(plan, next + 1);
@@ -148,7 +163,11 @@ function nextNotSkipped({ skipNext, nextDueMs, nextStartMs: known }: Progress, {
 }
 
 /** What is shown of a window beside what it is doing. */
-function shown(progress: Progress, rules: Rules, nowMs: number): Pick<Progress, "runState" | "nextStartMs"> {
+function shown(
+  progress: WindowProgress,
+  rules: Rules,
+  nowMs: number,
+): Pick<WindowProgress, "runState" | "nextStartMs"> {
   const next = nextNotSkipped(progress, rules);
   if (isRunning(progress)) return { runState: RunState.IN_PROGRESS, nextStartMs: next };
   const more =

@@ -8,14 +8,14 @@ import type { WindowNotice } from "../notifications/deciding/windows.ts";
 import type { WindowHooks } from "./hooks.ts";
 import { membersJob, membersKind } from "./members.ts";
 import { progressValues, toProgress } from "./messages.ts";
-import { advance, nextChangeMs, type Progress, type Step } from "./progress.ts";
+import { advance, nextChangeMs, type Step, type WindowProgress } from "./progress.ts";
 import { lockWindows, type RunRow, rulesOf } from "./rows.ts";
 import { maintenanceTargets, maintenanceWindows as table } from "./tables.ts";
 
 /** What has happened to a window. */
 export interface Moved {
   row: RunRow;
-  progress: Progress;
+  progress: WindowProgress;
   steps: readonly Step[];
 }
 

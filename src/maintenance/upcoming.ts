@@ -1,5 +1,5 @@
 import type { Pace } from "../event-loop.ts";
-import { advance, notRun, type Progress, type Rules } from "./progress.ts";
+import { advance, notRun, type Rules, type WindowProgress } from "./progress.ts";
 import { lastStartMs, nextStartMs } from "./recurrence.ts";
 
 /** A run to come, or the one that goes on; times in ms since the epoch. */
@@ -16,7 +16,7 @@ const renewalsMax = 1000;
  * The runs that `advance`, called at each of their moments, begins and ends: with the one that goes on, without those that are
  * skipped. Undefined in between: time may pass to other work there.
  */
-export function* upcomingRuns(progress: Progress, rules: Rules): Generator<UpcomingRun | undefined, void> {
+export function* upcomingRuns(progress: WindowProgress, rules: Rules): Generator<UpcomingRun | undefined, void> {
   let now = progress;
   let renewals = 0;
   for (;;) {
@@ -46,7 +46,7 @@ export function* upcomingRuns(progress: Progress, rules: Rules): Generator<Upcom
  * Where to begin so that the runs that are over by a moment need not be played: the others are the same. It stays as it
  * is while runs are to be skipped, and where a run before the moment makes the one after it longer.
  */
-export function progressBy(progress: Progress, { plan }: Rules, fromMs: number): Progress {
+export function progressBy(progress: WindowProgress, { plan }: Rules, fromMs: number): WindowProgress {
   const { nextDueMs, runEndMs = 0, skipNext } = progress;
   if (nextDueMs === undefined || skipNext > 0) return progress;
   const startMs = nextStartMs(plan, fromMs - plan.durationMs + 1);
@@ -67,7 +67,7 @@ const aroundMax = 3;
 
 /** The first change of the clock after the start of this run, the next one; undefined: the zone has none. `pace` lets others work. */
 export async function runsAroundChange(
-  progress: Progress,
+  progress: WindowProgress,
   rules: Rules,
   { startMs }: UpcomingRun,
   pace: Pace,

@@ -111,7 +111,7 @@ async function readSeries(
 }
 
 /** An entity, and its series as far as they are wanted. */
-export interface Found {
+export interface EntitySeries {
   entityId: Buffer;
   /** Undefined: it has been deleted since the page before. */
   entityName: string | undefined;
@@ -127,7 +127,7 @@ export async function readFirst(
   { bareKeys, statements }: FirstEntity,
   wanted: Wanted,
   signal: AbortSignal,
-): Promise<Found | undefined> {
+): Promise<EntitySeries | undefined> {
   let entities = statements(new Set());
   for (let i = 0, asked = bareKeys; i < entities.length; i++) {
     let rows = await readSeries(db, tenantId, entities[i] as Fragment, asked, wanted, signal);
@@ -150,7 +150,7 @@ async function readFacts(
   first: readonly SeriesRow[],
   { matches, asksEntry, metric: only, label, after, max }: Wanted,
   signal: AbortSignal,
-): Promise<Found | undefined> {
+): Promise<EntitySeries | undefined> {
   const found: Named[] = [];
   const { entityId, entityName, others = 0 } = first[0] ?? {};
   if (!entityId) return undefined;

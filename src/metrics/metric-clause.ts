@@ -2,7 +2,7 @@ import { type Clause, Operation, OperationSchema } from "#gen/belfry/clause/v1/c
 import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { checkClause } from "../clause/check.ts";
 import { askedOf, type Checked } from "../clause/checked.ts";
-import type { FieldValue, Values } from "../clause/field.ts";
+import type { FieldValue, RowValues } from "../clause/field.ts";
 import { predicateOf } from "../clause/to-predicate.ts";
 import { invalidField, unsupported } from "../errors.ts";
 import { unpaced } from "../event-loop.ts";
@@ -82,7 +82,7 @@ function namedLabel(clause: Checked): MetricPredicate["label"] {
 export function metricPredicate(clause: Clause, path: string): MetricPredicate {
   checkOperations(clause, path);
   let asksEntry = false;
-  const values: Values<SeriesFacts> = {
+  const values: RowValues<SeriesFacts> = {
     field(key) {
       if (key.startsWith(ofLabels)) return { get: labelReader(key.slice(ofLabels.length)) };
       asksEntry ||= key !== "name";
@@ -109,7 +109,7 @@ export function labelsPredicate(clause: Clause, path: string): (labels: Labels |
     if (!asked.field.startsWith(ofLabels))
       throw invalidField(asked.path, "must be labels. and a key", FieldRule.UNKNOWN_VALUE);
   }
-  const values: Values<Pick<SeriesFacts, "labels">> = {
+  const values: RowValues<Pick<SeriesFacts, "labels">> = {
     field: (key) => ({ get: labelReader(key.slice(ofLabels.length)) }),
     idsOf: () => [],
   };

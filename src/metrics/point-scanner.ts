@@ -1,6 +1,6 @@
 import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { MetricSchema, TaggedMetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
-import { hashOf, key, piecesMax } from "./series-key.ts";
+import { hashOf, piecesMax, seriesKey } from "./series-key.ts";
 
 const varint = 0;
 const fixed64 = 1;
@@ -41,7 +41,7 @@ if (MetricSchema.fields.find(({ name }) => name === "value")?.scalar !== ScalarT
   throw new Error(`${MetricSchema.typeName}.value is no double`);
 
 /** What `scanPoint` has found in the bytes of a point, beside its key. One object for all scans: none waits for another. */
-export const scanned = { metadata: false, labels: false, timeMs: 0, value: 0 };
+export const scannedPoint = { metadata: false, labels: false, timeMs: 0, value: 0 };
 
 /** Of the pieces of the key. */
 const hashes = new Int32Array(piecesMax);
@@ -49,30 +49,30 @@ const hashes = new Int32Array(piecesMax);
 /** Adds a piece to the key, among the others in the order of their hashes: maps come in any order. */
 function addPiece(bytes: Uint8Array, from: number, to: number): void {
   const hash = hashOf(bytes, from, to);
-  key.hash = (key.hash + hash) | 0;
-  let at = key.pieces++;
+  seriesKey.hash = (seriesKey.hash + hash) | 0;
+  let at = seriesKey.pieces++;
   for (; at > 0 && (hashes[at - 1] as number) > hash; at -= 1) {
     hashes[at] = hashes[at - 1] as number;
-    key.starts[at] = key.starts[at - 1] as number;
-    key.ends[at] = key.ends[at - 1] as number;
+    seriesKey.starts[at] = seriesKey.starts[at - 1] as number;
+    seriesKey.ends[at] = seriesKey.ends[at - 1] as number;
   }
   hashes[at] = hash;
-  key.starts[at] = from;
-  key.ends[at] = to;
+  seriesKey.starts[at] = from;
+  seriesKey.ends[at] = to;
 }
 
 /**
- * Scans the bytes of a Metric or TaggedMetric into `scanned`, and sets `key` to all of its fields but time and value. Answers false for what is better decoded: unknown or repeated
+ * Scans the bytes of a Metric or TaggedMetric into `scannedPoint`, and sets `seriesKey` to all of its fields but time and value. Answers false for what is better decoded: unknown or repeated
  * fields, times that no point can have, values that are not finite, anything malformed.
  */
 export function scanPoint(bytes: Uint8Array, view: DataView, from: number, to: number): boolean {
-  key.bytes = bytes;
-  key.pieces = 0;
-  key.hash = 0;
+  seriesKey.bytes = bytes;
+  seriesKey.pieces = 0;
+  seriesKey.hash = 0;
   let timeMs = -1;
   let hasValue = false;
-  scanned.metadata = false;
-  scanned.labels = false;
+  scannedPoint.metadata = false;
+  scannedPoint.labels = false;
   for (let at = from; at < to; ) {
     const tag = bytes[at] as number;
     const isLabel = tag === labelsTag.first && bytes[at + 1] === labelsTag.second;
@@ -87,15 +87,15 @@ export function scanPoint(bytes: Uint8Array, view: DataView, from: number, to: n
         end += 1;
       }
       end += length;
-      if (!(end <= to) || key.pieces === piecesMax) return false;
-      if (tag === tags.metadata) scanned.metadata = true;
-      else if (isLabel) scanned.labels = true;
+      if (!(end <= to) || seriesKey.pieces === piecesMax) return false;
+      if (tag === tags.metadata) scannedPoint.metadata = true;
+      else if (isLabel) scannedPoint.labels = true;
       addPiece(bytes, at, end);
       at = end;
     } else if (tag === tags.value) {
       if (hasValue || at + 9 > to) return false;
       hasValue = true;
-      scanned.value = view.getFloat64(at + 1, true);
+      scannedPoint.value = view.getFloat64(at + 1, true);
       at += 9;
     } else if (tag === tags.timestamp) {
       if (timeMs >= 0) return false;
@@ -111,8 +111,8 @@ export function scanPoint(bytes: Uint8Array, view: DataView, from: number, to: n
       }
     } else return false;
   }
-  scanned.timeMs = timeMs;
-  return hasValue && timeMs >= 0 && Number.isFinite(scanned.value);
+  scannedPoint.timeMs = timeMs;
+  return hasValue && timeMs >= 0 && Number.isFinite(scannedPoint.value);
 }
 
 /** Returns where the text of a chunk begins that `scanPoint` has accepted, and where the chunk ends. */

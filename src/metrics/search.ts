@@ -12,19 +12,19 @@ import {
 import type { MetricSeries } from "#gen/belfry/metrics/v1/metric_series_pb.ts";
 import { checkClause } from "../clause/check.ts";
 import type { Db } from "../db/connect.ts";
-import { textsOf } from "../db/paging/keyset.ts";
+import { keyTextsOf } from "../db/paging/keyset.ts";
 import { type TokenPage, tokenPage } from "../db/paging/token-page.ts";
 import { type FirstEntity, firstEntity, knownEntity } from "../entities/first-match.ts";
 import { idText } from "../entities/identity.ts";
 import { invalidField } from "../errors.ts";
 import { paced } from "../event-loop.ts";
 import { inTurn } from "../rpc/large-responses.ts";
-import { checkEnd } from "../rpc/times.ts";
+import { checkEndMs } from "../rpc/times.ts";
 import { bucketsIn, type Downsampling, downsample, looksAtNeighbours, NEIGHBOUR_MS } from "./aggregate.ts";
 import type { Points } from "./codec/chunk.ts";
 import {
+  type EntitySeries,
   type Facts,
-  type Found,
   type Named,
   placeOf,
   readFirst,
@@ -57,7 +57,7 @@ function downsampling({ timeRange, downsample: wanted }: SearchMetricsRequest): 
     startMs: toMs(timeRange?.start as Timestamp),
     endMs: toMs(timeRange?.end as Timestamp),
   };
-  checkEnd(BigInt(how.endMs), "timeRange.end");
+  checkEndMs(BigInt(how.endMs), "timeRange.end");
   if (how.aggregator !== Aggregator.NONE && bucketsIn({ ...how, isRate: false }) > valuesMax) {
     throw invalidField(
       "downsample.period",
@@ -157,7 +157,9 @@ function textsAt(entityId: Buffer, series: Named): string[] {
 /** The place in a page token; one of before labels has none. */
 function placeIn(texts: NonNullable<TokenPage["after"]>): { entityId: Buffer; after: SeriesPlace } {
   const [entity, metric, begin = "", hash = ""] =
-    texts.texts.length === 2 ? textsOf(texts, ["bytea", "text"]) : textsOf(texts, ["bytea", "text", "text", "bytea"]);
+    texts.texts.length === 2
+      ? keyTextsOf(texts, ["bytea", "text"])
+      : keyTextsOf(texts, ["bytea", "text", "text", "bytea"]);
   return {
     entityId: Buffer.from(entity ?? "", "hex"),
     after: { metric: metric ?? "", begin: begin ?? "", hash: Buffer.from(hash ?? "", "hex") },
@@ -182,7 +184,7 @@ async function* readGroups(
 async function readPage(
   db: Db,
   tenantId: string,
-  { entityId, found }: Found,
+  { entityId, found }: EntitySeries,
   page: TokenPage,
   how: Omit<Downsampling, "isRate">,
   turns: Turns,

@@ -5,7 +5,7 @@ export const piecesMax = 132;
  * The bytes by which something is looked up, in pieces that count as if they followed each other. One object serves all look-ups: points
  * are many, and none waits between setting it and using it.
  */
-export const key = {
+export const seriesKey = {
   bytes: new Uint8Array() as Uint8Array,
   pieces: 0,
   starts: new Int32Array(piecesMax),
@@ -35,11 +35,11 @@ export function hashOf(bytes: Uint8Array, from: number, to: number): number {
 
 /** Makes these bytes the key. */
 export function setKey(bytes: Uint8Array, from = 0, to = bytes.length, hash = hashOf(bytes, from, to)): void {
-  key.bytes = bytes;
-  key.pieces = 1;
-  key.starts[0] = from;
-  key.ends[0] = to;
-  key.hash = hash;
+  seriesKey.bytes = bytes;
+  seriesKey.pieces = 1;
+  seriesKey.starts[0] = from;
+  seriesKey.ends[0] = to;
+  seriesKey.hash = hash;
 }
 
 /** A key that is kept until what it names is known. */
@@ -57,15 +57,15 @@ export interface KeptKey {
 /** A copy of the key. */
 export function keptKey(owner: number, version = 0, memoryBytes = 0): KeptKey {
   let length = 0;
-  for (let i = 0; i < key.pieces; i++) length += (key.ends[i] as number) - (key.starts[i] as number);
+  for (let i = 0; i < seriesKey.pieces; i++) length += (seriesKey.ends[i] as number) - (seriesKey.starts[i] as number);
   const bytes = new Uint8Array(length);
   let at = 0;
-  for (let i = 0; i < key.pieces; i++) {
-    const piece = key.bytes.subarray(key.starts[i], key.ends[i]);
+  for (let i = 0; i < seriesKey.pieces; i++) {
+    const piece = seriesKey.bytes.subarray(seriesKey.starts[i], seriesKey.ends[i]);
     bytes.set(piece, at);
     at += piece.length;
   }
-  return { owner, bytes, hash: key.hash, version, memoryBytes };
+  return { owner, bytes, hash: seriesKey.hash, version, memoryBytes };
 }
 
 /** What keys are of; those of different kinds may have the same bytes. */

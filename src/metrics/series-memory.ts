@@ -5,7 +5,7 @@ import { namesIn, namesText, presentLabels } from "./labels.ts";
 import { agrees, type Notes, noNotes } from "./notes.ts";
 import { metricIn } from "./point-scanner.ts";
 import type { NumberedSeries, StoredSeries } from "./series.ts";
-import { type KeptKey, key, kinds, setKey } from "./series-key.ts";
+import { type KeptKey, kinds, seriesKey, setKey } from "./series-key.ts";
 
 /**
  * The series that this process has seen lately, of all tenants, by the bytes or names that points name them with: what is sent in
@@ -23,13 +23,13 @@ export interface SeriesMemory {
 /** The series of one tenant. */
 export interface TenantSeries {
   /**
-   * Sets `found` to what `key` names; false: it is not known, was confirmed too long ago, or says of its series what is not stored.
+   * Sets `found` to what `seriesKey` names; false: it is not known, was confirmed too long ago, or says of its series what is not stored.
    * @param version of what is said of series beside their points; where it has changed `saidOf` a metric is compared
    */
   find(owner: number, nowMs: number, version?: number, saidOf?: (metric: string) => Readonly<Notes>): boolean;
   /** After the commit of what confirmed it: the key names this series. @param said what it says of the series */
   learn(kept: KeptKey, series: StoredSeries, said: Notes, nowMs: number): void;
-  /** The number that `key` stands for among those of its owner. One that was forgotten gets another. @param check is called before one is given */
+  /** The number that `seriesKey` stands for among those of its owner. One that was forgotten gets another. @param check is called before one is given */
   idOf(owner: number, check?: () => void): number;
 }
 
@@ -167,7 +167,7 @@ function ownSeries(weigh: (bytes: number) => void, trim: () => void) {
 
   /** Sets `found` to the entry of `key`. */
   function seek(owner: number): boolean {
-    const hash = key.hash ^ ownerHash(owner);
+    const hash = seriesKey.hash ^ ownerHash(owner);
     const oldest = first * entriesMax;
     for (let at = heads[hash & (heads.length - 1)] as number; at >= oldest; ) {
       const segment = segments[(at >> entriesBits) - first] as Segment;
@@ -209,10 +209,11 @@ function ownSeries(weigh: (bytes: number) => void, trim: () => void) {
 
   /** Sets `found` to a new entry of `key`; false: it is not kept. */
   function add(owner: number, names: Uint8Array): boolean {
-    const hash = key.hash ^ ownerHash(owner);
+    const hash = seriesKey.hash ^ ownerHash(owner);
     if (isFull(hash)) return false;
     let length = names.length;
-    for (let i = 0; i < key.pieces; i++) length += (key.ends[i] as number) - (key.starts[i] as number);
+    for (let i = 0; i < seriesKey.pieces; i++)
+      length += (seriesKey.ends[i] as number) - (seriesKey.starts[i] as number);
     let segment = segments.at(-1);
     if (!segment || segment.count === segment.hashes.length || segment.used + length > segment.bytes.length) {
       if (first + segments.length === segmentsMax) forgetAll();
@@ -227,7 +228,8 @@ function ownSeries(weigh: (bytes: number) => void, trim: () => void) {
     segment.hashes[entry] = hash;
     segment.owners[entry] = owner;
     segment.starts[entry] = segment.used;
-    for (let i = 0; i < key.pieces; i++) put(segment, key.bytes.subarray(key.starts[i], key.ends[i]));
+    for (let i = 0; i < seriesKey.pieces; i++)
+      put(segment, seriesKey.bytes.subarray(seriesKey.starts[i], seriesKey.ends[i]));
     segment.keyEnds[entry] = segment.used;
     put(segment, names);
     segment.ends[entry] = segment.used;
@@ -397,11 +399,11 @@ function put(segment: Segment, piece: Uint8Array): void {
 function isKey({ bytes, starts, keyEnds }: Segment, entry: number): boolean {
   let at = starts[entry] as number;
   const end = keyEnds[entry] as number;
-  for (let i = 0; i < key.pieces; i++) {
-    const to = key.ends[i] as number;
-    let from = key.starts[i] as number;
+  for (let i = 0; i < seriesKey.pieces; i++) {
+    const to = seriesKey.ends[i] as number;
+    let from = seriesKey.starts[i] as number;
     if (to - from > end - at) return false;
-    for (; from < to; from += 1, at += 1) if (key.bytes[from] !== bytes[at]) return false;
+    for (; from < to; from += 1, at += 1) if (seriesKey.bytes[from] !== bytes[at]) return false;
   }
   return at === end;
 }

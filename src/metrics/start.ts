@@ -23,7 +23,7 @@ export interface MetricOptions {
 }
 
 /** Metrics of this process. */
-export interface MetricPart {
+export interface MetricServices {
   readonly store: MetricStore;
   readonly kinds: JobKind[];
   /** Points that merging has moved since the start, and series that are known in memory. */
@@ -41,7 +41,7 @@ export async function startMetrics(
   nowMs: () => number,
   log: Log,
   { onPoints, known, bounds, livenessMs = 60_000, hintMs }: MetricOptions,
-): Promise<MetricPart> {
+): Promise<MetricServices> {
   const partitions = await partitionUpkeep(sql, [chunkPartitions(config)], nowMs, log);
   const living = liveness(sql, livenessMs, known);
   const hints = mergeCandidates(sql, nowMs, hintMs);

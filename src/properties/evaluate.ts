@@ -20,7 +20,7 @@ export interface Evaluated {
 }
 
 /** Up to this many evaluations of one updater for one entity are done while the entities are locked. */
-export const pairsMax = 20_000;
+export const evaluationsMax = 20_000;
 /** After this time no further entity is begun: its job is done again. */
 const evaluationMsMax = 2000;
 /** What the changes of one transaction take, characters of JSON: after that no further entity is begun. */

@@ -14,7 +14,7 @@ import { readLiving } from "../entities/read.ts";
 import { type Again, enqueue, hasWaiting, type Job, type NewJob } from "../jobs/queue.ts";
 import type { JobKind } from "../jobs/worker.ts";
 import { tenantNameOf } from "../tenants/tenant.ts";
-import { evaluate, pairsMax, transactionPace } from "./evaluate.ts";
+import { evaluate, evaluationsMax, transactionPace } from "./evaluate.ts";
 import { toQuery } from "./messages.ts";
 import { readyUpdaters } from "./ready-updaters.ts";
 import { propertyUpdaters } from "./tables.ts";
@@ -109,7 +109,7 @@ export function updaterKinds(fieldsMax = Infinity): JobKind[] {
     const pace = transactionPace(tx, tenantId);
     const expected = await ready(tx, tenantId, pace);
     // Much work is done before the locks; what has changed meanwhile is done again.
-    const early = ids.length * expected.length > pairsMax;
+    const early = ids.length * expected.length > evaluationsMax;
     const before = early ? await evaluate(await readLiving(tx, tenantId, ids), expected, pace) : undefined;
     // Keys come before entities in the order of locks (src/events/lock.ts).
     const keys = keysIn(expected.map(({ properties }) => properties));

@@ -118,7 +118,7 @@ async function checkInLock(tx: Db, tenantId: string, updaters: readonly CustomPr
     values.push(refusals[i] === "" ? valuesOf(updater) : undefined);
   }
   const sizes: number[] = [];
-  for (const part of portionsOf(values)) sizes.push(...(await bytesOf(tx, part)));
+  for (const part of portionsOf(values)) sizes.push(...(await updaterBytes(tx, part)));
   const anyEnabled = updaters.some(({ enabled }) => enabled);
   await lockSet(tx, tenantId, anyEnabled);
   // What is refused is not looked for: PostgreSQL takes no NUL.
@@ -303,7 +303,7 @@ const bytesSql = (db: Db) => db`octet_length(name) + octet_length(description) +
   + octet_length(entity_input::text) + octet_length(properties::text)`;
 
 /** The bytes that each of these will hold; 0 for undefined. */
-export async function bytesOf(db: Db, updaters: readonly (Counted | undefined)[]): Promise<number[]> {
+export async function updaterBytes(db: Db, updaters: readonly (Counted | undefined)[]): Promise<number[]> {
   const column = <K extends keyof Counted>(name: K) => updaters.map((each) => each?.[name] ?? null);
   const rows = await db<{ bytes: number }[]>`
     select coalesce(${bytesSql(db)}, 0) as bytes from unnest(

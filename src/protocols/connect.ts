@@ -10,7 +10,7 @@ import { clientOf, type Exchange, openBody, type Protocol, paceOf } from "./engi
 import { compressions, messageOf, readingOf, type WireRpc } from "./framing.ts";
 
 /** Connect's unary calls: the body is the message, or its JSON, and an error is a status with JSON. `inAddress`: a GET. */
-export function connect<R extends WireRpc>(binary: boolean, inAddress: boolean): Protocol<R> {
+export function connectUnary<R extends WireRpc>(binary: boolean, inAddress: boolean): Protocol<R> {
   const type = binary ? contentTypeUnaryProto : contentTypeUnaryJson;
   return {
     name: "connect",

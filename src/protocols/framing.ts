@@ -9,7 +9,7 @@ import type { CallTime } from "../wire/call.ts";
 import { invalidValue, messageTooLarge } from "../wire/status.ts";
 import { unpack } from "../wire/unpack.ts";
 import { whenDone } from "../wire/when-done.ts";
-import { binaryOf, jsonOf } from "../wire/write-message.ts";
+import { binaryOf, messageJson } from "../wire/write-message.ts";
 import { type Exchange, paceOf } from "./engine.ts";
 import type { MessageReader } from "./message-reader.ts";
 
@@ -137,13 +137,13 @@ function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
 }
 
 /** Writes an answer in the form of its call, a large one in slices. @throws what `pace` throws */
-export function bytesOf(
+export function answerBytes(
   desc: DescMessage,
   answer: Message,
   binary: boolean,
   pace: Pace,
 ): Uint8Array | Promise<Uint8Array> {
-  return binary ? binaryOf(desc, answer, pace) : whenDone(jsonOf(desc, answer, pace), (text) => Buffer.from(text));
+  return binary ? binaryOf(desc, answer, pace) : whenDone(messageJson(desc, answer, pace), (text) => Buffer.from(text));
 }
 
 /** Puts these bytes in an envelope, compressed when they are many. */

@@ -14,10 +14,10 @@ import type { Request } from "../wire/body-reader.ts";
 import { copyHeaders } from "../wire/headers.ts";
 import { endResponse, type Response, writeResponseHead } from "../wire/send-response.ts";
 import { errorStatus, refusalOf } from "../wire/status.ts";
-import { codingOf, connect } from "./connect.ts";
+import { codingOf, connectUnary } from "./connect.ts";
 import { type Engine, type Exchange, type Protocol, type Rpc, rpcEngine } from "./engine.ts";
 import { connectErrorBody, errorBody, type RpcRoute, sendBody } from "./error-body.ts";
-import { bytesOf, type WireRpc } from "./framing.ts";
+import { answerBytes, type WireRpc } from "./framing.ts";
 import { grpc } from "./grpc.ts";
 import { grpcWeb } from "./grpc-web.ts";
 import { messageReader, type OwnReader } from "./message-reader.ts";
@@ -79,7 +79,8 @@ function wiredRpc(method: DescMethod, call: Rpc["call"], limits: RpcLimits): Wir
     call,
     idleMs,
     readerOf: ({ record }) => (own === undefined ? usual : own(usual, () => record?.principal?.tenantId)),
-    bytesOf: (answer, binary, pace) => bytesOf(method.output, create(method.output, answer as Message), binary, pace),
+    bytesOf: (answer, binary, pace) =>
+      answerBytes(method.output, create(method.output, answer as Message), binary, pace),
   };
 }
 
@@ -106,8 +107,8 @@ const protocols = {
   grpc: both((binary) => grpc<WiredRpc>(binary)),
   web: both((binary) => grpcWeb<WiredRpc>(binary, false)),
   webText: both((binary) => grpcWeb<WiredRpc>(binary, true)),
-  connect: both((binary) => connect<WiredRpc>(binary, false)),
-  connectGet: both((binary) => connect<WiredRpc>(binary, true)),
+  connect: both((binary) => connectUnary<WiredRpc>(binary, false)),
+  connectGet: both((binary) => connectUnary<WiredRpc>(binary, true)),
 };
 
 function protocolOf({ method, url = "", headers }: Request): Protocol<WiredRpc> | undefined {

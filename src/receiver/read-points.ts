@@ -1,8 +1,8 @@
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { MetricSchema, TaggedMetricSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
 import { type PutMetricsRequest, PutMetricsRequestSchema } from "#gen/belfry/receiver/v1/receiver_service_pb.ts";
-import { scanned, scanPoint } from "../metrics/point-scanner.ts";
-import { type KeptKey, keptKey, key, kinds } from "../metrics/series-key.ts";
+import { scannedPoint, scanPoint } from "../metrics/point-scanner.ts";
+import { type KeptKey, keptKey, kinds, seriesKey } from "../metrics/series-key.ts";
 import { found, type Segment, type SeriesMemory, type TenantSeries } from "../metrics/series-memory.ts";
 import type { MessageReader, OwnReader } from "../protocols/message-reader.ts";
 import type { ReadingCall } from "../transcoding/json/parse.ts";
@@ -49,7 +49,7 @@ const unbounded = { itemsMax: Number.POSITIVE_INFINITY, memoryBytesMax: Number.P
 /** The key of a point that says nothing twice: one metric, at most one of metadata, and each of so many dimensions and labels once. */
 export function formKey(bytes: Uint8Array, members: number): KeptKey | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (!scanPoint(bytes, view, 0, bytes.byteLength) || key.pieces !== members + (scanned.metadata ? 2 : 1))
+  if (!scanPoint(bytes, view, 0, bytes.byteLength) || seriesKey.pieces !== members + (scannedPoint.metadata ? 2 : 1))
     return undefined;
   return keptKey(kinds.form, 0, countBinary(MetricSchema, bytes, unbounded));
 }
@@ -138,14 +138,15 @@ async function scan(bytes: Uint8Array, known: TenantSeries, nowMs: number, call:
       at += lengthAt(bytes, from + 1);
       if (!(at <= bytes.byteLength)) return undefined;
       const list = tag === tags.tagged ? lists.tagged : lists.canonical;
-      const good = scanPoint(bytes, view, start, at) && !(tag === tags.tagged && (scanned.metadata || scanned.labels));
+      const good =
+        scanPoint(bytes, view, start, at) && !(tag === tags.tagged && (scannedPoint.metadata || scannedPoint.labels));
       if (good && known.find(kinds.form, nowMs)) segment = found.segment;
       list.starts.push(start);
       list.ends.push(at);
       list.segments.push(segment);
       list.entries.push(found.entry);
-      list.times.push(good ? scanned.timeMs : 0);
-      list.values.push(good ? scanned.value : 0);
+      list.times.push(good ? scannedPoint.timeMs : 0);
+      list.values.push(good ? scannedPoint.value : 0);
     } else {
       at = skip(bytes, at);
       if (!(at <= bytes.byteLength)) return undefined;

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Principal } from "../auth/principal.ts";
-import { type Hold, type Holder, networkOf } from "../limiter.ts";
+import { type Holder, type LimiterShare, networkOf } from "../limiter.ts";
 import type { RequestMemory } from "./request-memory.ts";
 
 /** What is known of one request, filled in on its way; its end makes one log line of it. */
@@ -30,7 +30,7 @@ export interface RequestRecord {
   /** The name of its connection, unique in this process. */
   connection: string;
   /** The memory that it takes, and what counts it. */
-  body: Hold | undefined;
+  body: LimiterShare | undefined;
   bodies: RequestMemory | undefined;
 }
 

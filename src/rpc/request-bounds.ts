@@ -7,7 +7,7 @@ import { checkedApart, type FieldBounds, type MessageBounds, messageBoundsOf } f
 import { type Broken, fieldPath, memberOf, messagesIn } from "./constraint-rules.ts";
 
 /** What a message and all in it break of the bounds that its proto file declares beside buf.validate: of bytes of JSON values. */
-export function brokenBytes(desc: DescMessage, message: Message): Broken[] {
+export function brokenByteBounds(desc: DescMessage, message: Message): Broken[] {
   const broken: Broken[] = [];
   walkBytes(desc, message, "", broken);
   return broken;
@@ -91,7 +91,7 @@ const isLonger = (text: string, bytesMax: number) =>
  * The first list, map, tree or JSON value of an item that holds more than it may. In requests these are counted before they are
  * decoded; there an item may hold 16 times as many, so that it fails alone.
  */
-export function brokenCount(desc: DescMessage, item: Message): Broken | undefined {
+export function brokenCountBound(desc: DescMessage, item: Message): Broken | undefined {
   return countIn(messageBoundsOf(desc), item, "", { count: 0, depth: 0 });
 }
 

@@ -15,14 +15,14 @@ export function brokenMs(ms: bigint, path: string): Broken | undefined {
 }
 
 /** @throws code 3 for the end of a time range that was given in seconds: nothing would be found, and nothing said why */
-export function checkEnd(endMs: bigint, path: string): void {
+export function checkEndMs(endMs: bigint, path: string): void {
   const broken = brokenMs(endMs, path);
   if (broken !== undefined) throw invalidFields([broken]);
 }
 
 /** @throws code 3 for the start of an open time range that was given in seconds: everything would be found; small numbers mean that */
 export function checkOpenStart(startMs: bigint, path: string): void {
-  if (startMs >= secondsOf2001) checkEnd(startMs, path);
+  if (startMs >= secondsOf2001) checkEndMs(startMs, path);
 }
 
 // 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: what google.protobuf.Timestamp may hold.

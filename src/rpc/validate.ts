@@ -17,7 +17,7 @@ import { checkedApart } from "../wire/message-limits.ts";
 import { type Broken, brokenRules, fieldPath, memberOf, messagesIn } from "./constraint-rules.ts";
 import { nameRules } from "./name-rules.ts";
 import { plainRules } from "./plain-rules.ts";
-import { brokenBytes, brokenCount } from "./request-bounds.ts";
+import { brokenByteBounds, brokenCountBound } from "./request-bounds.ts";
 
 /**
  * Checks a request against the rules of its proto file: buf.validate on the values that are present, then
@@ -33,7 +33,7 @@ export function validateRequest(method: DescMethod): (request: unknown) => void 
     const message = request as Message;
     const missing: Broken[] = names?.(message) ?? [];
     if (behaviour !== undefined) applyBehaviour(behaviour, message, "", masked?.(message) ?? always, missing);
-    const broken = [...missing, ...rulesBroken(method.input, message), ...brokenBytes(method.input, message)];
+    const broken = [...missing, ...rulesBroken(method.input, message), ...brokenByteBounds(method.input, message)];
     if (broken.length > 0) throw invalidFields(broken);
   };
 }
@@ -51,9 +51,10 @@ function compileRules(schema: DescMessage): void {
 
 /** The rules of `schema` that one item of a batch breaks, empty when it is good; `path` is the item's own, for example `events[3]`. */
 export function validateItem(schema: DescMessage, message: Message, path: string): Broken[] {
-  const tooMany = brokenCount(schema, message);
+  const tooMany = brokenCountBound(schema, message);
   // One that holds too much is not looked at any further.
-  const broken = tooMany === undefined ? [...rulesBroken(schema, message), ...brokenBytes(schema, message)] : [tooMany];
+  const broken =
+    tooMany === undefined ? [...rulesBroken(schema, message), ...brokenByteBounds(schema, message)] : [tooMany];
   return broken.map(({ path: inner, rule }) => ({ path: fieldPath(path, inner), rule }));
 }
 

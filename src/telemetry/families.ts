@@ -4,7 +4,7 @@ import type { WatchHub } from "../events/watch/watch-hub.ts";
 import type { Histogram } from "../histogram.ts";
 import type { startIntegrations } from "../integrations/start.ts";
 import type { Jobs } from "../jobs/start.ts";
-import type { MetricPart } from "../metrics/start.ts";
+import type { MetricServices } from "../metrics/start.ts";
 import type { Notifications } from "../notifications/start.ts";
 import type { IngestQueue } from "../receiver/ingest-queue.ts";
 import { codeName } from "../rpc/log.ts";
@@ -17,7 +17,7 @@ export interface Sources {
   readonly pool: Pick<Pool, "stats" | "gate" | "disk" | "workers">;
   readonly lanes: Pick<IngestQueue, "stats">;
   readonly jobs: Pick<Jobs, "stats" | "backlogs">;
-  readonly metrics: Pick<MetricPart, "stats">;
+  readonly metrics: Pick<MetricServices, "stats">;
   readonly notifications: Pick<Notifications, "stats">;
   readonly matching: Pick<FeedConsumer, "stats">;
   readonly watches: Pick<WatchHub, "stats">;

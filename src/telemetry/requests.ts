@@ -2,10 +2,10 @@ import { type Histogram, histogram } from "../histogram.ts";
 import type { RequestRecord } from "../rpc/context.ts";
 
 /** What came in, by the headers of its request. */
-export type Protocol = "grpc" | "grpc-web" | "connect" | "json";
+export type ProtocolName = "grpc" | "grpc-web" | "connect" | "json";
 
 /** The protocol of a call of an RPC. */
-export function protocolOf(url: string | undefined, contentType: string | undefined): Protocol {
+export function protocolOf(url: string | undefined, contentType: string | undefined): ProtocolName {
   if (url?.startsWith("/v1/")) return "json";
   if (contentType?.startsWith("application/grpc-web")) return "grpc-web";
   return contentType?.startsWith("application/grpc") ? "grpc" : "connect";
@@ -14,7 +14,7 @@ export function protocolOf(url: string | undefined, contentType: string | undefi
 /** Calls of one RPC over one protocol. */
 export interface Calls {
   readonly rpc: string;
-  readonly protocol: Protocol;
+  readonly protocol: ProtocolName;
   /** By the number of their code. */
   readonly codes: Map<number, number>;
   /** How long they took, s. */
@@ -32,7 +32,7 @@ export interface IntegrationCalls {
 
 /** The requests that have ended since the start. */
 export interface RequestCounts {
-  note(record: RequestRecord, protocol: Protocol, status: number): void;
+  note(record: RequestRecord, protocol: ProtocolName, status: number): void;
   calls(): Iterable<Calls>;
   integrations(): Iterable<IntegrationCalls>;
   /** Requests that called no RPC, by HTTP status; 0 is one whose client went before the answer. */
@@ -41,7 +41,7 @@ export interface RequestCounts {
 
 /** Counts requests. RPCs are known by then, so that there are no more names than there are RPCs. */
 export function requestCounts(): RequestCounts {
-  const byRpc = new Map<string, Map<Protocol, Calls>>();
+  const byRpc = new Map<string, Map<ProtocolName, Calls>>();
   const byIntegration = new Map<string, IntegrationCalls>();
   const others = new Map<number, number>();
 
@@ -52,8 +52,8 @@ export function requestCounts(): RequestCounts {
     return known;
   }
 
-  function callsOf(rpc: string, protocol: Protocol): Calls {
-    const byProtocol = byRpc.get(rpc) ?? new Map<Protocol, Calls>();
+  function callsOf(rpc: string, protocol: ProtocolName): Calls {
+    const byProtocol = byRpc.get(rpc) ?? new Map<ProtocolName, Calls>();
     byRpc.set(rpc, byProtocol);
     const known = byProtocol.get(protocol) ?? { rpc, protocol, codes: new Map(), tookSec: histogram() };
     byProtocol.set(protocol, known);

@@ -3,7 +3,7 @@ import type { HrTime } from "@opentelemetry/api";
 import type { RequestRecord } from "../rpc/context.ts";
 import { codeName } from "../rpc/log.ts";
 import { version } from "../version.ts";
-import { type Protocol, protocolOf } from "./requests.ts";
+import { type ProtocolName, protocolOf } from "./requests.ts";
 
 /** What a trace takes of a request. */
 export interface TracedRequest {
@@ -20,7 +20,7 @@ export interface Traces {
 }
 
 const stopMsMax = 3000;
-const systems: Readonly<Record<Protocol, string>> = {
+const systems: Readonly<Record<ProtocolName, string>> = {
   grpc: "grpc",
   "grpc-web": "grpc",
   connect: "connectrpc",

@@ -12,7 +12,7 @@ import { cancelOn } from "../db/driver/cancel.ts";
 import { beyond, keyTexts, type SortKey } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { sqlJoin } from "../db/sql-join.ts";
-import { checkEnd, timestampMs } from "../rpc/times.ts";
+import { checkEndMs, timestampMs } from "../rpc/times.ts";
 
 interface AuditRow {
   id: string;
@@ -38,7 +38,7 @@ export async function listAuditEntries(
   const { client, rpc } = request;
   const startMs = request.startTime && timestampMs(request.startTime, "startTime");
   const endMs = request.endTime && timestampMs(request.endTime, "endTime");
-  if (endMs !== undefined) checkEnd(endMs, "endTime");
+  if (endMs !== undefined) checkEndMs(endMs, "endTime");
   const page = countedPage("audit log", tenantId, request, JSON.stringify([client, rpc, `${startMs}`, `${endMs}`]));
   const conditions = [db`tenant_id = ${tenantId}`];
   if (client !== "") conditions.push(db`client_id = ${client}`);

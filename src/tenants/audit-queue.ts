@@ -5,7 +5,7 @@ import type { Db, Pool } from "../db/connect.ts";
 import { isConnectionLost } from "../db/driver/connection-errors.ts";
 import type { Rounds } from "../every.ts";
 import { tenantRounds } from "../jobs/tenant-rounds.ts";
-import { type Hold, limiter } from "../limiter.ts";
+import { type LimiterShare, limiter } from "../limiter.ts";
 import type { Log } from "../log.ts";
 import type { RecordAudit } from "../rpc/audit.ts";
 import { insertAuditRows, type TimedAuditRow } from "./audit.ts";
@@ -24,7 +24,7 @@ export interface AuditQueue {
 
 interface Waiting {
   row: TimedAuditRow;
-  place: Hold;
+  place: LimiterShare;
 }
 
 /** The rows of one tenant that wait, and their writing while it goes on. */
@@ -92,7 +92,7 @@ export function auditQueue(
     record({ principal: { tenantId, keyId, clientId, clientName, keyPrefix, sessionId }, ...event }) {
       const actor = { id: clientId, name: clientName };
       const row = { ...event, actor, keyPrefix, sessionId, id: randomUUIDv7(), timeMs: nowMs() };
-      let place: Hold;
+      let place: LimiterShare;
       try {
         if (stopped) return lose(tenantId, [row]);
         place = places.take({ tenant: tenantId, key: keyId });

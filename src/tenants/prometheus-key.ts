@@ -17,7 +17,7 @@ const keyName = "prometheus";
 const actor = { id: "serve-prometheus", name: "serve --prometheus" };
 
 /** A key that may only send data, and the file that keeps it. */
-export interface KeptKey {
+export interface PrometheusKey {
   file: string;
   secret: string;
 }
@@ -27,7 +27,7 @@ export interface KeptKey {
  * may be left unnamed while there is one. The file is written before the key is committed, so that no crash leaves a key that
  * nobody knows. @throws StartError when it is not clear which tenant is meant
  */
-export async function prometheusKey(sql: Sql, dataDir: string, tenantName: string | undefined): Promise<KeptKey> {
+export async function prometheusKey(sql: Sql, dataDir: string, tenantName: string | undefined): Promise<PrometheusKey> {
   return await transaction(sql, async (tx) => {
     const tenantId = await meantTenant(tx, tenantName);
     const files = ["prometheus.key", `prometheus-${tenantId}.key`].map((name) => join(dataDir, name));

@@ -20,7 +20,7 @@ import {
 } from "#gen/belfry/tenants/v1/api_client_service_pb.ts";
 import { AuditLogService } from "#gen/belfry/tenants/v1/audit_log_service_pb.ts";
 import { SessionService } from "#gen/belfry/tenants/v1/session_service_pb.ts";
-import { issueKey, type KeyRow, listKeys, revokeKey } from "../auth/api-keys.ts";
+import { issueKey, type ListedKey, listKeys, revokeKey } from "../auth/api-keys.ts";
 import type { startCallers } from "../auth/callers.ts";
 import { type ClientRow, deleteClient, getClient, listClients, roleOf } from "../auth/clients.ts";
 import { createClient } from "../auth/create-tenant.ts";
@@ -138,7 +138,7 @@ export function toApiClient({ id, name, type, role, createdMs }: ClientRow): Api
 }
 
 /** A key as the API shows it, without its secret. */
-export function toApiKey({ id, prefix, description, createdMs, expiresMs, lastUsedMs }: KeyRow): ApiKey {
+export function toApiKey({ id, prefix, description, createdMs, expiresMs, lastUsedMs }: ListedKey): ApiKey {
   const createTime = timestampFromMs(Number(createdMs));
   const [expireTime, lastUsedTime] = [timestamp(expiresMs), timestamp(lastUsedMs)];
   return create(ApiKeySchema, {

@@ -5,7 +5,7 @@ import { invalidValue, messageTooLarge, refusalOf } from "../wire/status.ts";
 import { canUnpack } from "../wire/unpack.ts";
 
 /** Bounds of a body. */
-export interface BodyLimits {
+export interface HttpBodyLimits {
   /** The largest body, or message of a stream, before and after decompression. */
   bytesMax: number;
   /** Longest silence, ms. */
@@ -61,13 +61,13 @@ export function headEndsRequest(request: Request): boolean {
 }
 
 /** Throws code 3 when a request that takes no body has one, or may have; one that turns out empty is fine. */
-export async function refuseBody(request: Request, limits: BodyLimits): Promise<void> {
+export async function refuseBody(request: Request, limits: HttpBodyLimits): Promise<void> {
   if (request.headers["content-length"] !== undefined || !(await isEmpty(request, limits))) {
     throw invalidValue("", "this request takes no body");
   }
 }
 
-async function isEmpty(request: Request, limits: BodyLimits): Promise<boolean> {
+async function isEmpty(request: Request, limits: HttpBodyLimits): Promise<boolean> {
   try {
     await bodyReader(request, { ...limits, bytesMax: 0, tooLarge: () => messageTooLarge(0) }).whole();
     return true;

@@ -23,12 +23,12 @@ import { fieldNamed, type Route } from "./routes/binding.ts";
 import { valueIn } from "./url/target.ts";
 
 /** An RPC's implementation, as Connect calls it. */
-export type Handler = (input: unknown, context: HandlerContext) => unknown;
+export type RouteHandler = (input: unknown, context: HandlerContext) => unknown;
 
 /** All that a route needs for its requests, made once. */
 export interface RoutePlan {
   readonly route: Route;
-  readonly handler: Handler;
+  readonly handler: RouteHandler;
   readonly overrides: ReadonlyMap<number, number>;
   readonly reader: RequestReader;
   /** Whether the RPC answers with a stream. */
@@ -69,7 +69,7 @@ export function planner({ services, registry: given, unknownFields = "refuse", l
 
   function planOf(route: Route): RoutePlan {
     const { method } = route;
-    const implementation = implementations.get(method.parent.typeName) as Record<string, Handler> | undefined;
+    const implementation = implementations.get(method.parent.typeName) as Record<string, RouteHandler> | undefined;
     const field = route.responseBody === "" ? undefined : fieldNamed(method.output, route.responseBody);
     const rawAnswer = field === undefined ? isHttpBody(method.output) : holdsHttpBody(field);
     return {
@@ -94,7 +94,7 @@ export function planner({ services, registry: given, unknownFields = "refuse", l
   }
 }
 
-function unimplemented({ method }: Route): Handler {
+function unimplemented({ method }: Route): RouteHandler {
   return () => {
     throw new ConnectError(`${method.parent.typeName}.${method.name} is not implemented`, Code.Unimplemented);
   };

@@ -10,7 +10,7 @@ import { databaseNowMs } from "../db/columns.ts";
 import type { Db } from "../db/connect.ts";
 import { holdNames } from "../db/held-names.ts";
 import { orm } from "../db/orm.ts";
-import { textsOf } from "../db/paging/keyset.ts";
+import { keyTextsOf } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { alreadyExists, invalidField, notFound } from "../errors.ts";
 import { normalizedName } from "../rpc/name-rules.ts";
@@ -55,7 +55,7 @@ export async function listAccounts(
   request: { group: string; pageSize: number; pageToken: string },
 ): Promise<{ accounts: AccountRow[]; nextPageToken: string; totalCount: bigint }> {
   const page = countedPage("user accounts", tenantId, request, request.group);
-  const place = page.after && textsOf(page.after, ["text"]);
+  const place = page.after && keyTextsOf(page.after, ["text"]);
   const listed = and(
     eq(userAccounts.tenantId, tenantId),
     request.group === "" ? undefined : exists(membership(tenantId, request.group)),

@@ -13,7 +13,7 @@ import {
 import { checkQuota, type Kept, type QuotaBounds } from "../db/admission-quota.ts";
 import type { Db } from "../db/connect.ts";
 import { orm } from "../db/orm.ts";
-import { textsOf } from "../db/paging/keyset.ts";
+import { keyTextsOf } from "../db/paging/keyset.ts";
 import { countedPage } from "../db/paging/token-page.ts";
 import { transaction } from "../db/transaction.ts";
 import { alreadyExists, notFound } from "../errors.ts";
@@ -107,7 +107,7 @@ export function userGroupService(db: Db, bounds: QuotaBounds): Partial<ServiceIm
 /** Groups by name. @throws code 3 for a bad page token */
 async function listGroups(db: Db, tenantId: string, request: { pageSize: number; pageToken: string }) {
   const page = countedPage("user groups", tenantId, request, "");
-  const place = page.after && textsOf(page.after, ["text"]);
+  const place = page.after && keyTextsOf(page.after, ["text"]);
   const all = eq(userGroups.tenantId, tenantId);
   // By the primary key.
   const [rows, totalCount] = await Promise.all([

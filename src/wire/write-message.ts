@@ -20,7 +20,7 @@ const protobufForm: JsonForm = {
 };
 
 /** The JSON of a message as Connect and gRPC write it, that of a large one made in slices between which others are served. */
-export function jsonOf(desc: DescMessage, message: Message, pace: Pace): string | Promise<string> {
+export function messageJson(desc: DescMessage, message: Message, pace: Pace): string | Promise<string> {
   return textInPortions(protobufForm, desc, message as unknown as Values, pace);
 }
 

@@ -2,8 +2,8 @@ import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises"
 import { RE2JS } from "re2js";
 import { expect, test } from "vitest";
 import {
-  type Answer,
   answerOf,
+  type ComparisonResult,
   compareExpression,
   expressionMemory,
   type Later,
@@ -49,7 +49,7 @@ test.each([
 ] as const)("of %j with %s decisive the answer is %s, at once or later", async (answers, decisive, expected) => {
   const ask =
     (later: boolean) =>
-    (answer: Answer): Later<Answer> =>
+    (answer: ComparisonResult): Later<ComparisonResult> =>
       later ? Promise.resolve(answer) : answer;
   expect(answerOf(answers, ask(false), decisive)).toBe(expected);
   expect(await answerOf(answers, ask(true), decisive)).toBe(expected);
@@ -66,7 +66,7 @@ test("what is compared and compiled within the bounds takes no turn over 250 ms,
   ];
   for (const source of hard) {
     let again = source;
-    let answer: Answer;
+    let answer: ComparisonResult;
     let text = "";
     const held = await heldMs(async () => {
       // It is compiled anew.

@@ -3,7 +3,7 @@ import { ConnectError } from "@connectrpc/connect";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TriggerClauseSchema } from "#gen/belfry/clause/v1/trigger_clause_pb.ts";
-import { contains, fieldOf, foldedRow } from "../../src/clause/folded-row.ts";
+import { containsFolded, fieldOf, foldedRow } from "../../src/clause/folded-row.ts";
 import { checkTrigger, compileTrigger } from "../../src/clause/trigger.ts";
 import { equalityKeys } from "../../src/clause/trigger-needs.ts";
 import { unpaced } from "../../src/event-loop.ts";
@@ -145,7 +145,7 @@ describe(`for generated triggers (seed ${seed})`, () => {
         const holds = (each: Row) =>
           needles?.some(({ field, text }) => {
             const own = fieldOf(foldedRow(each, { values }), field);
-            return own !== undefined && contains(own, text);
+            return own !== undefined && containsFolded(own, text);
           }) ?? true;
         expect(expected.filter(holds)).toEqual(expected);
         if (needs === undefined) return;

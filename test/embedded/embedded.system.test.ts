@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { destinationOf, hostOf } from "../../src/db/connect.ts";
+import { addressOptions, destinationOf } from "../../src/db/connect.ts";
 import { StartError } from "../../src/db/start-error.ts";
 import { nativeDir } from "../../src/embedded/binaries.ts";
 import { startEmbedded, useEmbedded } from "../../src/embedded/embedded.ts";
@@ -60,7 +60,7 @@ async function start(dataDir: string) {
 }
 
 async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
-  const sql = postgres(url, { ...hostOf(url), max: 1, onnotice: () => undefined } as never);
+  const sql = postgres(url, { ...addressOptions(url), max: 1, onnotice: () => undefined } as never);
   try {
     return await sql.unsafe(statement);
   } finally {

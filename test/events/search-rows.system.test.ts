@@ -17,7 +17,7 @@ import { seenOccurrences } from "../../src/events/matching.ts";
 import { openAlerts } from "../../src/events/open-alerts.ts";
 import { searchEvents } from "../../src/events/search.ts";
 import { toSet } from "../../src/events/set-matching-status.ts";
-import { fieldsOf } from "../../src/notifications/rules/rows.ts";
+import { triggerFields } from "../../src/notifications/rules/rows.ts";
 import { testDatabase } from "../support/database.ts";
 import { estateMs, fillEstate } from "../support/event-estate.ts";
 import { explained } from "../support/rows-read.ts";
@@ -158,7 +158,7 @@ const questions: Record<string, Question> = {
     const clause = fromJson(TriggerClauseSchema, {
       equals: { field: "dimensions.source", value: { stringVal: "HOST-8" } },
     });
-    const compiled = compileTrigger(clause, "clause", fieldsOf(tenantId, "").events);
+    const compiled = compileTrigger(clause, "clause", triggerFields(tenantId, "").events);
     const { start } = month;
     return (
       await seenOccurrences(

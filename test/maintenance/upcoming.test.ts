@@ -7,7 +7,7 @@ import {
   ScheduleSchema,
   WindowStatus,
 } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
-import { advance, notRun, type Progress, type Rules, replan, startNow } from "../../src/maintenance/progress.ts";
+import { advance, notRun, type Rules, replan, startNow, type WindowProgress } from "../../src/maintenance/progress.ts";
 import { windowPlanOf } from "../../src/maintenance/schedule.ts";
 import { progressBy, runsAroundChange, type UpcomingRun, upcomingRuns } from "../../src/maintenance/upcoming.ts";
 import { cases } from "../support/cases.ts";
@@ -25,7 +25,7 @@ interface Spec {
   status?: WindowStatus;
 }
 
-function courseOf(spec: Spec): { rules: Rules; progress: Progress } {
+function courseOf(spec: Spec): { rules: Rules; progress: WindowProgress } {
   const { start, durationMin, zone = "UTC", recurrence, skipNext = 0 } = spec;
   const schedule = create(ScheduleSchema, {
     start: BigInt(start),
@@ -38,7 +38,7 @@ function courseOf(spec: Spec): { rules: Rules; progress: Progress } {
   return { rules, progress: replan({ ...notRun, skipNext }, rules, rules.plan.durationMs, nowMs).progress };
 }
 
-function first(count: number, progress: Progress, rules: Rules): UpcomingRun[] {
+function first(count: number, progress: WindowProgress, rules: Rules): UpcomingRun[] {
   const found: UpcomingRun[] = [];
   for (const run of upcomingRuns(progress, rules)) {
     if (run !== undefined) found.push(run);

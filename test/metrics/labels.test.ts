@@ -9,7 +9,7 @@ import { entityId } from "../../src/entities/identity.ts";
 import { seriesId } from "../../src/metrics/identity.ts";
 import { labelsKey, labelsOrder } from "../../src/metrics/labels.ts";
 import { noNotes } from "../../src/metrics/notes.ts";
-import { scanned, scanPoint } from "../../src/metrics/point-scanner.ts";
+import { scannedPoint, scanPoint } from "../../src/metrics/point-scanner.ts";
 import { ageSeries } from "../../src/metrics/retention.ts";
 import { searchMetrics } from "../../src/metrics/search.ts";
 import { type KeptKey, kinds } from "../../src/metrics/series-key.ts";
@@ -261,7 +261,7 @@ describe("labels", () => {
     };
     const stored = { number: 7, entityId: Buffer.alloc(20), metric: "m", labels: { a: "1", b: long } };
     expect(find(known)).toEqual(stored);
-    expect(scanned.labels).toBe(true);
+    expect(scannedPoint.labels).toBe(true);
     expect(find(bytesOf({ b: long, a: "1" }))).toEqual(stored);
     expect(find(bytesOf({ a: "1" }))).toBeUndefined();
     expect(find(bytesOf({}, { source: "web-1", a: "1" } as never))).toBeUndefined();

@@ -314,7 +314,7 @@ export const mutants: readonly Mutant[] = [
     "test/notifications/groups/timelines.test.ts",
     [
       "the wait of a group counts from a member that is held",
-      'state !== "gone" && !isHeld(manner, holds)',
+      'state !== "gone" && !isHeldEverywhere(manner, holds)',
       'state !== "gone" && holds.size >= 0',
     ],
     [

@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { Severity } from "#gen/belfry/events/v1/event_pb.ts";
 import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_pb.ts";
-import { checkDestination, paceOf } from "../../src/notifications/kinds/kinds.ts";
+import { checkDestination, rateLimitOf } from "../../src/notifications/kinds/kinds.ts";
 import type { KindName } from "../../src/notifications/kinds/retry.ts";
 
 type Type = NonNullable<MessageInitShape<typeof DestinationTypeSchema>["type"]>;
@@ -114,5 +114,5 @@ test.each([
   ["incident paging: 120 calls a minute", "incidentPaging", { tries: 120, perMs: 60_000 }],
   ["webhooks: none", "webhook", undefined],
 ] satisfies [string, KindName, object | undefined][])("the product's own limit of %s", (_name, kind, pace) =>
-  expect(paceOf(kind)).toEqual(pace),
+  expect(rateLimitOf(kind)).toEqual(pace),
 );

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Course, KindName, Reason } from "../../src/notifications/kinds/retry.ts";
+import type { Course, FailureReason, KindName } from "../../src/notifications/kinds/retry.ts";
 import { nameServer } from "../support/name-server.ts";
 import { type Answerer, answering, misbehaving } from "../support/receivers.ts";
 import { destinations, type Site, secrets, site, successes } from "./kinds.ts";
@@ -38,7 +38,7 @@ const inTwoMinutes = () => new Date(Date.now() + 120_000).toUTCString();
 interface Row {
   answer: string;
   answerer: Answerer;
-  reason: Reason;
+  reason: FailureReason;
   courses: Record<HttpKind, Course>;
   /** The wait that the receiver asks for. */
   waitMs?: number | "two minutes";
@@ -58,7 +58,7 @@ const gone: Record<HttpKind, Course> = { ...failed, webhook: "disable", officeCh
 
 const status = (
   code: number,
-  reason: Reason,
+  reason: FailureReason,
   courses: Record<HttpKind, Course>,
   headers: Record<string, string> = {},
   waitMs?: Row["waitMs"],
@@ -104,7 +104,7 @@ describe.each(rows)("$answer", ({ answerer, reason, courses, waitMs }) => {
 });
 
 /** What Slack's API calls errors, under 200. */
-const refusals: [Reason, Course, string][] = [
+const refusals: [FailureReason, Course, string][] = [
   ["rate_limited", "retry", "ratelimited rate_limited"],
   ["busy", "retry", "internal_error fatal_error service_unavailable request_timeout"],
   ["busy", "retry", "org_login_required team_added_to_org accesslimited"],
@@ -116,7 +116,7 @@ const refusals: [Reason, Course, string][] = [
 ];
 
 /** Answers that say by their body what the status hides. */
-const bodies: [HttpKind, string, string, Reason, Course][] = [
+const bodies: [HttpKind, string, string, FailureReason, Course][] = [
   ["incidentPaging", "a page", "<!doctype html><title>log in</title>", "unreadable", "retry"],
   ["incidentPaging", "another status", '{"status":"invalid event","errors":["x"]}', "rejected", "fail"],
   ["itsm", "a page of an instance that sleeps", "<html>Hibernating Instance</html>", "unreadable", "retry"],

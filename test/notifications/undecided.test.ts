@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { ClauseSchema, FilterSchema, Operation, QuerySchema } from "#gen/belfry/clause/v1/clause_pb.ts";
 import type { EntityRow } from "../../src/entities/messages.ts";
 import { unpaced } from "../../src/event-loop.ts";
-import { fieldsOf } from "../../src/notifications/rules/rows.ts";
+import { triggerFields } from "../../src/notifications/rules/rows.ts";
 import { entityQueryTrouble, meansOf } from "../../src/notifications/rules/sources/entity-query.ts";
 import { tool } from "../integrations/calls.ts";
 import { silencePlace } from "./silences/place.ts";
@@ -80,7 +80,7 @@ test("a trigger whose OP_REGEX leaves an entity undecided takes it, and says so"
   const value = { kind: { case: "stringValue" as const, value: expression } };
   const filter = create(FilterSchema, { field: "note", operation: Operation.OP_REGEX, value });
   const clause = create(ClauseSchema, { filter });
-  const fields = fieldsOf("11111111-1111-4111-8111-111111111111", "t");
+  const fields = triggerFields("11111111-1111-4111-8111-111111111111", "t");
   const entity = (note: string) => ({ dimensions: {}, metadata: { note }, properties: {} }) as unknown as EntityRow;
   for (const each of [clause, create(ClauseSchema, { noneOf: { clause } })]) {
     const source = { entityQuery: create(QuerySchema, { clause: each }) };

@@ -6,12 +6,12 @@ import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { ScheduleSchema } from "#gen/belfry/maintenance/v1/maintenance_window_pb.ts";
 import { CustomPropertyUpdaterSchema } from "#gen/belfry/properties/v1/custom_property_updater_pb.ts";
 import { EventSchema, ModelSchema } from "#gen/belfry/receiver/v1/receiver_pb.ts";
-import { brokenBytes, brokenCount } from "../../src/rpc/request-bounds.ts";
+import { brokenByteBounds, brokenCountBound } from "../../src/rpc/request-bounds.ts";
 
 const many = <T>(count: number, value: T): T[] => Array<T>(count).fill(value);
 
 describe("texts in JSON values", () => {
-  const filter = (value: JsonValue) => brokenBytes(FilterSchema, fromJson(FilterSchema, { value }));
+  const filter = (value: JsonValue) => brokenByteBounds(FilterSchema, fromJson(FilterSchema, { value }));
   const broken = [{ path: "value", rule: "must hold texts of at most 65536 bytes", id: FieldRule.SIZE }];
 
   test("have at most this many bytes, however few characters that are, and no NUL", () => {
@@ -25,7 +25,7 @@ describe("texts in JSON values", () => {
 
   test("of a field of cron are left to the maintenance service, but for NUL", () => {
     const recurrence = (year: string) =>
-      brokenBytes(ScheduleSchema, fromJson(ScheduleSchema, { recurrence: { year } }));
+      brokenByteBounds(ScheduleSchema, fromJson(ScheduleSchema, { recurrence: { year } }));
     expect(recurrence("9".repeat(1025))).toEqual([]);
     expect(recurrence("1\0")).toEqual([
       { path: "recurrence.year", rule: "must not contain NUL", id: FieldRule.STRING_NOT_CONTAINS },
@@ -38,22 +38,22 @@ describe("texts in JSON values", () => {
     const clause: JsonValue = {
       and: { clauses: [{ filter: { value: "a" } }, { not: { clause: { range: { lt: long } } } }] },
     };
-    expect(brokenBytes(ClauseSchema, fromJson(ClauseSchema, clause))).toEqual([
+    expect(brokenByteBounds(ClauseSchema, fromJson(ClauseSchema, clause))).toEqual([
       { path: "and.clauses[1].not.clause.range.lt", rule, id: FieldRule.SIZE },
     ]);
-    expect(brokenBytes(ClauseSchema, fromJson(ClauseSchema, { in: { values: ["a", long] } }))).toEqual([
+    expect(brokenByteBounds(ClauseSchema, fromJson(ClauseSchema, { in: { values: ["a", long] } }))).toEqual([
       { path: "in.values", rule, id: FieldRule.SIZE },
     ]);
     const masked = create(UpdateEntityFieldRequestSchema, { updateMask: { paths: ["a", "b".repeat(1025)] } });
-    expect(brokenBytes(UpdateEntityFieldRequestSchema, masked)).toEqual([
+    expect(brokenByteBounds(UpdateEntityFieldRequestSchema, masked)).toEqual([
       { path: "updateMask", rule: "must hold texts of at most 1024 bytes", id: FieldRule.SIZE },
     ]);
   });
 
   test("of metadata have at most 64 KiB together, as JSON", () => {
     const event = (text: string) => create(EventSchema, { metadataFields: { a: text } });
-    expect(brokenBytes(EventSchema, event("x".repeat(65_536 - 8)))).toEqual([]);
-    expect(brokenBytes(EventSchema, event("x".repeat(65_536 - 7)))).toEqual([
+    expect(brokenByteBounds(EventSchema, event("x".repeat(65_536 - 8)))).toEqual([]);
+    expect(brokenByteBounds(EventSchema, event("x".repeat(65_536 - 7)))).toEqual([
       { path: "metadataFields", rule: "must take at most 65536 bytes as JSON", id: FieldRule.SIZE },
     ]);
   });
@@ -75,18 +75,18 @@ describe("what an item holds too much of is found before anything else of it is 
     ["values within each other", updater({ in: { values: [many(100, [])] } }), "must hold at most 100 values"],
     ["more elements", updater({ in: { values: many(10_001, 0) } }), "must have at most 10000 items"],
   ])("%s", (_, item, rule) => {
-    expect(brokenCount(CustomPropertyUpdaterSchema, item)?.rule).toBe(rule);
+    expect(brokenCountBound(CustomPropertyUpdaterSchema, item)?.rule).toBe(rule);
   });
 
   test("entries of a map, and values of an object", () => {
     const dimensions = Object.fromEntries(many(65, "").map((_, i) => [`d${i}`, "x"]));
-    expect(brokenCount(ModelSchema, create(ModelSchema, { dimensions }))).toEqual({
+    expect(brokenCountBound(ModelSchema, create(ModelSchema, { dimensions }))).toEqual({
       path: "dimensions",
       rule: "must have at most 64 entries",
     });
     const metadata = (count: number) => create(ModelSchema, { metadataFields: { a: many(count, 0) } });
-    expect(brokenCount(ModelSchema, metadata(32_767))).toBeUndefined();
-    expect(brokenCount(ModelSchema, metadata(32_768))).toEqual({
+    expect(brokenCountBound(ModelSchema, metadata(32_767))).toBeUndefined();
+    expect(brokenCountBound(ModelSchema, metadata(32_768))).toEqual({
       path: "metadataFields",
       rule: "must hold at most 32768 values",
     });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import postgres from "postgres";
 import { inject, onTestFinished, type ProvidedContext } from "vitest";
 import type { TestProject } from "vitest/node";
-import { connect, hostOf, type Pool, type PoolOptions, type Sql } from "../../src/db/connect.ts";
+import { addressOptions, connect, type Pool, type PoolOptions, type Sql } from "../../src/db/connect.ts";
 import { distribute } from "../../src/db/distribute.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { dataDirectoryOf, lockData } from "../../src/embedded/data-directory.ts";
@@ -32,7 +32,7 @@ const inDatabase = (url: string, name: string) => Object.assign(new URL(url), { 
 
 async function administer<T>(url: string, fn: (sql: postgres.Sql) => Promise<T>, database = "postgres"): Promise<T> {
   const sql = postgres(inDatabase(url, database), {
-    ...hostOf(url),
+    ...addressOptions(url),
     max: 1,
     onnotice: () => undefined,
     fetch_types: false,

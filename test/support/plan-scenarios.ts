@@ -1,6 +1,6 @@
 import postgres from "postgres";
 import { createTenant } from "../../src/auth/create-tenant.ts";
-import { type Db, hostOf } from "../../src/db/connect.ts";
+import { addressOptions, type Db } from "../../src/db/connect.ts";
 import { sessionName } from "../../src/db/session-name.ts";
 import { plain } from "./our-statements.ts";
 import { measure, type Prepared, prepare, type Reading } from "./rows-read.ts";
@@ -136,7 +136,7 @@ export async function growingStatements(
 
 /** A connection of its own, with settings. */
 export const sessionOf = (url: string, connection: object) =>
-  postgres(url, { ...hostOf(url), max: 1, fetch_types: false, onnotice() {}, connection } as never);
+  postgres(url, { ...addressOptions(url), max: 1, fetch_types: false, onnotice() {}, connection } as never);
 
 /** One line that says what a statement read. */
 export function described({ when, statement, small, large }: Growing): string {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Route } from "../../src/transcoding/routes/binding.ts";
 import { findConflicts } from "../../src/transcoding/routes/conflicts.ts";
 import { routeMatcher } from "../../src/transcoding/routes/match.ts";
-import { MANY, ONE, parseTemplate } from "../../src/transcoding/routes/template.ts";
+import { MANY, ONE, parsePathTemplate } from "../../src/transcoding/routes/template.ts";
 import { cases } from "../support/cases.ts";
 import { libraryService } from "./schema.ts";
 
@@ -11,7 +11,7 @@ const [method] = libraryService().methods as [Route["method"]];
 
 function route(line: string): Route {
   const [verb = "", template = ""] = line.split(" ");
-  const { segments, custom, variables } = parseTemplate(template.replaceAll("{}", "{x}"));
+  const { segments, custom, variables } = parsePathTemplate(template.replaceAll("{}", "{x}"));
   return { method, verb, template, segments, custom, variables, body: "", responseBody: "" };
 }
 
@@ -22,7 +22,7 @@ function winner(lines: string[], request: string): string | undefined {
 }
 
 test("a template is segments, a custom verb and variables over them", () => {
-  expect(parseTemplate("/v1/{a.b=x/*/y}/{c=**}:do:it")).toEqual({
+  expect(parsePathTemplate("/v1/{a.b=x/*/y}/{c=**}:do:it")).toEqual({
     segments: ["v1", "x", ONE, "y", MANY],
     custom: "do:it",
     variables: [
@@ -30,7 +30,7 @@ test("a template is segments, a custom verb and variables over them", () => {
       { path: ["c"], start: 4, end: -1, many: true },
     ],
   });
-  expect(parseTemplate("/a%20b/*").segments).toEqual(["a b", ONE]);
+  expect(parsePathTemplate("/a%20b/*").segments).toEqual(["a b", ONE]);
 });
 
 describe("precedence", () => {

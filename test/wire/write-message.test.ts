@@ -4,7 +4,7 @@ import { SearchEntitiesResponseSchema } from "#gen/belfry/entities/v1/entity_ser
 import { SearchEventsResponseSchema } from "#gen/belfry/events/v1/query_service_pb.ts";
 import { paced } from "../../src/event-loop.ts";
 import { jsonWriter } from "../../src/transcoding/json/write-json.ts";
-import { binaryOf, jsonOf, longFields, textInPortions } from "../../src/wire/write-message.ts";
+import { binaryOf, longFields, messageJson, textInPortions } from "../../src/wire/write-message.ts";
 
 const occurrences = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ body: `b ${i} ü "`, lastSeen: BigInt(i) }));
@@ -29,7 +29,7 @@ test.each([
     fromBinary(schema, toBinary(schema, message)),
   );
   expect(await textInPortions(writer, schema, values, pace)).toBe(JSON.stringify(writer.message(schema)(values)));
-  expect(JSON.parse(await jsonOf(schema, message, pace))).toEqual(toJson(schema, message));
+  expect(JSON.parse(await messageJson(schema, message, pace))).toEqual(toJson(schema, message));
 });
 
 test.each([0, 3, 200])("so is one that holds its %i entities in a message of its own", async (count) => {
@@ -40,7 +40,7 @@ test.each([0, 3, 200])("so is one that holds its %i entities in a message of its
   const values = message as unknown as Record<string, unknown>;
   expect(longFields(desc, values)).toHaveLength(count > 16 ? 1 : 0);
   expect(fromBinary(desc, await binaryOf(desc, message, pace))).toEqual(message);
-  expect(JSON.parse(await jsonOf(desc, message, pace))).toEqual(toJson(desc, message));
+  expect(JSON.parse(await messageJson(desc, message, pace))).toEqual(toJson(desc, message));
   const own = jsonWriter(createRegistry(desc));
   expect(await textInPortions(own, desc, values, pace)).toBe(JSON.stringify(own.message(desc)(values)));
 });

@@ -1,5 +1,5 @@
 import type postgres from "postgres";
-import type { Hold } from "../../limiter.ts";
+import type { LimiterShare } from "../../limiter.ts";
 import type { SentQuery } from "./query-adapter.ts";
 
 export type Client = postgres.Sql<{ bigint: bigint }>;
@@ -27,7 +27,7 @@ export interface PooledConnection {
   /** Cancellations under way, which would hit the next statement. */
   cancelling: Promise<unknown> | undefined;
   /** The place among all that what runs there takes. */
-  place: Hold | undefined;
+  place: LimiterShare | undefined;
 }
 
 /** PostgreSQL's last word on a connection, which closes a moment later. */

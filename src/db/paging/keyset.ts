@@ -71,7 +71,7 @@ function fits(text: string | null, type: SortKey["type"]): boolean {
 }
 
 /** The key texts of a cursor's row. @throws the cursor's error when they are no keys of these types, the last with a value */
-export function textsOf({ texts, wrong }: CursorPlace, types: readonly SortKey["type"][]): CursorPlace["texts"] {
+export function keyTextsOf({ texts, wrong }: CursorPlace, types: readonly SortKey["type"][]): CursorPlace["texts"] {
   const good = texts.length === types.length && texts.at(-1) !== null;
   if (!good || !types.every((type, i) => fits(texts[i] ?? null, type))) throw wrong();
   return texts;
@@ -82,7 +82,7 @@ export function textsOf({ texts, wrong }: CursorPlace, types: readonly SortKey["
  * apart, and always have a value. @throws the cursor's error when its texts are no keys of these types
  */
 export function beyond(db: Db, keys: readonly SortKey[], place: CursorPlace, backward = false): Fragment {
-  const texts = textsOf(
+  const texts = keyTextsOf(
     place,
     keys.map(({ type }) => type),
   );

@@ -2,10 +2,10 @@ import type { Db } from "../../db/connect.ts";
 import { type Fact, newRoot } from "../facts.ts";
 import { decodeChanges } from "../feed.ts";
 import { lockEvents } from "../lock.ts";
-import { keyText, type OccurrenceKey, readOccurrences } from "../occurrences.ts";
+import { type OccurrenceKey, occurrenceText, readOccurrences } from "../occurrences.ts";
 
 /**
- * Reads occurrences by `keyText` as they are now, under the locks of their events: nothing comes between this and what is decided of them;
+ * Reads occurrences by `occurrenceText` as they are now, under the locks of their events: nothing comes between this and what is decided of them;
  * with the version of the tenant's rules.
  */
 export async function occurrencesNow(tx: Db, tenantId: string, keys: readonly OccurrenceKey[]) {
@@ -19,7 +19,7 @@ export async function occurrencesNow(tx: Db, tenantId: string, keys: readonly Oc
  * are now, for this transaction alone.
  */
 export async function factsNow(tx: Db, tenantId: string, changes: Buffer): Promise<Fact[]> {
-  const keys = new Map(decodeChanges(changes, null).map((change) => [keyText(change), change]));
+  const keys = new Map(decodeChanges(changes, null).map((change) => [occurrenceText(change), change]));
   if (keys.size === 0) return [];
   const { found } = await occurrencesNow(tx, tenantId, [...keys.values()]);
   return [...found.values()].map(({ event, occurrence }) => {

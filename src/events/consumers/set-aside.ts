@@ -4,7 +4,7 @@ import { enqueue, firstOf, type Job } from "../../jobs/queue.ts";
 import type { JobKind } from "../../jobs/worker.ts";
 import { decodeFacts, encodeFacts, type Fact } from "../facts.ts";
 import { encodeChanges, entryOf } from "../feed.ts";
-import { keyText, type OccurrenceKey } from "../occurrences.ts";
+import { type OccurrenceKey, occurrenceText } from "../occurrences.ts";
 import type { Consumer } from "./consumer.ts";
 import { changedBehindMs } from "./cursors.ts";
 import { occurrencesNow } from "./facts-now.ts";
@@ -25,7 +25,7 @@ interface Aside {
 /** The consumer has not yet come to a later change of the occurrence: the job runs again after this time, ms. */
 const busyMs = 1000;
 
-const idOf = (key: OccurrenceKey) => Buffer.from(keyText(key), "latin1").toString("base64url");
+const idOf = (key: OccurrenceKey) => Buffer.from(occurrenceText(key), "latin1").toString("base64url");
 
 interface ToSetAside {
   fact: Fact;
@@ -77,7 +77,7 @@ async function factsOfNow(tx: Db, tenantId: string, name: string, facts: readonl
   const { found, rulesVersion } = await occurrencesNow(tx, tenantId, keys);
   for (const key of keys) if ((await changedBehindMs(tx, tenantId, name, key)) !== undefined) return undefined;
   const asNow = facts.flatMap((fact, i) => {
-    const now = found.get(keyText(keys[i] as OccurrenceKey));
+    const now = found.get(occurrenceText(keys[i] as OccurrenceKey));
     return now === undefined ? [] : [{ ...fact, event: now.event, after: now.occurrence, news: false }];
   });
   return { facts: asNow, rulesVersion };

@@ -4,7 +4,7 @@ import { planWithoutValues } from "../../db/plans.ts";
 import { transaction } from "../../db/transaction.ts";
 import { decodeChanges, type FeedChange, type FeedRow } from "../feed.ts";
 import type { EventRow } from "../fields.ts";
-import { keyText } from "../occurrences.ts";
+import { occurrenceText } from "../occurrences.ts";
 import { lookedUp, occurrenceColumns } from "../rows.ts";
 import { type FeedPosition, placeExpired } from "./cursor.ts";
 import type { ChangedRow } from "./filter.ts";
@@ -73,7 +73,7 @@ export async function changedRows(
   tenantId: string,
   changes: readonly FeedChange[],
 ): Promise<(ChangedRow | undefined)[]> {
-  const keys = [...new Map(changes.map((change) => [keyText(change), change])).values()];
+  const keys = [...new Map(changes.map((change) => [occurrenceText(change), change])).values()];
   const rows = await transaction(db, (tx) => {
     planWithoutValues(tx);
     return tx<EventRow[]>`
@@ -89,9 +89,9 @@ export async function changedRows(
         ) as o
         ${lookedUp(tx, tenantId)}`;
   });
-  const byKey = new Map(rows.map((row) => [keyText({ eventId: row.event_id, number: row.number }), row]));
+  const byKey = new Map(rows.map((row) => [occurrenceText({ eventId: row.event_id, number: row.number }), row]));
   return changes.map((change) => {
-    const row = byKey.get(keyText(change));
+    const row = byKey.get(occurrenceText(change));
     return row && { change, row, bytes: bytesOf(row) + bytesOf(change.earlier), waiting: 0 };
   });
 }

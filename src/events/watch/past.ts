@@ -7,7 +7,7 @@ import type { FeedRow } from "../feed.ts";
 import { type FeedPosition, placeExpired } from "./cursor.ts";
 import { blockRows, changedRows, changesMax, feedBlock, feedEnd } from "./feed-reader.ts";
 import type { ChangedRow } from "./filter.ts";
-import { messageMaker, type Told, toldOf, type WatchedQuery } from "./shared-messages.ts";
+import { changeFor, messageMaker, type Told, type WatchedQuery } from "./shared-messages.ts";
 
 /** Changes of one row of the feed with their occurrences, as all watches of the tenant share them that catch up. */
 export interface Portion {
@@ -169,7 +169,7 @@ function portionOf(of: OfTenant, row: FeedRow, from: number, kept: Kept, changed
     for (const [i, each] of changed.entries()) {
       const turn = pace();
       if (turn !== undefined) await turn;
-      const told = each && (await toldOf(query, each, { position, createdMs, passed: from + i + 1 }, pace));
+      const told = each && (await changeFor(query, each, { position, createdMs, passed: from + i + 1 }, pace));
       if (told === undefined) continue;
       told.waiting = 1; // its message is kept for the others
       found.push(told);

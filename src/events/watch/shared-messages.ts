@@ -82,7 +82,7 @@ export function release(held: Held, told: Told): void {
 }
 
 /** The change for the watches of a query; undefined when it does not match. */
-export async function toldOf(
+export async function changeFor(
   query: WatchedQuery,
   changed: ChangedRow,
   place: FeedPosition,

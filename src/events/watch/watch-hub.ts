@@ -10,7 +10,7 @@ import { changedRows, changesMax, feedEnd, rowsBehind } from "./feed-reader.ts";
 import type { ChangedRow } from "./filter.ts";
 import { type Past, pastReader } from "./past.ts";
 import { endSlowest, type Queue } from "./queue.ts";
-import { type Held, messageMaker, type Told, toldOf, type WatchedQuery } from "./shared-messages.ts";
+import { changeFor, type Held, messageMaker, type Told, type WatchedQuery } from "./shared-messages.ts";
 
 /** How many rows that this process has written wait in memory; beyond them they are read from the feed. */
 const rowsMax = 100;
@@ -249,7 +249,7 @@ async function tellPortion(tenantId: string, tenant: Tenant, telling: Telling): 
     for (const [i, each] of telling.changed.entries()) {
       const turn = pace();
       if (turn !== undefined) await turn;
-      const told = each && (await toldOf(query, each, telling.placeOf(i), pace));
+      const told = each && (await changeFor(query, each, telling.placeOf(i), pace));
       if (told !== undefined) for (const watcher of watchers) tellOne(watcher, told);
     }
   }
@@ -259,7 +259,7 @@ async function tellPortion(tenantId: string, tenant: Tenant, telling: Telling): 
     for (const [i, each] of telling.changed.entries()) {
       const turn = pace();
       if (turn !== undefined) await turn;
-      const told = each && (await toldOf(group.query, each, telling.placeOf(i), pace));
+      const told = each && (await changeFor(group.query, each, telling.placeOf(i), pace));
       if (tenant.late[0] !== late) break; // it has left meanwhile
       if (told !== undefined) tellOne(watcher, told);
     }

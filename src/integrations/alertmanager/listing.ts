@@ -1,6 +1,6 @@
 import {
-  type Answer,
   answerOf,
+  type ComparisonResult,
   compareExpression,
   countExpression,
   decided,
@@ -67,7 +67,7 @@ export function filtersOf(query: URLSearchParams, count: ExpressionCount = newEx
 
 const receiverCharactersMax = 1000;
 
-function receivers(text: string, count: ExpressionCount): (name: string, pace: Pace) => Later<Answer> {
+function receivers(text: string, count: ExpressionCount): (name: string, pace: Pace) => Later<ComparisonResult> {
   if (text.length > receiverCharactersMax)
     throw invalidValue("receiver", `must have at most ${receiverCharactersMax} characters`);
   const expression = readExpression(text, true);

@@ -19,7 +19,7 @@ import {
 import { bigintArray, uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { cancelOn } from "../../db/driver/cancel.ts";
-import { beyond, textsOf } from "../../db/paging/keyset.ts";
+import { beyond, keyTextsOf } from "../../db/paging/keyset.ts";
 import { pageBytesMax } from "../../db/paging/page-contents.ts";
 import { countedPage } from "../../db/paging/token-page.ts";
 import { sqlJoin } from "../../db/sql-join.ts";
@@ -30,7 +30,7 @@ import { parseOccurrenceId } from "../../events/occurrence-id.ts";
 import { announce } from "../../jobs/queue.ts";
 import { principalOf } from "../../rpc/context.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
-import { checkEnd, timestampMs } from "../../rpc/times.ts";
+import { checkEndMs, timestampMs } from "../../rpc/times.ts";
 import { audited } from "../../tenants/audit.ts";
 import { newest } from "../queue/attempts.ts";
 import { deliveriesKind } from "../queue/delivery-queue.ts";
@@ -39,7 +39,7 @@ import {
   type DeliveryRow,
   deliveryColumns,
   hasMember,
-  isHeld,
+  heldCondition,
   newestFirst,
   readDeliveries,
   readGroupLabels,
@@ -133,7 +133,7 @@ async function listDeliveries(
   const { status } = request;
   const startMs = request.startTime && timestampMs(request.startTime, "startTime");
   const endMs = request.endTime && timestampMs(request.endTime, "endTime");
-  if (endMs !== undefined) checkEnd(endMs, "endTime");
+  if (endMs !== undefined) checkEndMs(endMs, "endTime");
   const query = JSON.stringify([
     request.rule,
     request.destination,
@@ -152,7 +152,7 @@ async function listDeliveries(
   if (matching === undefined) return create(ListDeliveriesResponseSchema);
   const any = status === DeliveryStatus.DELIVERY_STATUS_UNSPECIFIED;
   const { PENDING, HELD } = DeliveryStatus;
-  const waits = status === PENDING ? db`not ${isHeld(db)}` : status === HELD ? isHeld(db) : db`${any}`;
+  const waits = status === PENDING ? db`not ${heldCondition(db)}` : status === HELD ? heldCondition(db) : db`${any}`;
   const waiting = db`${matching} and ${waits}`;
   const done = db`${matching} and (${any} or status = ${DeliveryStatusSchema.value[status]?.name ?? ""})`;
   const place = page.after === undefined ? db`true` : beyond(db, newestFirst(db), page.after);
@@ -340,7 +340,7 @@ async function listMembers(db: Db, tenantId: string, request: ListDeliveryMember
   const { group } = await getDelivery(db, tenantId, request.id);
   const page = countedPage(ListDeliveryMembersRequestSchema.typeName, tenantId, request, request.id);
   if (!group) return create(ListDeliveryMembersResponseSchema);
-  const after = page.after === undefined ? -1 : Number(textsOf(page.after, ["bigint"])[0]);
+  const after = page.after === undefined ? -1 : Number(keyTextsOf(page.after, ["bigint"])[0]);
   const rows = await db<MemberRow[]>`
     select place, subject, event_id, number, entity_id, null as metric_name, resolved from group_message_members
     where tenant_id = ${tenantId} and message_id = ${group.message} and place > ${after}::int4

@@ -6,7 +6,7 @@ import { uuidArray } from "../../db/batch.ts";
 import type { Db } from "../../db/connect.ts";
 import { keyTexts, type SortKey } from "../../db/paging/keyset.ts";
 import { idText } from "../../entities/identity.ts";
-import { type Attempt, countOf, newest } from "../queue/attempts.ts";
+import { type Attempt, attemptCount, newest } from "../queue/attempts.ts";
 import { neverMs } from "../silences/mutes.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
 import { type SubjectColumns, subjectId, toSubject } from "../subject/subject.ts";
@@ -65,7 +65,7 @@ export function toDelivery(row: DeliveryRow, labels: GroupLabels = new Map()): D
     metricName: metricName ?? "",
     occasion: row.occasion,
     status: DeliveryStatus[row.status],
-    attempts: countOf(row.attempts),
+    attempts: attemptCount(row.attempts),
     tries: newest(row.attempts).map(({ timeMs, reason, answer, recipients = [] }) => ({
       time: timestampFromMs(timeMs),
       reason,
@@ -86,7 +86,7 @@ export function toDelivery(row: DeliveryRow, labels: GroupLabels = new Map()): D
 }
 
 /** The condition of a waiting row that a silence holds: until it is due. */
-export const isHeld = (db: Db): Fragment =>
+export const heldCondition = (db: Db): Fragment =>
   db`(silence_id is not null and due_ms > (extract(epoch from statement_timestamp()) * 1000)::int8)`;
 
 /** The condition of a row that is the message of a group with such a member. By the indexes of group_message_members. */
@@ -115,8 +115,8 @@ export function readDeliveries(
   const newest = db`order by created_ms desc, id::text desc limit ${limit}`;
   return db<DeliveryRow[]>`
     select * from (
-      (select ${deliveryColumns(db)}, case when ${isHeld(db)} then 'HELD' else 'PENDING' end as status,
-        case when ${isHeld(db)} then silence_id end as "silenceId", due_ms::float8 as "dueMs", ${keyTexts(db, keys)} as "keyTexts",
+      (select ${deliveryColumns(db)}, case when ${heldCondition(db)} then 'HELD' else 'PENDING' end as status,
+        case when ${heldCondition(db)} then silence_id end as "silenceId", due_ms::float8 as "dueMs", ${keyTexts(db, keys)} as "keyTexts",
         created_ms, id::text as id_text
         from due_deliveries where ${waiting} ${newest})
       union all

@@ -36,13 +36,13 @@ import { checkEtag } from "../../rpc/etag.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
 import { afterRuleChange } from "../deciding/after-rule-change.ts";
 import { addressPath } from "../kinds/hidden-address.ts";
-import { checkDestination, goTemplates, newFeatureOf, placeOf } from "../kinds/kinds.ts";
+import { checkDestination, goTemplates, newFeatureOf, threadPlaceOf } from "../kinds/kinds.ts";
 import { checkSecretAddresses } from "../kinds/secret-addresses.ts";
 import {
   keptOf,
-  ownerOf,
   type Parted,
   partSecrets,
+  secretOwner,
   withPlainAddress,
   withSecrets,
   withStoredAddress,
@@ -133,7 +133,7 @@ function refuse(broken: readonly Broken[]): void {
 /** Seals what is secret of a destination, but for its address where that cannot be read by all servers, or not be sealed. */
 async function sealed(tx: Db, tenantId: string, name: string, parted: Parted, sealing: AddressSealing) {
   const stored = sealsAddresses(sealing) ? parted : withPlainAddress(parted);
-  return { stored, secrets: await sealSecrets(tx, tenantId, ownerOf(name), stored.fresh, sealing.keyring) };
+  return { stored, secrets: await sealSecrets(tx, tenantId, secretOwner(name), stored.fresh, sealing.keyring) };
 }
 
 /** What a replacement stores: in place of `********` what is stored, as it is sealed there. @throws code 3 */
@@ -290,7 +290,7 @@ async function replaceStored(
     .update(destinations)
     .set({ secrets: next.secrets, ...valuesOf(destination, next.stored) })
     .where(own);
-  if (placeOf(before) !== placeOf(next.parted.masked)) await forgetThreads(tx, tenantId, name);
+  if (threadPlaceOf(before) !== threadPlaceOf(next.parted.masked)) await forgetThreads(tx, tenantId, name);
   await noteCredential(tx, tenantId, name, type, products);
   await checkQuota(tx, tenantId, kept, name, bounds, heldBefore);
   return next.parted;

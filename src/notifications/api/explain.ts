@@ -18,7 +18,7 @@ import { normalizedName } from "../../rpc/name-rules.ts";
 import { repeatMs, repeatReason } from "../deciding/decide.ts";
 import type { InForce } from "../deciding/engine.ts";
 import { chainReason } from "../deciding/match.ts";
-import { fieldsOf } from "../rules/rows.ts";
+import { triggerFields } from "../rules/rows.ts";
 import { ruleReason } from "../rules/tenant-rules.ts";
 import { inMaintenance, mutesOver, nothing } from "../silences/mutes.ts";
 import type { StoredSilence } from "../silences/silences.ts";
@@ -33,7 +33,7 @@ import {
   newestOfEach,
   readAbout,
   readExplainedRules,
-  readMemberships,
+  readGroupMemberships,
   readOwn,
   readState,
   silencesOver,
@@ -80,7 +80,7 @@ export function explanations(
       if (about === undefined) throw unknown();
       const told = isTold(db, tenantId, about, [rule]);
       // Before deliveries: what no longer waits in its group by then is in one of them.
-      const memberships = await readMemberships(db, tenantId, about, [rule]);
+      const memberships = await readGroupMemberships(db, tenantId, about, [rule]);
       const deliveries = await readDeliveries(db, {
         waiting: db`tenant_id = ${tenantId} and destination_name = any(${textArray(rule.destinationNames)}::text[])
           and ${told} and created_ms >= 0 and rule_id = ${rule.id}`,
@@ -116,7 +116,7 @@ export function explanations(
         readSeen(db, tenantId, about.row),
       ]);
       const own = rules.filter((rule) => about.noted.has(rule.id));
-      const memberships = await readMemberships(db, tenantId, about, rules);
+      const memberships = await readGroupMemberships(db, tenantId, about, rules);
       const deliveries = await readOwn(db, tenantId, about, own);
       const labels = await readGroupLabels(db, tenantId, deliveries);
       const explained = await explain(db, { about, rules, memberships, deliveries }, context, options);
@@ -143,7 +143,7 @@ export function explanations(
 interface Asked {
   readonly about: About;
   readonly rules: readonly ExplainedRule[];
-  readonly memberships: Awaited<ReturnType<typeof readMemberships>>;
+  readonly memberships: Awaited<ReturnType<typeof readGroupMemberships>>;
   readonly deliveries: readonly DeliveryRow[];
 }
 
@@ -152,7 +152,7 @@ async function explain(db: Db, asked: Asked, context: HandlerContext, options: O
   const { about, rules, memberships, deliveries } = asked;
   const { tenantId, tenantName } = principalOf(context);
   const pace = paced(() => context.signal.throwIfAborted(), tenantId, { holdsNothing: true });
-  const { events: values } = fieldsOf(tenantId, tenantName);
+  const { events: values } = triggerFields(tenantId, tenantName);
   const triggerSteps = new Map<string, ExplanationStep>();
   const byRule = Map.groupBy(deliveries, ({ ruleName }) => ruleName);
   const common = await readCommon(db, tenantId, asked, options, pace);

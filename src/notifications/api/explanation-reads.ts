@@ -9,12 +9,12 @@ import { parseOccurrenceId } from "../../events/occurrence-id.ts";
 import { rulesName } from "../deciding/deciding.ts";
 import { isElsewhere } from "../groups/group-store.ts";
 import { nilRule, readMatches, type StoredMatch } from "../rules/match-store.ts";
-import { labelsOf, type MatchRow, matchRow } from "../rules/rows.ts";
+import { type MatchRow, matchRow, rowLabels } from "../rules/rows.ts";
 import { readStoredRules, type StoredRule, type StoredTrigger, withTriggers } from "../rules/stored-rules.ts";
 import { type LoadedRule, loadedRule } from "../rules/tenant-rules.ts";
 import { lastOf } from "../silences/mutes.ts";
 import { readSilences, type StoredSilence, stateOf } from "../silences/silences.ts";
-import { type LabelledState, labelsKey, readLabels } from "../subject/labels.ts";
+import { type LabelledState, readLabels, subjectLabelsKey } from "../subject/labels.ts";
 import type { MutedBy } from "../subject/notice.ts";
 import { readOccurrence } from "../subject/read-subjects.ts";
 import { keyText, occurrenceRef } from "../subject/subject.ts";
@@ -88,7 +88,12 @@ export function isTold(db: Db, tenantId: string, { key, noted }: About, rules: r
 }
 
 /** Reads, by the ids of rules, in which of their groups this is a member. By group_members_by_member. */
-export async function readMemberships(db: Db, tenantId: string, { noted }: About, rules: readonly ExplainedRule[]) {
+export async function readGroupMemberships(
+  db: Db,
+  tenantId: string,
+  { noted }: About,
+  rules: readonly ExplainedRule[],
+) {
   const matches = rules.flatMap(({ id }) => noted.get(id) ?? []).filter(({ grouped }) => grouped);
   const [first] = matches;
   if (first === undefined) return new Map<string, Membership[]>();
@@ -167,10 +172,10 @@ export async function readState(
   { row, noted }: About,
   rules: readonly ExplainedRule[],
 ): Promise<LabelledState | undefined> {
-  if (row !== undefined) return { labels: labelsOf(row), entity: row.entity };
+  if (row !== undefined) return { labels: rowLabels(row), entity: row.entity };
   const match = rules.flatMap(({ id }) => noted.get(id) ?? [])[0] ?? [...noted.values()][0];
   if (match === undefined) return undefined;
-  return (await readLabels(db, tenantId, [match])).get(labelsKey(match));
+  return (await readLabels(db, tenantId, [match])).get(subjectLabelsKey(match));
 }
 
 /** Tells whether something stands that its group has not taken in yet: it has just begun, or its labels have changed. */

@@ -5,7 +5,7 @@ import { type ExplanationStep, ExplanationStepSchema } from "#gen/belfry/notific
 import type { Db } from "../../db/connect.ts";
 import type { Pace } from "../../event-loop.ts";
 import type { StoredMatch } from "../rules/match-store.ts";
-import { type Fields, type MatchRow, readCounts, readEntitiesOf } from "../rules/rows.ts";
+import { type MatchRow, readCounts, readEntitiesOf, type TriggerFields } from "../rules/rows.ts";
 import { mismatchOf, seesOccurrences, storedTriggerType } from "../rules/sources.ts";
 import type { StoredTrigger } from "../rules/stored-rules.ts";
 import { ruleReason } from "../rules/tenant-rules.ts";
@@ -66,7 +66,7 @@ export interface Sighted {
 export async function triggerStep(
   { name, type }: StoredTrigger,
   { row, match }: Sighted,
-  values: Fields["events"],
+  values: TriggerFields["events"],
   pace: Pace,
 ): Promise<ExplanationStep> {
   const says = (result: Result, what: string, more?: More) =>

@@ -6,7 +6,7 @@ import type { Keyring } from "../../credentials/keyring.ts";
 import { sealedOpener } from "../../credentials/secrets.ts";
 import type { Db } from "../../db/connect.ts";
 import { orm } from "../../db/orm.ts";
-import { ownerOf } from "../kinds/secrets.ts";
+import { secretOwner } from "../kinds/secrets.ts";
 import { credentialIdOf } from "../kinds/stored-credential.ts";
 import { destinations } from "../rules/tables.ts";
 
@@ -34,7 +34,7 @@ export async function keyTroubles(
     rows.map((row) => {
       const id = idOf(row);
       const path = `${row.kind}.${id === "" ? members[row.kind] : "credentialId"}`;
-      const own = () => openable(() => open(ownerOf(row.name), row.secrets))[path];
+      const own = () => openable(() => open(secretOwner(row.name), row.secrets))[path];
       const rule = id === "" ? keyTrouble(row.kind, own()) : ofCredentials.get(id);
       return [row.name, rule ? `${path}: ${rule}` : ""];
     }),

@@ -1,6 +1,6 @@
 import { type DescMessage, type MessageShape, toJsonString } from "@bufbuild/protobuf";
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
-import { textsOf } from "../../db/paging/keyset.ts";
+import { keyTextsOf } from "../../db/paging/keyset.ts";
 import { countedPage } from "../../db/paging/token-page.ts";
 
 /** True for rows whose text contains `text`, in any case; undefined, which filters nothing, when it is empty. */
@@ -45,7 +45,7 @@ export async function listByName<S extends DescMessage, T extends { name: string
     const items = await read({ after: "", limit: Number.MAX_SAFE_INTEGER });
     return { items, totalCount: BigInt(items.length), nextPageToken: "" };
   }
-  const after = (page.after && textsOf(page.after, ["text"])[0]) ?? "";
+  const after = (page.after && keyTextsOf(page.after, ["text"])[0]) ?? "";
   const [rows, total] = await Promise.all([read({ after, limit: page.rowsMax }), page.total(count)]);
   return { ...page.cut(rows, ({ name }) => [name], total), totalCount: total };
 }

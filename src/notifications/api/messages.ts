@@ -40,7 +40,7 @@ export interface DestinationRow extends Named {
 }
 
 /** A rule as the API shows it, before its trouble is known. */
-export interface RuleRow extends Named, Omit<StoredRule, "repeatWhile"> {
+export interface ShownRule extends Named, Omit<StoredRule, "repeatWhile"> {
   repeatWhile: RepeatWhile | null;
   /** Whether one of its destinations keeps open what it was sent until that is resolved there. */
   hasOpenRecords: boolean;
@@ -66,7 +66,10 @@ export function toDestination(
 }
 
 /** A rule as the API shows it. @param alertsAlone the ids of rules whose matches all came as alerts */
-export function toRule({ id, hasOpenRecords, ...stored }: RuleRow, alertsAlone: ReadonlySet<string> = new Set()): Rule {
+export function toRule(
+  { id, hasOpenRecords, ...stored }: ShownRule,
+  alertsAlone: ReadonlySet<string> = new Set(),
+): Rule {
   const { repeatIntervalSec, delaySec, repeatWhile, grouping, ...row } = stored;
   const { description, tags, enabled, message, repeat, sendUpdates, muteDuringMaintenance } = row;
   const { triggerNames, destinationNames, matchers } = row;

@@ -14,8 +14,15 @@ import { seenOccurrences } from "../../events/matching.ts";
 import { selection, toEvent } from "../../events/messages.ts";
 import type { OccurrenceKey } from "../../events/occurrences.ts";
 import { principalOf } from "../../rpc/context.ts";
-import { checkEnd, checkOpenStart } from "../../rpc/times.ts";
-import { type Fields, fieldsOf, type MatchRow, matchRow, readCounts, readEntitiesOf } from "../rules/rows.ts";
+import { checkEndMs, checkOpenStart } from "../../rpc/times.ts";
+import {
+  type MatchRow,
+  matchRow,
+  readCounts,
+  readEntitiesOf,
+  type TriggerFields,
+  triggerFields,
+} from "../rules/rows.ts";
 import type { ReadyTrigger } from "../rules/sources/source.ts";
 import { checkTriggerType, readyTrigger } from "../rules/sources.ts";
 import { readSubjects } from "../subject/read-subjects.ts";
@@ -35,7 +42,7 @@ export function triggerPreviews(
     async previewTrigger({ type, timeRange }, context) {
       const { tenantId, tenantName } = principalOf(context);
       checkTriggerType(type, "type");
-      const fields = fieldsOf(tenantId, tenantName);
+      const fields = triggerFields(tenantId, tenantName);
       const trigger = type && readyTrigger(type, fields).event;
       if (trigger === undefined) throw unsupported("triggers of the source event alone have a preview");
       const range = timeRange ?? create(TimeRangeSchema, { start: BigInt(Math.floor(nowMs()) - dayMs) });
@@ -69,7 +76,7 @@ export function triggerPreviews(
 
 /** @throws code 3 for times in seconds */
 function checkRange({ start, end }: TimeRange): void {
-  if (end !== undefined) checkEnd(end, "timeRange.end");
+  if (end !== undefined) checkEndMs(end, "timeRange.end");
   else if (start !== undefined) checkOpenStart(start, "timeRange.start");
 }
 
@@ -88,7 +95,12 @@ async function rowsOf(db: Db, tenantId: string, keys: readonly OccurrenceKey[], 
 }
 
 /** As it is now or, of one that is closed, as it was when it was open. */
-async function matches(trigger: EventTrigger, row: MatchRow, values: Fields["events"], pace: Pace): Promise<boolean> {
+async function matches(
+  trigger: EventTrigger,
+  row: MatchRow,
+  values: TriggerFields["events"],
+  pace: Pace,
+): Promise<boolean> {
   const found = async (seen: MatchRow) => decided(await trigger.matches(foldedRow(seen, { values }), pace), "type");
   if (row.status !== CLOSED) return await found(row);
   if (await found({ ...row, status: Status.OPEN, end_ms: null })) return true;

@@ -16,7 +16,7 @@ import type { Composed } from "../kinds/kind.ts";
 import { compose } from "../kinds/kinds.ts";
 import { sampleSubject } from "../kinds/sample-notifications.ts";
 import type { SendEnvironment } from "../kinds/send-environment.ts";
-import { fieldsOf, type MatchRow } from "../rules/rows.ts";
+import { type MatchRow, triggerFields } from "../rules/rows.ts";
 import { storedTriggerType } from "../rules/sources.ts";
 import { readStoredRules, type StoredTrigger, withTriggers } from "../rules/stored-rules.ts";
 import type { Notification } from "../subject/notification.ts";
@@ -81,7 +81,7 @@ export async function previewed(
   { nowMs }: Pick<SendEnvironment, "nowMs">,
   pace: Pace,
 ) {
-  const { events: values } = fieldsOf(tenantId, tenantName);
+  const { events: values } = triggerFields(tenantId, tenantName);
   const steps: ExplanationStep[] = [];
   for (const trigger of row ? triggers : []) {
     await pace();

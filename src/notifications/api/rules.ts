@@ -41,7 +41,7 @@ import { ruleDestinations, rules, ruleTriggers } from "../rules/tables.ts";
 import { brokenTemplate } from "../templates/template.ts";
 import { matchingAlertsAlone } from "./alert-matches.ts";
 import { contains, listByName, oneContains, type Part } from "./list-columns.ts";
-import { type RuleRow, toRule } from "./messages.ts";
+import { type ShownRule, toRule } from "./messages.ts";
 import { forgetCounts, recentNotifications } from "./recent-counts.ts";
 import { setDestinations, setTriggers } from "./rule-members.ts";
 import { recordKinds, repeatIntervalDefault } from "./troubles.ts";
@@ -306,7 +306,7 @@ async function readRule(db: Db, tenantId: string, name: string): Promise<Rule> {
   return rule;
 }
 
-async function shownRules(db: Db, tenantId: string, rows: readonly RuleRow[]): Promise<Rule[]> {
+async function shownRules(db: Db, tenantId: string, rows: readonly ShownRule[]): Promise<Rule[]> {
   const repeating = rows.filter(({ repeat, repeatWhile }) => repeat && !repeatWhile);
   const ids = repeating.map(({ id }) => id);
   const alertsAlone = await matchingAlertsAlone(db, tenantId, ids);

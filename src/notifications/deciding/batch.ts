@@ -8,7 +8,7 @@ import type { Silences } from "../silences/silences-in-force.ts";
 import type { Holds, Notice, Over } from "../subject/notice.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
 import type { Subject } from "../subject/subject.ts";
-import type { Decision, Seen } from "./decide.ts";
+import type { Decision, SubjectView } from "./decide.ts";
 
 /** Informs the process that deliveries of a tenant are stored, and when the first is due. */
 export type Wake = (tenantId: string, dueMs: number) => void;
@@ -20,7 +20,7 @@ export interface Changes {
 }
 
 /** A subject as a rule sees it. */
-export interface Sight extends Seen {
+export interface Sight extends SubjectView {
   readonly rule: LoadedRule;
   readonly subject: Subject;
   /** The occurrence as a change has left it, whose labels may be others by now. */

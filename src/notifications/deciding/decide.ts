@@ -7,7 +7,7 @@ import type { Occasion } from "../subject/notification.ts";
 import type { Reason } from "../subject/reason.ts";
 
 /** How a subject is seen. */
-export interface Seen {
+export interface SubjectView {
   /** Whether any trigger of the rule matches. */
   readonly matches: boolean;
   /** Whether it was reported once more: repetitions follow reports. */
@@ -31,22 +31,27 @@ export interface Decision {
  * What a rule does about a subject: the whole of docs/rules.md, "When it notifies", without a clock and without
  * a database. Undefined: nothing, and nothing to note.
  */
-export function decide(manner: Manner, before: Match | undefined, seen: Seen, nowMs: number): Decision | undefined {
+export function decide(
+  manner: Manner,
+  before: Match | undefined,
+  seen: SubjectView,
+  nowMs: number,
+): Decision | undefined {
   if (!seen.matches) return before?.standing ? ended(manner, before, seen, nowMs) : undefined;
   if (!before?.standing || reopened(before, seen)) return begun(manner, before, seen, nowMs);
   return goesOn(manner, before, seen, nowMs);
 }
 
 /** An occurrence whose end was reported, and which is no longer closed. */
-const reopened = ({ told }: Match, { now }: Seen) =>
+const reopened = ({ told }: Match, { now }: SubjectView) =>
   told?.status === Status.CLOSED && now !== undefined && now.status !== Status.CLOSED;
 
-const mutedNow = (manner: Manner, seen: Seen) => manner.muteDuringMaintenance && seen.inMaintenance;
+const mutedNow = (manner: Manner, seen: SubjectView) => manner.muteDuringMaintenance && seen.inMaintenance;
 
 const nextMs = (before: Match | undefined, nowMs: number) =>
   before === undefined ? nowMs : Math.max(nowMs, before.lastMs + 1);
 
-function begun(manner: Manner, before: Match | undefined, seen: Seen, nowMs: number): Decision {
+function begun(manner: Manner, before: Match | undefined, seen: SubjectView, nowMs: number): Decision {
   const createdMs = nextMs(before, nowMs);
   if (mutedNow(manner, seen)) {
     const silent = { firstDueMs: undefined, notifiedMs: undefined, lastMs: createdMs };
@@ -62,7 +67,7 @@ export function repeatMs({ repeat, repeatIntervalMs }: Manner, match: Match | un
 
 const unspoken = (match: Match): Decision => ({ match, due: [], over: false });
 
-function first({ now }: Seen, createdMs: number, nowMs: number, dueMs: number): Decision {
+function first({ now }: SubjectView, createdMs: number, nowMs: number, dueMs: number): Decision {
   const firstDueMs = dueMs > nowMs ? dueMs : undefined;
   return {
     match: {
@@ -79,7 +84,7 @@ function first({ now }: Seen, createdMs: number, nowMs: number, dueMs: number): 
   };
 }
 
-function goesOn(manner: Manner, before: Match, seen: Seen, nowMs: number): Decision | undefined {
+function goesOn(manner: Manner, before: Match, seen: SubjectView, nowMs: number): Decision | undefined {
   // An end is never held back.
   const silent = mutedNow(manner, seen) && !closes(manner, before, seen);
   if (before.muted) {
@@ -102,7 +107,7 @@ function goesOn(manner: Manner, before: Match, seen: Seen, nowMs: number): Decis
 }
 
 /** Updates of what was reported, else a repetition when it is time. */
-function told(manner: Manner, before: Match, seen: Seen, nowMs: number): Decision | undefined {
+function told(manner: Manner, before: Match, seen: SubjectView, nowMs: number): Decision | undefined {
   const changes = manner.sendUpdates ? changesOf(before, seen) : [];
   const repeats = repeatReason(manner, before, seen, nowMs) === undefined;
   const occasions: Occasion[] = changes.length > 0 ? changes : repeats ? ["repeat"] : [];
@@ -114,7 +119,7 @@ function told(manner: Manner, before: Match, seen: Seen, nowMs: number): Decisio
 }
 
 /** Tells whether a match that was notified goes on with a closed occurrence: its trigger names the status. */
-const closes = ({ sendUpdates }: Manner, before: Match, seen: Seen) =>
+const closes = ({ sendUpdates }: Manner, before: Match, seen: SubjectView) =>
   sendUpdates &&
   before.notifiedMs !== undefined &&
   before.firstDueMs === undefined &&
@@ -124,7 +129,7 @@ const closes = ({ sendUpdates }: Manner, before: Match, seen: Seen) =>
 export function repeatReason(
   manner: Manner,
   match: Match,
-  { again, now }: Pick<Seen, "again" | "now">,
+  { again, now }: Pick<SubjectView, "again" | "now">,
   nowMs: number,
 ): Reason | undefined {
   const dueMs = repeatMs(manner, match);
@@ -137,7 +142,7 @@ export function repeatReason(
 }
 
 /** What differs from what was reported. Its end says the rest. */
-function changesOf({ told }: Match, { now }: Seen): Occasion[] {
+function changesOf({ told }: Match, { now }: SubjectView): Occasion[] {
   if (told === undefined || now === undefined) return [];
   if (now.status === Status.CLOSED && told.status !== Status.CLOSED) return ["clear"];
   const changes: Occasion[] = [];
@@ -146,7 +151,7 @@ function changesOf({ told }: Match, { now }: Seen): Occasion[] {
   return changes;
 }
 
-function ended(manner: Manner, before: Match, seen: Seen, nowMs: number): Decision {
+function ended(manner: Manner, before: Match, seen: SubjectView, nowMs: number): Decision {
   const { notifiedMs, firstDueMs, told } = before;
   const match = {
     ...before,

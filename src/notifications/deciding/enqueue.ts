@@ -4,7 +4,7 @@ import { home } from "../../db/home-row.ts";
 import { planWithoutValues } from "../../db/plans.ts";
 import { paced } from "../../event-loop.ts";
 import { failpoint } from "../../failpoint.ts";
-import { announce, enqueue as enqueueJobs } from "../../jobs/queue.ts";
+import { announce, enqueue } from "../../jobs/queue.ts";
 import { writeMatches } from "../rules/match-store.ts";
 import { type HeldUntil, shareSilences } from "../silences/silences.ts";
 import { deliveryId } from "../subject/delivery-id.ts";
@@ -66,7 +66,7 @@ function newestOnly(rows: readonly ReturnType<typeof toRows>[number][]) {
  * of the transaction: what is due is locked after all that lies below an event. Statements may still be under way when it resolves: what
  * they fail with fails the transaction.
  */
-export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, over, jobs }) => {
+export const enqueueNotices: Stage = async ({ tx, tenantId, nowMs, decided, notices, over, jobs }) => {
   const pace = paced(undefined, tenantId);
   const last = new Map(decided.map((each) => [`${keyText(each.match.subject.key)}${each.rule.id}`, each]));
   const matches = [...last.values()].map(({ match }) => match);
@@ -94,7 +94,7 @@ export const enqueue: Stage = async ({ tx, tenantId, nowMs, decided, notices, ov
   if (dueMs < Infinity) send(announce(tx, { tenantId, kind: lane }, BigInt(dueMs)));
   const repetitions = decided.flatMap(({ rule, match }) => repetitionOf(rule, match) ?? []);
   for (const { kind, jobs: some } of [...jobs, repetitionJobs(repetitions)]) {
-    send(enqueueJobs(tx, { tenantId, kind }, some, nowMs));
+    send(enqueue(tx, { tenantId, kind }, some, nowMs));
   }
   return { dueMs };
 };

@@ -128,7 +128,7 @@ function* sights(rules: TenantRules, all: readonly SeenFact[], noted: StoredMatc
         again: fact.news,
         inMaintenance: inMaintenance(row.entity),
         now: signatureOf(fact.after),
-        told: () => ({ ...toldOf(fact.after, chain), root: fact.root }),
+        told: () => ({ ...snapshotOf(fact.after, chain), root: fact.root }),
       };
     }
   }
@@ -151,7 +151,7 @@ export function signatureOf({ severity, status, acknowledged }: Occurrence): Sig
 }
 
 /** What is notified of an occurrence, beside its texts. `chain`: the rules that made it. */
-export function toldOf(occurrence: Occurrence, chain: readonly string[]): DeliverySnapshot {
+export function snapshotOf(occurrence: Occurrence, chain: readonly string[]): DeliverySnapshot {
   const { lastSeenMs, instanceCount } = occurrence;
   return {
     ...signatureOf(occurrence),

@@ -5,12 +5,12 @@ import type { Signature } from "../rules/match-store.ts";
 import type { TenantRules } from "../rules/tenant-rules.ts";
 import { askMutes, holdsOf, mayHold } from "../silences/mutes.ts";
 import type { WaitingDelivery } from "../subject/delivery.ts";
-import type { Labelled } from "../subject/labels.ts";
+import type { LabelledSubject } from "../subject/labels.ts";
 import type { Occasion } from "../subject/notification.ts";
 import { readSubjects } from "../subject/read-subjects.ts";
 import type { DeliverySnapshot } from "../subject/snapshot.ts";
 import { keyText } from "../subject/subject.ts";
-import { toldOf } from "./match.ts";
+import { snapshotOf } from "./match.ts";
 import { unneeded, type Verdict } from "./verdict.ts";
 
 /**
@@ -51,7 +51,7 @@ export async function judgeSilenced(
   return verdicts;
 }
 
-const labelled = (delivery: WaitingDelivery): Labelled => ({ ...delivery, value: delivery.told.value });
+const labelled = (delivery: WaitingDelivery): LabelledSubject => ({ ...delivery, value: delivery.told.value });
 
 const threadOf = ({ destinationName, ruleId, subject }: WaitingDelivery) =>
   JSON.stringify([destinationName, ruleId, keyText(subject.key)]);
@@ -99,7 +99,7 @@ async function releaseHeld(
   const sent: { id: string; told: DeliverySnapshot; occasion: Occasion }[] = [];
   for (const { id, subject, told: held, occasion } of released) {
     const now = states.get(keyText(subject.key))?.occurrence;
-    const told = now === undefined ? held : { ...held, ...toldOf(now.occurrence, held.chain ?? []) };
+    const told = now === undefined ? held : { ...held, ...snapshotOf(now.occurrence, held.chain ?? []) };
     const changed = occasion === "first" ? occasion : changeOf(held.since, told);
     if (changed === undefined) verdicts.set(id, unneeded("nothing differs from what was sent before the silence"));
     else {

@@ -12,7 +12,7 @@ import { keyText, type Subject } from "../subject/subject.ts";
 import type { Sight } from "./batch.ts";
 import { type CurrentState, pairText } from "./current-state.ts";
 import type { Deciding } from "./deciding.ts";
-import { signatureOf, toldOf } from "./match.ts";
+import { signatureOf, snapshotOf } from "./match.ts";
 import { unseenSinceMs } from "./rules-consumer.ts";
 import { passFrom } from "./stages.ts";
 
@@ -151,7 +151,7 @@ async function lookAtOccurrences(
     return {
       triggerNames: (rule && found.matches.get(rule)) ?? [],
       now: signatureOf(found.occurrence),
-      told: toldOf(found.occurrence, chain),
+      told: snapshotOf(found.occurrence, chain),
     };
   };
   return { looks, taken, states };

@@ -1,8 +1,8 @@
 import { paced } from "../../event-loop.ts";
 import { toTexts } from "../../events/fields.ts";
 import { isAlert, type LabelView } from "../../events/labels.ts";
-import { isElsewhere, memberOf, membershipsOf, readGroups, type StoredGroup } from "../groups/group-store.ts";
-import { labelsOf, readEntitiesOf } from "../rules/rows.ts";
+import { groupMemberKey, isElsewhere, membershipsOf, readGroups, type StoredGroup } from "../groups/group-store.ts";
+import { readEntitiesOf, rowLabels } from "../rules/rows.ts";
 import type { LoadedRule } from "../rules/tenant-rules.ts";
 import { holdsOf, mayHold, mutesOver } from "../silences/mutes.ts";
 import { groupJobs } from "../subject/group-jobs.ts";
@@ -42,7 +42,7 @@ export const relabel: Stage = async ({ tx, tenantId, nowMs, noted, ongoing, sile
   for (const each of asked) {
     await pace();
     const { rule, subject, row } = each;
-    const labels = labelsOf(row);
+    const labels = rowLabels(row);
     const state = { labels, entity: row.entity };
     const mutedBy = asksMutes ? await mutesOver(state, { ...inForce, pace }) : undefined;
     const holds = mutedBy && holdsOf(mutedBy, rule);
@@ -66,7 +66,7 @@ async function regroup({ tx, tenantId }: Pick<Batch, "tx" | "tenantId">, all: re
   const members: { ruleId: string; subject: { key: Buffer } }[] = [];
   const over: Over[] = [];
   for (const [rule, some] of Map.groupBy(all, (each) => each.rule)) {
-    const keys = some.map(({ subject }) => memberOf(subject));
+    const keys = some.map(({ subject }) => groupMemberKey(subject));
     const stored = await membershipsOf(tx, tenantId, rule.id, keys);
     const byMember = Map.groupBy(stored, ({ member }) => keyText(member));
     const isAsked = some.some(({ free }) => free.length > 0);
@@ -74,7 +74,7 @@ async function regroup({ tx, tenantId }: Pick<Batch, "tx" | "tenantId">, all: re
     const groups = isAsked ? await readGroups(tx, tenantId, rule.id, [...groupKeys.values()]) : [];
     const held = new Set(groups.filter(isHeldUnheard).map(({ key }) => keyText(key)));
     for (const each of some) {
-      const own = byMember.get(keyText(memberOf(each.subject))) ?? [];
+      const own = byMember.get(keyText(groupMemberKey(each.subject))) ?? [];
       const waits = each.free.length > 0 && own.some(({ groupKey }) => held.has(keyText(groupKey)));
       if (waits || (mayMove(rule) && isElsewhere(rule, each.labels, own)))
         members.push({ ruleId: rule.id, subject: each.subject });

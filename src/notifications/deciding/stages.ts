@@ -1,7 +1,7 @@
 import { noSilences } from "../silences/silences-in-force.ts";
 import type { Batch, Stage } from "./batch.ts";
 import { decideAll } from "./decide-all.ts";
-import { enqueue } from "./enqueue.ts";
+import { enqueueNotices } from "./enqueue.ts";
 import { group } from "./group.ts";
 import { match } from "./match.ts";
 import { mute } from "./mute.ts";
@@ -12,7 +12,7 @@ import { wakeDispatcher } from "./wake-dispatcher.ts";
  * The way of an alert, in one transaction under the locks of its subjects. Changes of occurrences enter at `match`; points, data that
  * stay away and looks at what stands at `decide`; what windows say at `enqueue`.
  */
-const stages = { match, decide: decideAll, mute, group, relabel, enqueue, wakeDispatcher };
+const stages = { match, decide: decideAll, mute, group, relabel, enqueue: enqueueNotices, wakeDispatcher };
 
 /** Passes what enters at a stage through this one and all that follow. */
 export async function passFrom(

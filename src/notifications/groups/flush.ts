@@ -22,7 +22,7 @@ export interface GroupState {
 }
 
 /** A member as a flush sees it. */
-export interface Seen {
+export interface MemberView {
   /** It waits for the end of its delay, fires, or has ended; `gone`: it ended before its delay did. */
   readonly state: "waiting" | "firing" | "ended" | "gone";
   readonly joinsMs: number;
@@ -50,7 +50,7 @@ export interface Flush {
 const settledMs = 1000;
 
 /** When a member that joins has its group flushed first; one that is old already has it flushed at once. */
-export const firstFlushMs = ({ joinsMs, startMs }: Pick<Seen, "joinsMs" | "startMs">, waitMs: number) =>
+export const firstFlushMs = ({ joinsMs, startMs }: Pick<MemberView, "joinsMs" | "startMs">, waitMs: number) =>
   startMs + waitMs <= joinsMs ? joinsMs : joinsMs + waitMs;
 
 /** The first flush of a group after a moment: each interval after the last one. */
@@ -58,22 +58,26 @@ export const nextFlushMs = (flushedMs: number, intervalMs: number, afterMs: numb
   flushedMs + Math.max(1, Math.floor((afterMs - flushedMs) / intervalMs) + 1) * intervalMs;
 
 /** Tells whether a member is part of what a destination hears: not while it is held back and was in none of its messages. */
-export const isHeard = ({ sentTo, holds }: Seen, destination: string) =>
+export const isHeard = ({ sentTo, holds }: MemberView, destination: string) =>
   sentTo.includes(destination) || !holds.has(destination);
 
 /** Tells whether a message to a destination lists a member as firing. */
-export const fires = ({ state, holds }: Seen, destination: string) => state === "firing" && !holds.has(destination);
+export const fires = ({ state, holds }: MemberView, destination: string) =>
+  state === "firing" && !holds.has(destination);
 
 /** Tells whether a message to a destination lists a member as resolved. */
-export const isResolved = (seen: Seen, destination: string) => seen.state === "ended" && isHeard(seen, destination);
+export const isResolved = (seen: MemberView, destination: string) =>
+  seen.state === "ended" && isHeard(seen, destination);
 
 /** Tells whether a member fires on that a destination was sent as firing, and that something holds back there now. */
-export const isSilenced = ({ state, sentTo, holds }: Seen, destination: string) =>
+export const isSilenced = ({ state, sentTo, holds }: MemberView, destination: string) =>
   state === "firing" && sentTo.includes(destination) && holds.has(destination);
 
 /** Tells whether something holds a member back everywhere: it is no member until nothing does. */
-export const isHeld = ({ destinationNames }: Pick<GroupManner, "destinationNames">, holds: Seen["holds"]) =>
-  destinationNames.every((name) => holds.has(name));
+export const isHeldEverywhere = (
+  { destinationNames }: Pick<GroupManner, "destinationNames">,
+  holds: MemberView["holds"],
+) => destinationNames.every((name) => holds.has(name));
 
 /**
  * Decides on a group at one of its flushes: the whole of docs/rules.md, "Groups", without a clock and without a database.
@@ -82,13 +86,13 @@ export const isHeld = ({ destinationNames }: Pick<GroupManner, "destinationNames
 export function flush(
   manner: GroupManner,
   before: GroupState,
-  members: readonly Seen[],
+  members: readonly MemberView[],
   dueMs: number,
   nowMs: number,
 ): Flush {
   const { destinationNames } = manner;
   const first = members
-    .filter(({ state, holds }) => state !== "gone" && !isHeld(manner, holds))
+    .filter(({ state, holds }) => state !== "gone" && !isHeldEverywhere(manner, holds))
     .map((each) => firstFlushMs(each, manner.waitMs));
   // Whoever began the wait has never joined, or is held: it counts from those who have.
   if (before.flushedMs === undefined && first.length > 0 && Math.min(...first) > nowMs) {
@@ -108,7 +112,7 @@ export function flush(
   return { sends, group: after(manner, before, members, { open, sends, dueMs, nowMs }), isEarly: false };
 }
 
-function mayRepeat({ repeatIntervalMs, whileUnacknowledged }: GroupManner, members: readonly Seen[]): boolean {
+function mayRepeat({ repeatIntervalMs, whileUnacknowledged }: GroupManner, members: readonly MemberView[]): boolean {
   if (repeatIntervalMs === undefined) return false;
   return members.some(({ state, acknowledged }) => state === "firing" && !(whileUnacknowledged && acknowledged));
 }
@@ -118,7 +122,7 @@ function occasionAt(
   name: string,
   isOpen: boolean,
   { sendUpdates }: GroupManner,
-  members: readonly Seen[],
+  members: readonly MemberView[],
   repeats: boolean,
 ): Occasion | undefined {
   const firing = members.filter((each) => fires(each, name));
@@ -132,7 +136,7 @@ function occasionAt(
 }
 
 /** Where members were sent as firing after these messages, and where they are sent so once more. */
-export function sentAfter<T extends Seen>(members: readonly T[], sends: Flush["sends"]): T[] {
+export function sentAfter<T extends MemberView>(members: readonly T[], sends: Flush["sends"]): T[] {
   const reporting = [...sends].flatMap(([name, occasion]) => (occasion === "clear" ? [] : [name]));
   const listsNone = new Set(reporting.filter((name) => !members.some((each) => fires(each, name))));
   return members.map((each) => {
@@ -147,7 +151,7 @@ export function sentAfter<T extends Seen>(members: readonly T[], sends: Flush["s
 }
 
 /** When a group that nobody has heard of is looked at again because something is held; Infinity: nothing is. */
-function lookAtHeld({ intervalMs }: GroupManner, before: GroupState, members: readonly Seen[], nowMs: number) {
+function lookAtHeld({ intervalMs }: GroupManner, before: GroupState, members: readonly MemberView[], nowMs: number) {
   const untilMs = members.flatMap(({ state, holds }) => (state === "firing" ? [...holds.values()] : []));
   if (untilMs.length === 0) return { held: false, lookMs: Infinity };
   // A silence or a window that ends before this is stored does not find what it held: the second look comes soon.
@@ -158,7 +162,7 @@ function lookAtHeld({ intervalMs }: GroupManner, before: GroupState, members: re
 function after(
   manner: GroupManner,
   before: GroupState,
-  members: readonly Seen[],
+  members: readonly MemberView[],
   { open, sends, dueMs, nowMs }: { open: ReadonlySet<string>; sends: Flush["sends"]; dueMs: number; nowMs: number },
 ): GroupState | undefined {
   const { waitMs, intervalMs, repeatIntervalMs } = manner;

@@ -34,7 +34,7 @@ export interface StoredMember {
 }
 
 /** Names a member: an alert by its event, which its labels name; anything else by its event or series. */
-export const memberOf = ({ key, eventId }: Pick<Subject, "key" | "eventId">) => eventId ?? key;
+export const groupMemberKey = ({ key, eventId }: Pick<Subject, "key" | "eventId">) => eventId ?? key;
 
 /** A message of a group, with all of its members in their order. */
 export interface GroupMessage {

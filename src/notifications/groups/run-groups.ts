@@ -21,11 +21,11 @@ import {
   firstFlushMs,
   flush,
   type GroupManner,
-  isHeld,
+  isHeldEverywhere,
   isResolved,
   isSilenced,
+  type MemberView,
   nextFlushMs,
-  type Seen,
   sentAfter,
 } from "./flush.ts";
 import { groupSnapshot, type Listed } from "./group-snapshot.ts";
@@ -33,10 +33,10 @@ import {
   countGroups,
   dueGroups,
   type GroupMessage,
+  groupMemberKey,
   keepGrouping,
   keepMessages,
   lockGroups,
-  memberOf,
   membershipsOf,
   membersOf,
   nextDueMs,
@@ -253,7 +253,7 @@ async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Pr
   for (const { each, labels, key } of placed) {
     await pace();
     const { subject } = each.match;
-    const own = before.get(keyText(memberOf(subject))) ?? [];
+    const own = before.get(keyText(groupMemberKey(subject))) ?? [];
     const isBeyond = own.some(({ groupKey }) => groupKey.equals(beyondKey));
     if (!isBeyond && !groups.has(keyText(key)) && room > 0) {
       room--;
@@ -267,7 +267,7 @@ async function take(look: Look, grouping: Grouping, keys: readonly Buffer[]): Pr
     const joinsMs = joinMs(each.match, there, own.some(isOf(subject)), rule.delayMs, nowMs);
     members.push({
       groupKey: group.key,
-      member: memberOf(subject),
+      member: groupMemberKey(subject),
       subject: subject.key,
       joinsMs,
       sentTo: there?.sentTo ?? [],
@@ -307,7 +307,7 @@ async function heldOf(
   return new Set(
     unsent.filter(({ subject }) => {
       const now = standing.get(keyText(subject));
-      return now !== undefined && isHeld(manner, now.holds);
+      return now !== undefined && isHeldEverywhere(manner, now.holds);
     }),
   );
 }
@@ -346,7 +346,9 @@ const eventIdBytes = 20;
 /** The members that a subject may be: of one that is forgotten its key says no more than that it begins with an event's id. */
 function membersNamed(key: Buffer, standing: ReadonlyMap<string, Standing>): string[] {
   const subject = standing.get(keyText(key))?.match.subject;
-  return subject === undefined ? [keyText(key), keyText(key.subarray(0, eventIdBytes))] : [keyText(memberOf(subject))];
+  return subject === undefined
+    ? [keyText(key), keyText(key.subarray(0, eventIdBytes))]
+    : [keyText(groupMemberKey(subject))];
 }
 
 const fresh = (key: Buffer, labels: Readonly<Record<string, string>>): StoredGroup => ({
@@ -442,7 +444,7 @@ interface FlushedGroup {
 }
 
 /** A member with what stands of it. */
-interface Member extends Seen {
+interface Member extends MemberView {
   readonly stored: StoredMember;
   readonly standing: Standing | undefined;
 }

@@ -1,5 +1,5 @@
 import { boolean, index, integer, pgTable, primaryKey, uuid } from "drizzle-orm/pg-core";
-import { bigintMs, bytea, json, jsonb, tenantId, texts } from "../../db/columns.ts";
+import { bigintMs, bytea, jsonb, jsonColumn, tenantId, texts } from "../../db/columns.ts";
 import type { Grouping } from "../rules/grouping.ts";
 
 /** One row a rule that has groups: who works on them holds it. */
@@ -23,7 +23,7 @@ export const alertGroups = pgTable(
     /** The subject of its deliveries. */
     groupKey: bytea("group_key").notNull(),
     /** What its members share; `{}` of the group of those beyond the bound, too. */
-    labels: json("labels").notNull().$type<Record<string, string>>(),
+    labels: jsonColumn("labels").notNull().$type<Record<string, string>>(),
     /** The last flush; null: there was none. */
     flushedMs: bigintMs("flushed_ms"),
     /** The next flush; null: nothing would follow from one. */
@@ -74,7 +74,7 @@ export const groupMessages = pgTable(
     /** UUID version 7 of its time. */
     id: uuid("id").notNull(),
     /** `group-snapshot.ts`. */
-    told: json("told").notNull(),
+    told: jsonColumn("told").notNull(),
   },
   (table) => [primaryKey({ columns: [table.tenantId, table.id] })],
 );

@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { OAuthAuthorization } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { isSuccess, parsedObject, told } from "./attempt-outcome.ts";
 import type { Outbound, OutboundResponse } from "./outbound.ts";
-import { type Reason, reasonOf } from "./retry.ts";
+import { type FailureReason, reasonOf } from "./retry.ts";
 
 const keptMax = 1000;
 // Ends before the receiver's own end, so that a token is good for the whole try.
@@ -12,8 +12,8 @@ const defaultLifeSec = 1800;
 /** No access token: why, and what the receiver said. */
 export class NoToken extends Error {
   override name = "NoToken";
-  readonly reason: Reason;
-  constructor(reason: Reason, said: string) {
+  readonly reason: FailureReason;
+  constructor(reason: FailureReason, said: string) {
     super(said);
     this.reason = reason;
   }
@@ -147,4 +147,4 @@ async function tokenOf(
 }
 
 /** 400 of a token endpoint is what 401 is elsewhere: the grant is not good (any more). */
-const refusalReason = (status: number): Reason => (status === 400 ? "unauthorized" : reasonOf(status));
+const refusalReason = (status: number): FailureReason => (status === 400 ? "unauthorized" : reasonOf(status));

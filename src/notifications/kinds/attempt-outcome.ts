@@ -1,5 +1,5 @@
 import { OutboundError, type OutboundResponse } from "./outbound.ts";
-import { type Course, courseOf, type KindName, type Reason, reasonOf, retryAfterMs } from "./retry.ts";
+import { type Course, courseOf, type FailureReason, type KindName, reasonOf, retryAfterMs } from "./retry.ts";
 
 /** What came of one of several addresses. */
 export interface Recipient {
@@ -24,7 +24,7 @@ export type AttemptOutcome = {
   | { readonly result: "sent"; readonly answer: string; readonly state: ThreadState }
   | {
       readonly result: "failed";
-      readonly reason: Reason;
+      readonly reason: FailureReason;
       /** What follows: whether it is tried again, and how soon (`nextTryMs`). */
       readonly course: Course;
       readonly retryAfterMs?: number | undefined;
@@ -44,7 +44,7 @@ export function sent(answer: string, state: ThreadState): AttemptOutcome {
 /** It has not; what follows says the table of its kind. */
 export function notSent(
   kind: KindName,
-  reason: Reason,
+  reason: FailureReason,
   answer: string,
   state: ThreadState,
   retryAfterMs?: number,

@@ -9,7 +9,7 @@ import {
   hasEnded,
   hasMembers,
   isoTime,
-  labelsOf,
+  notifiedLabels,
   onlyOccurrence,
   severityName,
 } from "../templates/variables.ts";
@@ -32,19 +32,19 @@ const labelsMax = 20;
 const labelCharsMax = 200;
 
 /** A line beneath a title. */
-export interface Fact {
+export interface TextLine {
   readonly title: string;
   readonly value: string;
 }
 
 /** Lists all that is known, where there is room. */
-export function allFactsOf(notification: Notification): Fact[] {
+export function allFactsOf(notification: Notification): TextLine[] {
   const { event, metric, rule, trigger, clear } = notification;
   const seenMs = clear ? undefined : event?.timeMs;
   const measuredMs = metric?.value === undefined ? undefined : metric.timeMs;
   return [
     ...(event === undefined ? [] : [{ title: "Severity", value: severityName(event.severity) }]),
-    ...factsOf(notification).filter(({ value }) => value.trim() !== ""),
+    ...textLines(notification).filter(({ value }) => value.trim() !== ""),
     ...(seenMs === undefined ? [] : [{ title: "Last seen", value: readableTime(seenMs) }]),
     ...(measuredMs === undefined ? [] : [{ title: "Measured", value: readableTime(measuredMs) }]),
     // A rule's own matchers are no trigger, and have no name.
@@ -56,12 +56,12 @@ export function allFactsOf(notification: Notification): Fact[] {
  * Lists what stands beneath a title: since when and until when, how often, the bound that was crossed, and the labels that the title does
  * not say; of a group what all members share.
  */
-export function factsOf(notification: Notification): Fact[] {
+export function textLines(notification: Notification): TextLine[] {
   const { summary, group, event, metric, entity, clear, timeMs } = notification;
   if (summary !== undefined) return [];
   const isGroup = hasMembers(notification);
   const known = isGroup ? group?.labels : metric?.labels;
-  const labels = labelsApart(labelsOf(notification), entity, known);
+  const labels = labelsApart(notifiedLabels(notification), entity, known);
   const startMs = event?.startMs;
   const timesSeen = isGroup ? 0 : Number(event?.count ?? 0);
   const facts = [

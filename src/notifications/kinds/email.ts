@@ -1,13 +1,13 @@
 import type { EmailDestination } from "#gen/belfry/notifications/v1/destination_pb.ts";
 import { html, plainText } from "../templates/markup.ts";
 import { cutText } from "../templates/template.ts";
-import { oneLine } from "../templates/titles.ts";
+import { withoutBreaks } from "../templates/titles.ts";
 import { type AttemptOutcome, notSent, type Recipient, sent, sentReason } from "./attempt-outcome.ts";
 import { htmlMail, textMail } from "./default-mail.ts";
 import { defaultMessage } from "./default-texts.ts";
 import type { DestinationKind, Rendered, Sending } from "./kind.ts";
 import type { Mail, Relay } from "./mail-relay.ts";
-import type { Reason } from "./retry.ts";
+import type { FailureReason } from "./retry.ts";
 
 // A line of a mail has at most 998 bytes; people read the first fifty characters.
 const subjectCharsMax = 200;
@@ -16,7 +16,7 @@ const subjectCharsMax = 200;
 const isHtml = ({ body }: EmailDestination) => /^\s*<[a-z!]/i.test(body);
 
 const subjectOf = ({ notification, texts }: Rendered<EmailDestination>) =>
-  cutText(oneLine(texts.subject ?? "") || oneLine(notification.rule.name), subjectCharsMax);
+  cutText(withoutBreaks(texts.subject ?? "") || withoutBreaks(notification.rule.name), subjectCharsMax);
 
 function contentOf(rendered: Rendered<EmailDestination>, publicUrl: string): { text?: string; html?: string } {
   const { destination, notification, texts } = rendered;
@@ -28,7 +28,7 @@ function contentOf(rendered: Rendered<EmailDestination>, publicUrl: string): { t
 }
 
 /** nodemailer's code and the relay's number: only the number reports what is for good. */
-function reasonOf({ code, responseCode = 0 }: { code?: string; responseCode?: number }): Reason {
+function reasonOf({ code, responseCode = 0 }: { code?: string; responseCode?: number }): FailureReason {
   if (responseCode === 535 || responseCode === 530 || responseCode === 534) return "unauthorized";
   if (responseCode >= 500) return "rejected";
   if (responseCode >= 400) return "busy";
@@ -39,14 +39,14 @@ function reasonOf({ code, responseCode = 0 }: { code?: string; responseCode?: nu
 }
 
 /** What is for good, unless a person asks for it again. */
-const refusals = new Set<string>(["rejected", "bad_request"] satisfies Reason[]);
+const refusals = new Set<string>(["rejected", "bad_request"] satisfies FailureReason[]);
 /** Whether an address is not tried again. */
 const isDone = ({ reason }: Recipient) => reason === sentReason || refusals.has(reason);
 /** They are about the relay, and no other address would fare better now. */
-const ofRelay = new Set<string>(["network", "timeout", "unresolved", "unauthorized"] satisfies Reason[]);
+const ofRelay = new Set<string>(["network", "timeout", "unresolved", "unauthorized"] satisfies FailureReason[]);
 
 interface Tried extends Recipient {
-  readonly reason: Reason | typeof sentReason;
+  readonly reason: FailureReason | typeof sentReason;
 }
 
 /** Sends a mail to one address. @throws what is no error of the relay */
@@ -85,7 +85,7 @@ function outcomeOf(sending: Sending<EmailDestination>, tried: readonly Tried[], 
   const last = failed.findLast(({ reason }) => !refusals.has(reason)) ?? failed[0];
   if (last === undefined) return { ...sent(answer, { messageId: first }), ...recipients };
   const state = failed.length < ended.size ? { messageId: first } : sending.state;
-  return { ...notSent("email", last.reason as Reason, answer, state), ...recipients };
+  return { ...notSent("email", last.reason as FailureReason, answer, state), ...recipients };
 }
 
 const addressesOf = ({ to, alsoTo }: EmailDestination) => [to, ...alsoTo];

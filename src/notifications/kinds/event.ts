@@ -8,7 +8,7 @@ import { chainEventsMax } from "../deciding/chain-counts.ts";
 import { chainRulesMax, standInEntity } from "../subject/notification.ts";
 import { plainText } from "../templates/markup.ts";
 import { cutText } from "../templates/template.ts";
-import { oneLine } from "../templates/titles.ts";
+import { withoutBreaks } from "../templates/titles.ts";
 import { type AttemptOutcome, notSent, sent, type ThreadState } from "./attempt-outcome.ts";
 import type { DestinationKind, Rendered } from "./kind.ts";
 import { beyondChain } from "./send-environment.ts";
@@ -38,8 +38,8 @@ function itemOf({ destination, notification, texts }: Rendered<EventDestination>
   const { dimensions } = group === undefined ? notification.entity : standInEntity(rule.name);
   return {
     // What opened under one name is closed under the same.
-    name: state.name ?? cut(oneLine(text("nameTemplate")), labelCharsMax),
-    type: cut(oneLine(text("typeTemplate")), labelCharsMax),
+    name: state.name ?? cut(withoutBreaks(text("nameTemplate")), labelCharsMax),
+    type: cut(withoutBreaks(text("typeTemplate")), labelCharsMax),
     summary: cut(text("summaryTemplate"), summaryCharsMax),
     body: cutBytes(text("bodyTemplate"), bodyBytesMax),
     dimensions: { ...dimensions },

@@ -5,7 +5,7 @@ import type { Broken } from "../../rpc/constraint-rules.ts";
 import type { Notification } from "../subject/notification.ts";
 import { plainText, visible } from "../templates/markup.ts";
 import { cutCharacters, cutText } from "../templates/template.ts";
-import { calledOf, oneLine } from "../templates/titles.ts";
+import { calledOf, withoutBreaks } from "../templates/titles.ts";
 import { hasMembers } from "../templates/variables.ts";
 import { NoToken } from "./access-tokens.ts";
 import {
@@ -65,7 +65,7 @@ function factLines(notification: Notification): string[] {
     ...(isGroup || event === undefined ? [] : [{ title: "Event", value: event.name }]),
     ...allFactsOf(notification),
   ];
-  return facts.map(({ title, value }) => oneLine(`${title}: ${cutText(value, valueCharsMax)}`));
+  return facts.map(({ title, value }) => withoutBreaks(`${title}: ${cutText(value, valueCharsMax)}`));
 }
 
 function descriptionOf({ notification, texts }: Rendered<ItsmDestination>, publicUrl: string): string {
@@ -88,7 +88,7 @@ function commonFields({ notification, texts }: Rendered<ItsmDestination>) {
   const said = [texts.shortDescription, firstLine(notification, texts.message ?? "")].find((text) => text?.trim());
   return {
     // Instances refuse a record without one.
-    short_description: cut(oneLine(said ?? notification.rule.name), shortCharsMax),
+    short_description: cut(withoutBreaks(said ?? notification.rule.name), shortCharsMax),
     ...(!notification.clear && { impact: weight, urgency: weight }),
   };
 }

@@ -9,10 +9,10 @@ import {
   goTag,
   newSteps,
   parseTemplate,
+  type RenderSteps,
   render,
-  type Steps,
   TemplateError,
-  tooManySteps,
+  tooManyRenderSteps,
 } from "../templates/template.ts";
 import { type Described, hasMembers, linesMax } from "../templates/variables.ts";
 import type { SignIn } from "./access-tokens.ts";
@@ -63,7 +63,7 @@ export async function checkDestination(type: DestinationType, tenantId: string):
     const { broken: why, steps } = checkedTemplate(text);
     // The message is the rule's.
     if (path !== "message") all += steps;
-    const rule = why ?? (path === "message" ? undefined : tooManySteps(all));
+    const rule = why ?? (path === "message" ? undefined : tooManyRenderSteps(all));
     if (rule === undefined) continue;
     broken.push({ path, rule });
     areTemplates = false;
@@ -95,7 +95,7 @@ export function describedType(type: DestinationType): Described {
 }
 
 /** The limit of a kind's product on how often one destination is tried; undefined: none. */
-export function paceOf(kind: KindName): RateLimit | undefined {
+export function rateLimitOf(kind: KindName): RateLimit | undefined {
   return kinds[kind].pace;
 }
 
@@ -106,7 +106,7 @@ export const isJoint = (type: DestinationType): boolean => kindOf(type).kind.joi
 export const takesNoEnds = (type: DestinationType): boolean => kindOf(type).kind.takesNoEnds === true;
 
 /** Where a destination's threads are, as a text to compare. */
-export function placeOf(type: DestinationType): string {
+export function threadPlaceOf(type: DestinationType): string {
   const { name, kind, message } = kindOf(type);
   return `${name} ${kind.place?.(message)}`;
 }
@@ -134,7 +134,7 @@ async function renderTexts(
     await pace();
     const { text, markup, charsMax, fitting = Infinity } = template;
     const own = path === "message" ? newSteps() : steps;
-    const written = (max: number, left: Steps) =>
+    const written = (max: number, left: RenderSteps) =>
       render(parseTemplate(text, left), templateVariables(notification, described, markup, publicUrl, max), markup, {
         steps: left,
         pace,

@@ -15,7 +15,7 @@ import {
   tried,
 } from "./attempt-outcome.ts";
 import { brokenUrl } from "./checks.ts";
-import { factsOf, linksOf } from "./default-texts.ts";
+import { linksOf, textLines } from "./default-texts.ts";
 import type { DestinationKind, Rendered } from "./kind.ts";
 import type { OutboundResponse } from "./outbound.ts";
 import { reasonOf } from "./retry.ts";
@@ -41,7 +41,7 @@ function linesOf({ destination, notification, texts }: Card): { title: string; v
   const { event } = notification;
   const known = [
     ...(event === undefined ? [] : [{ title: "Severity", value: severityName(event.severity) }]),
-    ...factsOf(notification),
+    ...textLines(notification),
   ];
   return known
     .filter(({ value }) => value.trim() !== "")

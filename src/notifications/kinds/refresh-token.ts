@@ -4,7 +4,7 @@ import { openSealed, sealSecrets } from "../../credentials/secrets.ts";
 import type { Db } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
 import type { ExchangedSecret } from "./access-tokens.ts";
-import { ownerOf } from "./secrets.ts";
+import { secretOwner } from "./secrets.ts";
 
 /** The path of a refresh token within a destination's type. */
 export const refreshTokenPath = "itsm.oauth.refreshToken";
@@ -28,12 +28,12 @@ export function storedRefreshToken(
         select secrets ->> ${refreshTokenPath} as sealed from destinations
         where tenant_id = ${tenantId} and name = ${name} and type #>> '{itsm,oauth,tokenUrl}' = ${tokenUrl}`;
       if (row?.sealed == null) return "";
-      const opened = await openSealed(db, tenantId, ownerOf(name), { [refreshTokenPath]: row.sealed }, keyring);
+      const opened = await openSealed(db, tenantId, secretOwner(name), { [refreshTokenPath]: row.sealed }, keyring);
       return opened[refreshTokenPath] ?? "";
     },
     async store(secret) {
       await transaction(db, async (tx) => {
-        const sealed = await sealSecrets(tx, tenantId, ownerOf(name), { [refreshTokenPath]: secret }, keyring);
+        const sealed = await sealSecrets(tx, tenantId, secretOwner(name), { [refreshTokenPath]: secret }, keyring);
         await tx`
           update destinations set secrets = secrets || ${tx.json(sealed)}::jsonb
           where tenant_id = ${tenantId} and name = ${name} and type #>> '{itsm,oauth,tokenUrl}' = ${tokenUrl}

@@ -4,7 +4,7 @@ import type { DestinationType } from "#gen/belfry/notifications/v1/destination_p
 export type KindName = NonNullable<DestinationType["type"]["case"]>;
 
 /** Why a try did not succeed. */
-export type Reason =
+export type FailureReason =
   | "network" // no connection, or it broke
   | "timeout" // no whole answer in time
   | "unresolved" // the name has no address
@@ -27,7 +27,7 @@ export type Reason =
 /** What follows: the usual steps; few, long ones; the usual ones, a minute at least; none; none, and the destination ends. */
 export type Course = "retry" | "slowly" | "minute" | "fail" | "disable";
 
-const usual: Readonly<Record<Reason, Course>> = {
+const usual: Readonly<Record<FailureReason, Course>> = {
   network: "retry",
   timeout: "retry",
   unresolved: "retry",
@@ -49,7 +49,7 @@ const usual: Readonly<Record<Reason, Course>> = {
 };
 
 /** Where a kind differs, by its product's contract. */
-const own: Readonly<Partial<Record<KindName, Partial<Record<Reason, Course>>>>> = {
+const own: Readonly<Partial<Record<KindName, Partial<Record<FailureReason, Course>>>>> = {
   // Keys get rotated, and receivers deployed: their mistakes of minutes cost no notification.
   webhook: { unauthorized: "slowly", missing: "slowly", gone: "disable" },
   officeChat: { rate_limited: "minute", gone: "disable" },
@@ -57,12 +57,12 @@ const own: Readonly<Partial<Record<KindName, Partial<Record<Reason, Course>>>>> 
 };
 
 /** What follows a try of this kind that did not succeed. */
-export function courseOf(kind: KindName, reason: Reason): Course {
+export function courseOf(kind: KindName, reason: FailureReason): Course {
   return own[kind]?.[reason] ?? usual[reason];
 }
 
 /** What a status other than 2xx means. */
-export function reasonOf(status: number): Reason {
+export function reasonOf(status: number): FailureReason {
   if (status >= 500 || status === 408 || status === 425) return "busy";
   if (status === 429) return "rate_limited";
   if (status === 401 || status === 403) return "unauthorized";

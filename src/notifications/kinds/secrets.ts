@@ -13,7 +13,7 @@ const wish = "generate";
 const signingBytes = 32;
 
 /** What the secrets of a destination are sealed for. */
-export const ownerOf = (name: string) => ({ kind: "destination", id: name });
+export const secretOwner = (name: string) => ({ kind: "destination", id: name });
 
 /** A secret within a destination's type, where the proto says `debug_redact`. */
 interface Secret {

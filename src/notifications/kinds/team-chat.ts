@@ -13,10 +13,10 @@ import {
   told,
   tried,
 } from "./attempt-outcome.ts";
-import { defaultMessage, factsOf, linksOf, occasionText } from "./default-texts.ts";
+import { defaultMessage, linksOf, occasionText, textLines } from "./default-texts.ts";
 import type { DestinationKind, Rendered, Sending } from "./kind.ts";
 import { OutboundError, type OutboundResponse } from "./outbound.ts";
-import type { Reason } from "./retry.ts";
+import type { FailureReason } from "./retry.ts";
 
 const textCharsMax = 4000;
 /** Leaves room for the links. */
@@ -32,9 +32,9 @@ const colours: Readonly<Record<number, string>> = {
 };
 
 /** What the product's own words mean; the others mean that the message itself cannot be posted. */
-const meaningOf = (error: string): Reason => (Object.hasOwn(meanings, error) && meanings[error]) || "rejected";
+const meaningOf = (error: string): FailureReason => (Object.hasOwn(meanings, error) && meanings[error]) || "rejected";
 
-const meanings: Readonly<Record<string, Reason>> = {
+const meanings: Readonly<Record<string, FailureReason>> = {
   ratelimited: "rate_limited",
   rate_limited: "rate_limited",
   internal_error: "busy",
@@ -77,7 +77,7 @@ function colourOf({ color }: TeamChatDestination, { clear, event }: Notification
 /** What a rule without a message says beneath the title: what is known, and where to go on, the console's page first. */
 function details(notification: Notification, publicUrl: string): { links: string; facts: string[] } {
   if (notification.rule.message !== "" || notification.summary !== undefined) return { links: "", facts: [] };
-  const facts = factsOf(notification).map(({ title, value }) => chat.double(`${title}: ${value}`));
+  const facts = textLines(notification).map(({ title, value }) => chat.double(`${title}: ${value}`));
   let links = "";
   for (const { text, url } of linksOf(notification, publicUrl)) {
     const next = `${links}${links === "" ? "" : " · "}${chat.link(url, text)}`;

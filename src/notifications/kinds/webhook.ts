@@ -7,7 +7,7 @@ import type { Pace } from "../../event-loop.ts";
 import type { Broken } from "../../rpc/constraint-rules.ts";
 import type { Notification } from "../subject/notification.ts";
 import { alertsOf, sharedOf, templateVariables } from "../templates/alerts.ts";
-import { address, json, leavesSegment, plainText } from "../templates/markup.ts";
+import { address, jsonMarkup, leavesSegment, plainText } from "../templates/markup.ts";
 import { newSteps, parseTemplate, render, TemplateError } from "../templates/template.ts";
 import { eventUrl, hasMembers, isoTime } from "../templates/variables.ts";
 import { isSuccess, notSent, refusedOutcome, sent, told, tried } from "./attempt-outcome.ts";
@@ -153,7 +153,7 @@ async function tryOutBody(body: string, pace: Pace): Promise<Broken[]> {
   const template = parseTemplate(body, newSteps());
   const steps = newSteps();
   for (const notification of sampleNotifications()) {
-    const markup = json();
+    const markup = jsonMarkup();
     try {
       const variables = templateVariables(notification, undefined, markup, sampleUrl);
       const rule = brokenJson(await render(template, variables, markup, { steps, pace }));
@@ -195,7 +195,7 @@ function misled({ url, signingSecret, headers }: WebhookDestination, rendered: s
 export const webhook: DestinationKind<WebhookDestination> = {
   templates: ({ url, format, body }, message) => ({
     url: { text: url, markup: address(), charsMax: addressCharsMax },
-    ...(format === WebhookFormat.TEMPLATE && { body: { text: body, markup: json() } }),
+    ...(format === WebhookFormat.TEMPLATE && { body: { text: body, markup: jsonMarkup() } }),
     message: { text: message || defaultMessage, markup: plainText },
   }),
 

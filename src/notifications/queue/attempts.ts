@@ -47,7 +47,7 @@ export const lostAttempt = (foundMs: number): Attempt => ({
 export const hasLost = (attempts: readonly Attempt[]) => attempts.some(({ reason }) => reason === lostReason);
 
 /** How many there were, with those that are not kept any more. */
-export const countOf = (attempts: readonly Attempt[]) => attempts.length + (attempts[0]?.earlier ?? 0);
+export const attemptCount = (attempts: readonly Attempt[]) => attempts.length + (attempts[0]?.earlier ?? 0);
 
 /** The newest ones, which are kept. */
 export function newest(attempts: readonly Attempt[]): Attempt[] {
@@ -55,6 +55,6 @@ export function newest(attempts: readonly Attempt[]): Attempt[] {
   if (first === undefined || attempts.length <= attemptsKept) return [...attempts];
   const sent = attempts.slice(0, -attemptsKept).flatMap(({ recipients = [] }) => recipients.filter(isSent));
   const recipients = [...sent, ...(first.recipients ?? [])];
-  const kept = { ...first, earlier: countOf(attempts) - attemptsKept };
+  const kept = { ...first, earlier: attemptCount(attempts) - attemptsKept };
   return [recipients.length === 0 ? kept : { ...kept, recipients }, ...rest];
 }

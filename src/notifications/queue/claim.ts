@@ -1,6 +1,6 @@
 import type { Db, Sql } from "../../db/connect.ts";
 import { transaction } from "../../db/transaction.ts";
-import { paceOf } from "../kinds/kinds.ts";
+import { rateLimitOf } from "../kinds/kinds.ts";
 import {
   type ClaimedDelivery,
   claimDeliveries,
@@ -64,7 +64,7 @@ export interface Claim {
 }
 
 const boundsOf = ({ kind, maxPerMinute }: DueDestination): DestinationBounds => ({
-  pace: kind === null ? undefined : paceOf(kind),
+  pace: kind === null ? undefined : rateLimitOf(kind),
   maxPerMinute: maxPerMinute ?? 0,
 });
 

@@ -4,15 +4,15 @@ import { countBeyond } from "../deciding/chain-counts.ts";
 import type { Result } from "./result.ts";
 
 /** A result of a delivery that would have made an event beyond the bound of what set it off. */
-export type Beyond = Result & { readonly beyond: string };
+export type BeyondResult = Result & { readonly beyond: string };
 
-export const isBeyond = (result: Result): result is Beyond => result.beyond !== undefined;
+export const isBeyond = (result: Result): result is BeyondResult => result.beyond !== undefined;
 
 /**
  * Counts deliveries that made no event because of the bound, those that are still the caller's. Returns what is to be recorded: of each
  * rule and root the first one, whose error says how many there are; the others are deleted.
  */
-export async function recordBeyond(tx: Db, tenantId: string, results: readonly Beyond[]): Promise<Result[]> {
+export async function recordBeyond(tx: Db, tenantId: string, results: readonly BeyondResult[]): Promise<Result[]> {
   const fences = JSON.stringify(Object.fromEntries(results.map(({ row }) => [row.id, String(row.fence)])));
   const own = await tx<{ id: string }[]>`
     select id from due_deliveries
@@ -27,7 +27,7 @@ export async function recordBeyond(tx: Db, tenantId: string, results: readonly B
     a < b ? -1 : 1,
   );
   for (const [, group] of groups) {
-    const [first] = group as [Beyond, ...Beyond[]];
+    const [first] = group as [BeyondResult, ...BeyondResult[]];
     const { beyond: root, row } = first;
     const summary = await countBeyond(tx, tenantId, { root, ruleId: row.ruleId, count: group.length }, row);
     const isFirst = summary.deliveryId === row.id;

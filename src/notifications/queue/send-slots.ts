@@ -1,4 +1,4 @@
-import { type Hold, limiter } from "../../limiter.ts";
+import { type LimiterShare, limiter } from "../../limiter.ts";
 
 /** How many tries this process makes at once, and for whom. */
 export interface SendSlots {
@@ -15,7 +15,7 @@ export interface SendSlots {
  */
 export function sendSlots(max: number): SendSlots {
   const places = limiter({ max, what: "deliveries are sent", shares: { tenant: 2, key: 0.5 } });
-  const held = new Map<string, Hold[]>();
+  const held = new Map<string, LimiterShare[]>();
 
   return {
     take(tenantId, destination, wanted) {

@@ -1,4 +1,4 @@
-import type { ValueField, Values } from "../../clause/field.ts";
+import type { RowValues, ValueField } from "../../clause/field.ts";
 import { labelOfField } from "../../clause/label-matcher.ts";
 import type { Db } from "../../db/connect.ts";
 import { entityResolver } from "../../entities/fields.ts";
@@ -29,18 +29,18 @@ export interface MatchRow extends Omit<EventRow, "alert_labels">, IdentityColumn
 }
 
 /** The fields that triggers may name, by which their clauses become predicates. */
-export interface Fields {
-  readonly events: Values<MatchRow>;
-  readonly entities: Values<EntityRow>;
+export interface TriggerFields {
+  readonly events: RowValues<MatchRow>;
+  readonly entities: RowValues<EntityRow>;
 }
 
 /** The fields of a tenant's events and entities. */
-export function fieldsOf(tenantId: string, tenantName: string): Fields {
+export function triggerFields(tenantId: string, tenantName: string): TriggerFields {
   const events = eventResolver(tenantId);
   const entities = entityResolver(tenantId, { tenantName });
   function field(key: string): ValueField<MatchRow> | undefined {
     const label = labelOfField(key);
-    if (label !== undefined) return { get: (row) => labelOf(labelsOf(row), label) || undefined };
+    if (label !== undefined) return { get: (row) => labelOf(rowLabels(row), label) || undefined };
     if (!key.startsWith(ofEntity)) return events.field(key);
     const found = entities.field(key.slice(ofEntity.length));
     if (found === undefined) return undefined;
@@ -51,7 +51,7 @@ export function fieldsOf(tenantId: string, tenantName: string): Fields {
 }
 
 /** The labels of an occurrence, whose entity was read. */
-export function labelsOf(row: MatchRow): LabelView {
+export function rowLabels(row: MatchRow): LabelView {
   row.labels ??= labelView({
     kind: "occurrence",
     event: toTexts(row),

@@ -2,7 +2,7 @@ import type { Db } from "../../db/connect.ts";
 import { paced } from "../../event-loop.ts";
 import { tenantNameOf } from "../../tenants/tenant.ts";
 import { type Loaded, readRules } from "./read-rules.ts";
-import { fieldsOf } from "./rows.ts";
+import { triggerFields } from "./rows.ts";
 import { type HeldRules, renewed, type TenantRules } from "./tenant-rules.ts";
 
 /** The rules of tenants, held in memory. */
@@ -22,7 +22,7 @@ type Own = Pick<HeldRules, "tenantName" | "fields">;
 
 async function ownOf(db: Db, tenantId: string): Promise<Own> {
   const tenantName = await tenantNameOf(db, tenantId);
-  return { tenantName, fields: fieldsOf(tenantId, tenantName) };
+  return { tenantName, fields: triggerFields(tenantId, tenantName) };
 }
 
 /** Keeps the rules of tenants up to `weightMax` characters of triggers and messages; those of tenants that are least in use go. */

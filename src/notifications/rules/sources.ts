@@ -2,15 +2,19 @@ import { create, fromJson, type JsonValue, type Message } from "@bufbuild/protob
 import { ConnectError } from "@connectrpc/connect";
 import { type TriggerType, TriggerTypeSchema } from "#gen/belfry/notifications/v1/trigger_pb.ts";
 import type { Pace } from "../../event-loop.ts";
-import type { Fields, MatchRow } from "./rows.ts";
-import { event } from "./sources/event.ts";
+import type { MatchRow, TriggerFields } from "./rows.ts";
+import { eventTrigger } from "./sources/event.ts";
 import { metricThreshold } from "./sources/metric-threshold.ts";
 import type { Mismatch, ReadyTrigger, SourceName, TriggerSource } from "./sources/source.ts";
-import { staleData } from "./sources/stale-data.ts";
+import { staleDataTrigger } from "./sources/stale-data.ts";
 
 type MessageOf<S extends SourceName> = Extract<TriggerType["source"], { case: S }>["value"];
 
-const sources: { readonly [S in SourceName]: TriggerSource<MessageOf<S>> } = { event, metricThreshold, staleData };
+const sources: { readonly [S in SourceName]: TriggerSource<MessageOf<S>> } = {
+  event: eventTrigger,
+  metricThreshold,
+  staleData: staleDataTrigger,
+};
 
 /** A trigger's source; undefined: this version does not know it, and the trigger matches nothing. */
 function sourceOf({ source }: TriggerType) {
@@ -58,7 +62,7 @@ function doubtOf(type: TriggerType): string {
 }
 
 /** A trigger, compiled. @throws what the check of its clauses does; what is stored has been checked */
-export function readyTrigger(type: TriggerType, fields: Fields): ReadyTrigger {
+export function readyTrigger(type: TriggerType, fields: TriggerFields): ReadyTrigger {
   const found = sourceOf(type);
   return found?.source.ready(found.message, fields) ?? {};
 }
@@ -82,7 +86,7 @@ export const seesOccurrences = (type: TriggerType): boolean => sourceOf(type)?.s
 export async function mismatchOf(
   type: TriggerType,
   row: MatchRow,
-  values: Fields["events"],
+  values: TriggerFields["events"],
   pace: Pace,
 ): Promise<Mismatch | undefined> {
   const found = sourceOf(type);

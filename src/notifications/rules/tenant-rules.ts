@@ -8,7 +8,7 @@ import type { Reason } from "../subject/reason.ts";
 import type { Grouping } from "./grouping.ts";
 import { ownTrigger } from "./own-trigger.ts";
 import type { Loaded, RuleRow } from "./read-rules.ts";
-import type { Fields } from "./rows.ts";
+import type { TriggerFields } from "./rows.ts";
 import type { ReadyTrigger, SourceName } from "./sources/source.ts";
 import { dataOf, readyTrigger, storedTriggerType } from "./sources.ts";
 import { type BuiltIndex, triggerIndex } from "./trigger-index.ts";
@@ -92,7 +92,7 @@ export function ruleReason({
 
 /** What is held of a tenant, with what makes its triggers ready. */
 export interface HeldRules extends TenantRules {
-  readonly fields: Fields;
+  readonly fields: TriggerFields;
   readonly lengths: ReadonlyMap<string, number>;
 }
 
@@ -180,7 +180,7 @@ export async function renewed(
 }
 
 /** A trigger, unless what is stored of it cannot be read: then it matches nothing, and says so where it is shown. */
-function readableTrigger(name: string, stored: JsonValue, fields: Fields): LoadedTrigger | undefined {
+function readableTrigger(name: string, stored: JsonValue, fields: TriggerFields): LoadedTrigger | undefined {
   try {
     const type = storedTriggerType(stored);
     return { name, type, ...readyTrigger(type, fields) };

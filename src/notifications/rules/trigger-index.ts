@@ -1,11 +1,17 @@
 import type { Later } from "../../clause/expression.ts";
-import { contains as containsText, type FoldedRow, fieldOf, foldedRow, needlesIn } from "../../clause/folded-row.ts";
+import {
+  containsFolded as containsText,
+  type FoldedRow,
+  fieldOf,
+  foldedRow,
+  needlesIn,
+} from "../../clause/folded-row.ts";
 import { type TextAutomaton, textAutomaton } from "../../clause/text-automaton.ts";
 import type { CompiledTrigger } from "../../clause/trigger.ts";
 import { equalityKeys } from "../../clause/trigger-needs.ts";
 import type { Pace } from "../../event-loop.ts";
 import type { Reason } from "../subject/reason.ts";
-import { type Fields, type MatchRow, readsOf } from "./rows.ts";
+import { type MatchRow, readsOf, type TriggerFields } from "./rows.ts";
 
 /** A trigger of events, ready to be asked of rows. */
 export interface EventTrigger extends CompiledTrigger {
@@ -120,7 +126,7 @@ export interface BuiltIndex extends TriggerIndex {
 /** An index over triggers. Those that need no equality and no text are candidates of every row. */
 export async function triggerIndex(
   triggers: Iterable<EventTrigger>,
-  values: Fields["events"],
+  values: TriggerFields["events"],
   { pace = () => undefined, before }: { pace?: Pace; before?: BuiltIndex | undefined } = {},
 ): Promise<BuiltIndex> {
   const { named, always, equalities, needles, contains } = await needsOf(triggers, pace);

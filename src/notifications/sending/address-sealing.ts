@@ -6,7 +6,7 @@ import { sealSecrets } from "../../credentials/secrets.ts";
 import type { Db } from "../../db/connect.ts";
 import { orm } from "../../db/orm.ts";
 import { transaction } from "../../db/transaction.ts";
-import { ownerOf, partSecrets } from "../kinds/secrets.ts";
+import { partSecrets, secretOwner } from "../kinds/secrets.ts";
 import { destinations } from "../rules/tables.ts";
 
 /** What seals the addresses of webhooks. */
@@ -53,7 +53,7 @@ async function sealAddress(tx: Db, tenantId: string, name: string, keyring: Keyr
   const [row] = await orm(tx).select({ type, secrets }).from(destinations).where(own).for("no key update");
   if (row === undefined) return;
   const { masked, fresh } = parted(row.type);
-  const sealed = await sealSecrets(tx, tenantId, ownerOf(name), fresh, keyring);
+  const sealed = await sealSecrets(tx, tenantId, secretOwner(name), fresh, keyring);
   await orm(tx)
     .update(destinations)
     .set({ type: toJson(DestinationTypeSchema, masked), secrets: { ...row.secrets, ...sealed } })

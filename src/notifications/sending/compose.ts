@@ -27,7 +27,7 @@ export function notificationOf(
   if (told.group !== undefined) return groupNotification(row, told.group.message, facts, texts, tenantId);
   const rule = facts.rules.get(row.ruleId);
   const entity =
-    row.subject.entityId === undefined ? entityOf(row) : texts.subjects.get(keyText(row.subject.key))?.entity;
+    row.subject.entityId === undefined ? standInOf(row) : texts.subjects.get(keyText(row.subject.key))?.entity;
   if (rule === undefined || entity === undefined) return undefined;
   const isEvent = row.subject.eventId !== undefined;
   const event = isEvent ? eventOf(row, texts) : windowEvent(row);
@@ -77,7 +77,7 @@ export const notifiedEntity = ({ id, name, dimensions }: NamedEntity): Notificat
 });
 
 /** A maintenance window, or a group, replaces both event and entity. */
-export function entityOf({ ruleName, told: { window, group } }: ClaimedDelivery): NamedEntity | undefined {
+export function standInOf({ ruleName, told: { window, group } }: ClaimedDelivery): NamedEntity | undefined {
   if (group !== undefined) return { id: Buffer.alloc(0), ...standInEntity(ruleName) };
   return window && { id: Buffer.alloc(0), name: window.name, dimensions: { window: window.id } };
 }

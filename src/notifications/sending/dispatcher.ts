@@ -6,7 +6,7 @@ import { withHolder } from "../../db/request-scope.ts";
 import { every } from "../../every.ts";
 import { failpoint } from "../../failpoint.ts";
 import { dueLanes } from "../../jobs/due-lanes.ts";
-import { type Lease, leases } from "../../jobs/leases.ts";
+import { type Lease, leaseKeeper } from "../../jobs/leases.ts";
 import { alarms } from "../../jobs/wake-ups.ts";
 import type { AttemptOutcome } from "../kinds/attempt-outcome.ts";
 import { type ClaimedDelivery, deliveriesKind, renewLeases, settleDeliveries } from "../queue/delivery-queue.ts";
@@ -65,7 +65,7 @@ export function dispatcher(options: DispatcherOptions): Dispatcher {
   const counted = sendingStats();
   const round = { keyring: options.keyring, world: options.world, slots, leaseMs, waitMsMax, recheck, heldRules };
   const sender: SenderOptions = { ...options, db };
-  const held = leases<string, ClaimedDelivery>({
+  const held = leaseKeeper<string, ClaimedDelivery>({
     leaseMs: () => leaseMs,
     leaseMsMin: leaseMs,
     async renew(tenantId, rows) {

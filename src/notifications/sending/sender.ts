@@ -4,7 +4,7 @@ import type { Log } from "../../log.ts";
 import type { AttemptOutcome } from "../kinds/attempt-outcome.ts";
 import { send } from "../kinds/kinds.ts";
 import { storedRefreshToken } from "../kinds/refresh-token.ts";
-import { courseOf, type Reason } from "../kinds/retry.ts";
+import { courseOf, type FailureReason } from "../kinds/retry.ts";
 import type { SendEnvironment } from "../kinds/send-environment.ts";
 import { recipientsSoFar } from "../queue/attempts.ts";
 import type { Ready } from "./prepare.ts";
@@ -26,7 +26,7 @@ export async function attempt(
   signal: AbortSignal,
 ): Promise<AttemptOutcome> {
   const { tenant } = notification;
-  const failed = (reason: Reason, answer: string): AttemptOutcome => ({
+  const failed = (reason: FailureReason, answer: string): AttemptOutcome => ({
     result: "failed",
     reason,
     course: courseOf("webhook", reason),

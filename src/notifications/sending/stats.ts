@@ -1,6 +1,6 @@
 import { type Histogram, histogram, secondsBounds } from "../../histogram.ts";
 import type { AttemptOutcome } from "../kinds/attempt-outcome.ts";
-import type { KindName, Reason } from "../kinds/retry.ts";
+import type { FailureReason, KindName } from "../kinds/retry.ts";
 import type { Result } from "../queue/result.ts";
 import type { Ready } from "./prepare.ts";
 
@@ -17,7 +17,7 @@ export interface SendingStats {
 /** Tries of one kind of destination. */
 export interface TryCounts {
   readonly tookSec: Histogram;
-  readonly outcomes: Map<Reason | "sent", number>;
+  readonly outcomes: Map<FailureReason | "sent", number>;
 }
 
 const lateBounds = [...secondsBounds, 60, 300, 1800];

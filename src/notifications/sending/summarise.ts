@@ -6,7 +6,7 @@ import type { Memberships } from "../queue/summaries.ts";
 import { readSubjects } from "../subject/read-subjects.ts";
 import type { SummarySnapshot } from "../subject/snapshot.ts";
 import { keyText } from "../subject/subject.ts";
-import { entityOf, type NamedEntity, notifiedEntity } from "./compose.ts";
+import { type NamedEntity, notifiedEntity, standInOf } from "./compose.ts";
 
 /** Deliveries that go as one. */
 export interface Summary {
@@ -35,7 +35,7 @@ async function readNames(tx: Db, tenantId: string, rows: readonly ClaimedDeliver
   return rows.flatMap((row) => {
     const { key, eventId, entityId, metricName } = row.subject;
     const state = states.get(keyText(key));
-    const entity = entityId === undefined ? entityOf(row) : state?.entity;
+    const entity = entityId === undefined ? standInOf(row) : state?.entity;
     const name = eventId === undefined ? (metricName ?? entity?.name) : state?.occurrence?.event.name;
     return entity === undefined || name === undefined ? [] : [{ row, name, entity }];
   });

@@ -9,7 +9,7 @@ import { orm } from "../../db/orm.ts";
 import { normalizedName } from "../../rpc/name-rules.ts";
 import { addressPath } from "../kinds/hidden-address.ts";
 import { checkSecretAddresses } from "../kinds/secret-addresses.ts";
-import { keptOf, ownerOf, type Parted, partSecrets, withSecrets, withStoredAddress } from "../kinds/secrets.ts";
+import { keptOf, type Parted, partSecrets, secretOwner, withSecrets, withStoredAddress } from "../kinds/secrets.ts";
 import { checkCredential, credentialIdOf, type ProductAddresses, withCredential } from "../kinds/stored-credential.ts";
 import { destinations } from "../rules/tables.ts";
 import { bindCredential } from "./bound-credentials.ts";
@@ -67,7 +67,7 @@ async function openKept(
   const kept = keptOf(stored?.secrets ?? {}, parted.kept, path);
   checkSecretAddresses(parted, before, path);
   if (parted.kept.length === 0) return addressed;
-  return withSecrets(addressed, await openSealed(db, tenantId, ownerOf(own), kept, keyring));
+  return withSecrets(addressed, await openSealed(db, tenantId, secretOwner(own), kept, keyring));
 }
 
 /** The type of a stored destination, its other secrets masked, with its address readable. @throws code 9 as openSealed */
@@ -79,7 +79,7 @@ export async function withOpenAddress(
   keyring: Keyring,
 ): Promise<DestinationType> {
   if (sealed === undefined) return type;
-  return withSecrets(type, await openSealed(db, tenantId, ownerOf(name), { [addressPath]: sealed }, keyring));
+  return withSecrets(type, await openSealed(db, tenantId, secretOwner(name), { [addressPath]: sealed }, keyring));
 }
 
 async function storedDestination(db: Db, tenantId: string, name: string) {

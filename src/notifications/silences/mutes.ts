@@ -1,7 +1,7 @@
 import type { Db } from "../../db/connect.ts";
 import type { EntityRow } from "../../entities/messages.ts";
 import { type Pace, paced } from "../../event-loop.ts";
-import { type Labelled, type LabelledState, labelsKey, readLabels } from "../subject/labels.ts";
+import { type LabelledState, type LabelledSubject, readLabels, subjectLabelsKey } from "../subject/labels.ts";
 import type { Holds, Mute, MutedBy, MutedRule } from "../subject/notice.ts";
 import { covers, type Silences, workMs } from "./silences-in-force.ts";
 
@@ -57,7 +57,7 @@ export async function mutesOver(...asked: Parameters<Kind>): Promise<MutedBy> {
  * Asks for `workMs` about subjects as they are now. The answer returns undefined of those for which there was no time left; nothing mutes
  * what is deleted.
  */
-export async function askMutes(db: Db, tenantId: string, subjects: readonly Labelled[], inForce: MutesInForce) {
+export async function askMutes(db: Db, tenantId: string, subjects: readonly LabelledSubject[], inForce: MutesInForce) {
   const states = await readLabels(db, tenantId, subjects);
   const pace = paced(undefined, tenantId);
   const found = new Map<string, MutedBy>();
@@ -66,8 +66,8 @@ export async function askMutes(db: Db, tenantId: string, subjects: readonly Labe
     found.set(key, await mutesOver(state, { ...inForce, pace }));
     if (performance.now() > untilMs) break;
   }
-  return (subject: Labelled): MutedBy | undefined =>
-    found.get(labelsKey(subject)) ?? (states.has(labelsKey(subject)) ? undefined : nothing);
+  return (subject: LabelledSubject): MutedBy | undefined =>
+    found.get(subjectLabelsKey(subject)) ?? (states.has(subjectLabelsKey(subject)) ? undefined : nothing);
 }
 
 /** Returns the mute that counts of several: the one that ends last. */

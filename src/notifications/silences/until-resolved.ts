@@ -11,7 +11,7 @@ import type { LabelView } from "../../events/labels.ts";
 import { type AskedLabels, openAlerts } from "../../events/open-alerts.ts";
 import { cancel, enqueue, type Job } from "../../jobs/queue.ts";
 import type { Finish, JobKind } from "../../jobs/worker.ts";
-import { labelsKey, readLabels } from "../subject/labels.ts";
+import { readLabels, subjectLabelsKey } from "../subject/labels.ts";
 import { occurrenceSubject, type Subject } from "../subject/subject.ts";
 import { announceSilences, endSilences, type StoredSilence } from "./silences.ts";
 import { loadedSilence, silencesInForce, workMs } from "./silences-in-force.ts";
@@ -77,7 +77,7 @@ async function* openSubjects(db: Db, tenantId: string, asked: AskedLabels): Asyn
     }));
     const found = await readLabels(db, tenantId, page);
     yield page.flatMap((each) => {
-      const state = found.get(labelsKey(each));
+      const state = found.get(subjectLabelsKey(each));
       return state === undefined ? [] : [{ subject: each.subject, labels: state.labels }];
     });
   }

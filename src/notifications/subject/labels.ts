@@ -4,7 +4,7 @@ import { readSubjects, type SubjectState } from "./read-subjects.ts";
 import { keyText, type SubjectRef } from "./subject.ts";
 
 /** A subject that a rule matches, of which labels are asked. */
-export interface Labelled {
+export interface LabelledSubject {
   readonly subject: SubjectRef;
   /** The first one is named; none for a rule without triggers. */
   readonly triggerNames: readonly string[];
@@ -19,12 +19,12 @@ export interface LabelledState extends Pick<SubjectState, "entity"> {
 
 /**
  * Reads subjects with their labels as they are now, each by the key of its subject, and for what is no occurrence by its trigger
- * too (`labelsKey`). What is deleted is left out.
+ * too (`subjectLabelsKey`). What is deleted is left out.
  */
 export async function readLabels(
   db: Db,
   tenantId: string,
-  all: readonly Labelled[],
+  all: readonly LabelledSubject[],
 ): Promise<Map<string, LabelledState>> {
   const states = await readSubjects(
     db,
@@ -33,7 +33,7 @@ export async function readLabels(
   );
   const found = new Map<string, LabelledState>();
   for (const each of all) {
-    const key = labelsKey(each);
+    const key = subjectLabelsKey(each);
     if (found.has(key)) continue;
     const state = states.get(keyText(each.subject.key));
     const labels = viewOf(each, state);
@@ -44,7 +44,7 @@ export async function readLabels(
 
 /** Returns the labels of a subject in a state; undefined for an occurrence that is deleted. */
 export function viewOf(
-  { subject, triggerNames: [triggerName = ""], value }: Labelled,
+  { subject, triggerNames: [triggerName = ""], value }: LabelledSubject,
   { occurrence, entity }: Partial<SubjectState> = {},
 ): LabelView | undefined {
   const { eventId, metricName = "", metricLabels: labels } = subject;
@@ -55,5 +55,5 @@ export function viewOf(
 }
 
 /** Names the labels of a subject, among those that were read. */
-export const labelsKey = ({ subject, triggerNames: [triggerName = ""] }: Labelled) =>
+export const subjectLabelsKey = ({ subject, triggerNames: [triggerName = ""] }: LabelledSubject) =>
   subject.eventId === undefined ? `${keyText(subject.key)}${triggerName}` : keyText(subject.key);

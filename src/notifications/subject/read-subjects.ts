@@ -4,7 +4,7 @@ import { readEntities } from "../../entities/read.ts";
 import type { EventIdentity } from "../../events/fields.ts";
 import type { Occurrence } from "../../events/lifecycle.ts";
 import { parseOccurrenceId } from "../../events/occurrence-id.ts";
-import { findOccurrences, type OccurrenceKey, keyText as occurrenceText } from "../../events/occurrences.ts";
+import { findOccurrences, type OccurrenceKey, occurrenceText } from "../../events/occurrences.ts";
 import { keyText, occurrenceRef, type SubjectRef } from "./subject.ts";
 
 /** Holds the current state of a subject. An occurrence or entity that was deleted, or that the subject has not, is undefined. */

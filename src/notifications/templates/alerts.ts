@@ -3,10 +3,10 @@ import type { AlertSnapshot, Notification } from "../subject/notification.ts";
 import type { Markup } from "./markup.ts";
 import type { listNames, Value, Variables } from "./template.ts";
 import { calledOf, title, titleLines } from "./titles.ts";
-import { type Described, headline, isoTime, labelsOf, linesMax, memberLines, variablesOf } from "./variables.ts";
+import { type Described, headline, isoTime, linesMax, memberLines, notifiedLabels, variablesOf } from "./variables.ts";
 
 /** An alert as version 4 of Alertmanager's webhook says it. */
-export interface Alert {
+export interface AlertView {
   readonly status: "firing" | "resolved";
   readonly labels: LabelView;
   readonly annotations: Readonly<Record<string, string>>;
@@ -24,7 +24,7 @@ type Told = Pick<
   "resolved" | "labels" | "annotations" | "startMs" | "endMs" | "generatorURL" | "fingerprint"
 >;
 
-const alertOf = ({ resolved, labels, annotations, startMs, endMs, generatorURL, fingerprint }: Told): Alert => ({
+const alertOf = ({ resolved, labels, annotations, startMs, endMs, generatorURL, fingerprint }: Told): AlertView => ({
   status: resolved ? "resolved" : "firing",
   labels,
   annotations,
@@ -35,11 +35,11 @@ const alertOf = ({ resolved, labels, annotations, startMs, endMs, generatorURL, 
 });
 
 /** Returns the alerts that a notification reports: of one match that one; of a summary or a window none. */
-export function alertsOf(notification: Notification): Alert[] {
+export function alertsOf(notification: Notification): AlertView[] {
   const { group, summary, event, metric, clear, timeMs, subjectId } = notification;
   if (group !== undefined) return group.alerts.map(alertOf);
   if (summary !== undefined) return [];
-  const shared = { resolved: clear, labels: labelsOf(notification), endMs: clear ? timeMs : null };
+  const shared = { resolved: clear, labels: notifiedLabels(notification), endMs: clear ? timeMs : null };
   if (event === undefined) {
     const fingerprint = Buffer.from(subjectId, "base64url").toString("hex").slice(0, 16);
     const annotations = { summary: headline(notification) };

@@ -1,7 +1,7 @@
 import { Severity, Status } from "#gen/belfry/events/v1/event_pb.ts";
 import { annotationsOf, common, fingerprintOf, isAlert } from "../../events/labels.ts";
 import { type AlertSnapshot, type GroupSnapshot, type Notification, standInEntity } from "../subject/notification.ts";
-import { groupText, hasMembers, headline, labelsOf, linesMax, memberLines } from "./variables.ts";
+import { groupText, hasMembers, headline, linesMax, memberLines, notifiedLabels } from "./variables.ts";
 
 type Base = Omit<Notification, "subjectId" | "event" | "entity" | "metric" | "group">;
 
@@ -77,7 +77,7 @@ function memberOf(notification: Notification): AlertSnapshot {
     resolved: clear,
     headline: headline(notification),
     severity: event?.severity ?? Severity.ERROR,
-    labels: labelsOf(notification),
+    labels: notifiedLabels(notification),
     ...(event ? annotationsOf(event, event) : { annotations: {}, generatorURL: "" }),
     startMs: event?.startMs ?? metric?.timeMs ?? timeMs,
     endMs: clear ? timeMs : null,

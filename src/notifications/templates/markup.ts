@@ -99,7 +99,7 @@ export const chat: Markup = {
  * JSON: within a string a value is escaped as its text, elsewhere it is a JSON value. Of one rendering: it remembers whether it is within
  * a string.
  */
-export function json(): Markup {
+export function jsonMarkup(): Markup {
   let isString = false;
   let isEscaped = false;
   const value = (of: Value | undefined) => {

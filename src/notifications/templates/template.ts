@@ -36,7 +36,7 @@ const toTemplate = (tokens: readonly Token[]): Template =>
  * Parses a stored template. Runs of blanks that are no longer taken are cut.
  * @throws TemplateError when it is none: another parser took it
  */
-export function parseTemplate(template: string, steps: Steps): Template {
+export function parseTemplate(template: string, steps: RenderSteps): Template {
   take(steps, stepsPerCharacter * template.length);
   try {
     return toTemplate(parsed(template.replace(longBlanks, "$1")));
@@ -61,23 +61,23 @@ export const renderedCharsMax = 256 * 1024;
  * The steps that the templates of a destination take together, and the message of a rule by itself. A step takes 20 to 170 ns: asking
  * one section for a name. What else costs time counts as so many steps.
  */
-export const stepsMax = 600_000;
+export const renderStepsMax = 600_000;
 const stepsPerCharacter = 4;
 const stepsPerTag = 8;
 const stepsPerValue = 8;
 
-/** The steps that are left of `stepsMax`. */
-export interface Steps {
+/** The steps that are left of `renderStepsMax`. */
+export interface RenderSteps {
   left: number;
 }
 
 /** Steps for all templates of a destination, or for a rule's message. */
-export const newSteps = (): Steps => ({ left: stepsMax });
+export const newSteps = (): RenderSteps => ({ left: renderStepsMax });
 
 /** @throws TemplateError when there are not as many left */
-function take(steps: Steps, count: number) {
+function take(steps: RenderSteps, count: number) {
   steps.left -= count;
-  if (steps.left < 0) throw new TemplateError(`the templates take more than ${stepsMax} steps`);
+  if (steps.left < 0) throw new TemplateError(`the templates take more than ${renderStepsMax} steps`);
 }
 
 /** The variables that are lists; those of a notification have at most `listedMax` values. */
@@ -133,7 +133,7 @@ const longBlanks = new RegExp(`(?<!\\s)(\\s{${blanksMax}})\\s+`, "g");
  */
 export function brokenTemplate(template: string, stored?: string): string | undefined {
   const { broken, steps } = checkedTemplate(template);
-  return broken ?? tooManySteps(steps) ?? (template === stored ? undefined : goTag(template));
+  return broken ?? tooManyRenderSteps(steps) ?? (template === stored ? undefined : goTag(template));
 }
 
 const goWords = new Set(["if", "range", "end", "with", "else", "define", "template"]);
@@ -192,9 +192,9 @@ export function checkedTemplate(template: string): { broken?: string; steps: num
 }
 
 /** Says that templates take too many steps, to read on after their path; undefined: they do not. */
-export const tooManySteps = (steps: number): string | undefined =>
-  steps > stepsMax
-    ? `takes up to ${steps} steps to render; ${stepsMax} are allowed: nest fewer lists, or use fewer tags in them`
+export const tooManyRenderSteps = (steps: number): string | undefined =>
+  steps > renderStepsMax
+    ? `takes up to ${steps} steps to render; ${renderStepsMax} are allowed: nest fewer lists, or use fewer tags in them`
     : undefined;
 
 /** Rewrites an error of the parser, such as `Unclosed section "event" at 17`: offsets become places, long names are cut. */
@@ -291,7 +291,7 @@ function goesOn(section: Section): boolean {
 
 /** How a template is rendered. */
 export interface Rendering {
-  readonly steps: Steps;
+  readonly steps: RenderSteps;
   readonly pace: Pace;
   /** Absent: `renderedCharsMax`. */
   readonly charsMax?: number | undefined;

@@ -21,10 +21,11 @@ type Entity = Notification["entity"];
 export const calledOf = ({ name, dimensions }: Pick<Entity, "name" | "dimensions">) => displayName(name, dimensions);
 
 /** One line that says what happens, where, and what it says of itself: `DiskFull on web-1: /var is 93 % full`. */
-export const title = (notification: Notification, measure?: Measure): string => oneLine(titleOf(notification, measure));
+export const title = (notification: Notification, measure?: Measure): string =>
+  withoutBreaks(titleOf(notification, measure));
 
 /** A text without breaks and other control characters. */
-export const oneLine = (text: string) => text.replace(/[\p{Cc}\s]+/gu, " ").trim();
+export const withoutBreaks = (text: string) => text.replace(/[\p{Cc}\s]+/gu, " ").trim();
 
 function titleOf(notification: Notification, measure?: Measure): string {
   const { summary, group, event, metric, entity, trigger } = notification;

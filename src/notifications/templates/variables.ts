@@ -149,7 +149,7 @@ export function eventLinkText({ summary, group }: Notification): string {
 }
 
 /** The labels of what a notification reports, by which matchers ask for it. */
-export function labelsOf({ group, event, entity, metric, trigger }: Notification): LabelView {
+export function notifiedLabels({ group, event, entity, metric, trigger }: Notification): LabelView {
   if (group !== undefined) return group.commonLabels;
   const { dimensions } = entity;
   if (event !== undefined) return labelView({ kind: "occurrence", event, occurrence: event, dimensions });
@@ -225,7 +225,7 @@ export function variablesOf(
       expires_at: event.expiresMs === undefined ? undefined : isoTime(event.expiresMs),
       count: Number(event.count),
       generator_url: alert?.generatorURL,
-      labels: labelsOf(notification),
+      labels: notifiedLabels(notification),
       annotations: alert?.annotations,
       fields: fieldsOf(event.metadata),
     },

@@ -3,7 +3,7 @@ import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import type { HttpRule } from "#gen/google/api/http_pb.ts";
 import { optionOf } from "../../proto-option.ts";
-import { examplePath, parseTemplate, type Segment, type Variable } from "./template.ts";
+import { examplePath, type PathSegment, parsePathTemplate, type Variable } from "./template.ts";
 
 /** One way to reach an RPC over HTTP. */
 export interface Route {
@@ -11,7 +11,7 @@ export interface Route {
   /** GET, POST …; `*` for any method. */
   readonly verb: string;
   readonly template: string;
-  readonly segments: readonly Segment[];
+  readonly segments: readonly PathSegment[];
   readonly custom: string;
   readonly variables: readonly Variable[];
   /** "" for none, `*` for the whole request, else the name of a field of the request. */
@@ -78,7 +78,7 @@ function bindRule(method: DescMethod, rule: HttpRule): Route {
   const { verb, template } = pattern(rule);
   if (verb === "") throw new Error("the rule has no path");
   if (!token.test(verb)) throw new Error(`${JSON.stringify(verb)} is no HTTP method`);
-  const { segments, custom, variables } = parseTemplate(template);
+  const { segments, custom, variables } = parsePathTemplate(template);
   for (const variable of variables) checkVariable(method.input, variable);
   checkBody(method, verb, rule.body, variables);
   if (rule.responseBody !== "") topLevelField(method.output, rule.responseBody, "response_body");

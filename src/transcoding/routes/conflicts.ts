@@ -1,6 +1,6 @@
 import type { Problem, Route } from "./binding.ts";
 import { routeMatcher } from "./match.ts";
-import { MANY, ONE, type Segment } from "./template.ts";
+import { MANY, ONE, type PathSegment } from "./template.ts";
 
 /**
  * Routes that cannot live together. Errors: the same route twice, a route that no request reaches because others
@@ -134,7 +134,7 @@ function fixed(route: Route): number {
   return route.segments.at(-1) === MANY ? route.segments.length - 1 : route.segments.length;
 }
 
-function segmentAt(route: Route, i: number): Segment | undefined {
+function segmentAt(route: Route, i: number): PathSegment | undefined {
   const segment = route.segments[i];
   if (segment !== undefined && segment !== MANY) return segment;
   return route.segments.at(-1) === MANY ? ONE : undefined;

@@ -4,7 +4,7 @@ export const ONE = 1;
 export const MANY = 2;
 
 /** A literal (decoded), `ONE` or `MANY`. */
-export type Segment = string | typeof ONE | typeof MANY;
+export type PathSegment = string | typeof ONE | typeof MANY;
 
 /** A field bound to the segments from `start` up to, not including, `end`; `end` is -1 when it takes the rest. */
 export interface Variable {
@@ -16,7 +16,7 @@ export interface Variable {
 }
 
 export interface PathTemplate {
-  readonly segments: readonly Segment[];
+  readonly segments: readonly PathSegment[];
   /** What follows the colon of a custom verb (`search` in `/v1/events:search`), decoded; "" when there is none. */
   readonly custom: string;
   readonly variables: readonly Variable[];
@@ -29,10 +29,10 @@ const fieldPath = /^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*$/;
  * Reads a path template of google.api.http: `/v1/things/{id}/parts/{part=**}:verb`.
  * Throws an Error whose message names what is wrong.
  */
-export function parseTemplate(text: string): PathTemplate {
+export function parsePathTemplate(text: string): PathTemplate {
   if (!text.startsWith("/")) throw new Error("a path starts with a slash");
   const { path, verb } = splitVerb(text);
-  const segments: Segment[] = [];
+  const segments: PathSegment[] = [];
   const variables: Variable[] = [];
   for (const part of splitOutside(path.slice(1), "/")) {
     if (part.startsWith("{")) variables.push(parseVariable(part, segments));
@@ -83,7 +83,7 @@ function splitOutside(text: string, separator: string): string[] {
   return parts;
 }
 
-function parseVariable(part: string, segments: Segment[]): Variable {
+function parseVariable(part: string, segments: PathSegment[]): Variable {
   if (!part.endsWith("}")) throw new Error(`${JSON.stringify(part)}: a variable takes whole segments`);
   const inside = part.slice(1, -1);
   const equals = inside.indexOf("=");
@@ -101,7 +101,7 @@ function parseVariable(part: string, segments: Segment[]): Variable {
   };
 }
 
-function parseSegment(text: string): Segment {
+function parseSegment(text: string): PathSegment {
   if (text === "*") return ONE;
   if (text === "**") return MANY;
   if (text === "") throw new Error("a segment is empty");

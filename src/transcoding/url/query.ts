@@ -10,7 +10,7 @@ import { fieldNamed, type Route } from "../routes/binding.ts";
 import { findTarget, setIn, type Target } from "./target.ts";
 
 /** Fills a request from the raw query, the text after the `?`. Throws code 3 that names the parameter. */
-export type ReadQuery = (query: string, request: MessageValues) => void;
+export type QueryReader = (query: string, request: MessageValues) => void;
 
 const namesMax = 1000;
 const depthMax = 32;
@@ -19,7 +19,7 @@ const depthMax = 32;
  * Compiles the query reader of a route. Parameters that the path or the body sets are refused; a field mask that says
  * which keys of the body count may stand here even when the body is the whole request.
  */
-export function queryReader(route: Route): ReadQuery {
+export function queryReader(route: Route): QueryReader {
   const input = route.method.input;
   const mask = input.fields.find(({ name }) => name === optionOf(route.method, update_mask));
   const inPath = new Set(route.variables.map(({ path }) => path.join(".")));

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { beyond, keyTexts, type SortKey, textsOf } from "../../../src/db/paging/keyset.ts";
+import { beyond, keyTexts, keyTextsOf, type SortKey } from "../../../src/db/paging/keyset.ts";
 import { cases } from "../../support/cases.ts";
 import { testDatabase } from "../../support/database.ts";
 
@@ -68,8 +68,8 @@ test("the keys of any row are taken", async () => {
 });
 
 test("a list that goes by the texts themselves takes the same", () => {
-  expect(textsOf(place("a"), ["text"])).toEqual(["a"]);
-  for (const texts of [[], ["a", "b"], [null]]) expect(() => textsOf(place(...texts), ["text"])).toThrow(refused);
+  expect(keyTextsOf(place("a"), ["text"])).toEqual(["a"]);
+  for (const texts of [[], ["a", "b"], [null]]) expect(() => keyTextsOf(place(...texts), ["text"])).toThrow(refused);
 });
 
 test("too few and too many keys, and none that has a value, are refused", () => {

@@ -10,7 +10,7 @@ import { symbolsOf } from "../../../src/integrations/prometheus/symbols.ts";
 import { version1 } from "../../../src/integrations/prometheus/version1.ts";
 import { version2 } from "../../../src/integrations/prometheus/version2.ts";
 import type { WriteRequest } from "../../../src/integrations/prometheus/write-request.ts";
-import { keptKey, key } from "../../../src/metrics/series-key.ts";
+import { keptKey, seriesKey } from "../../../src/metrics/series-key.ts";
 import { seriesMemory, type TenantSeries } from "../../../src/metrics/series-memory.ts";
 
 const anySeries = fc.record({
@@ -171,7 +171,7 @@ describe("what cannot be read is an error, wherever it ends", () => {
             expect(error).toBeInstanceOf(Error);
           }
           const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-          if (scanSeries(bytes, view, 0, bytes.length)) expect(key.ends[0]).toBeLessThanOrEqual(bytes.length);
+          if (scanSeries(bytes, view, 0, bytes.length)) expect(seriesKey.ends[0]).toBeLessThanOrEqual(bytes.length);
         }
       }),
     );

@@ -7,8 +7,8 @@ import {
   type GroupManner,
   type GroupState,
   isResolved,
+  type MemberView,
   nextFlushMs,
-  type Seen,
   sentAfter,
 } from "../../../src/notifications/groups/flush.ts";
 import { cases, seed } from "../../support/cases.ts";
@@ -99,7 +99,7 @@ function decided(of: Story): string[] {
         const own = stored.get(alert);
         return own ? [{ alert, member, own }] : [];
       });
-      const seen = members.map(({ alert, own }): Seen => {
+      const seen = members.map(({ alert, own }): MemberView => {
         const { acknowledged, held, startMs } = alert;
         const early = own.joinsMs > nowMs;
         return {
@@ -112,8 +112,8 @@ function decided(of: Story): string[] {
       });
       const done = flush(manner, state, seen, state.dueMs, nowMs);
       const occasion = done.sends.get(place);
-      const names = (which: (each: Seen) => boolean) =>
-        members.flatMap(({ member }, j) => (which(seen[j] as Seen) ? [member] : [])).join("");
+      const names = (which: (each: MemberView) => boolean) =>
+        members.flatMap(({ member }, j) => (which(seen[j] as MemberView) ? [member] : [])).join("");
       if (occasion !== undefined) {
         const ended = sendUpdates ? names((each) => isResolved(each, place)) : "";
         said.push(`${nowMs / 1000} ${i} ${occasion} ${names((each) => fires(each, place))}-${ended}`);

@@ -5,7 +5,7 @@ import { DestinationTypeSchema } from "#gen/belfry/notifications/v1/destination_
 import { describedType } from "../../../src/notifications/kinds/kinds.ts";
 import { templateVariables } from "../../../src/notifications/templates/alerts.ts";
 import { sampleGroup } from "../../../src/notifications/templates/group-notification.ts";
-import { json } from "../../../src/notifications/templates/markup.ts";
+import { jsonMarkup } from "../../../src/notifications/templates/markup.ts";
 import {
   newSteps,
   parseTemplate,
@@ -45,13 +45,13 @@ function* leaves(of: Variables, before = ""): Generator<[path: string, value: Va
 
 async function shownBy(template: string, variables: Variables) {
   const steps = newSteps();
-  return await render(parseTemplate(template, steps), variables, json(), { steps, pace: () => undefined });
+  return await render(parseTemplate(template, steps), variables, jsonMarkup(), { steps, pace: () => undefined });
 }
 
 test("outside of quotes the documented variables, and no others, are JSON numbers in the bodies of webhooks", async () => {
   const found = new Map<string, unknown>();
   for (const notification of notifications) {
-    const variables = templateVariables(notification, describedType(type), json(), "https://belfry.test");
+    const variables = templateVariables(notification, describedType(type), jsonMarkup(), "https://belfry.test");
     for (const [path] of leaves(variables)) {
       const shown = JSON.parse(await shownBy(`{{${path}}}`, variables));
       if (typeof shown === "number") found.set(path, shown);
@@ -79,6 +79,6 @@ test("outside of quotes the documented variables, and no others, are JSON number
 });
 
 test("within quotes a number is the text of its digits", async () => {
-  const variables = templateVariables(notificationOf(), undefined, json(), "https://belfry.test");
+  const variables = templateVariables(notificationOf(), undefined, jsonMarkup(), "https://belfry.test");
   expect(await shownBy('"{{event.count}}" {{event.count}}', variables)).toBe('"3" 3');
 });

@@ -9,7 +9,7 @@ import {
   chat,
   escapeHtml,
   html,
-  json,
+  jsonMarkup,
   type Markup,
   markdown,
   plainText,
@@ -22,7 +22,7 @@ import {
   parseTemplate,
   render,
   renderedCharsMax,
-  stepsMax,
+  renderStepsMax,
   type Variables,
 } from "../../../src/notifications/templates/template.ts";
 import { variablesOf } from "../../../src/notifications/templates/variables.ts";
@@ -295,8 +295,8 @@ describe("the time of a rendering is bounded by its steps", () => {
 
   test.each([
     ["tags of an address, for each member", each(filled("{{{z}}}", 3000)), address()],
-    ["tags within a text of JSON", `"${filled("{{lines.x}}", 60_000)}"`, json()],
-    ["letters before each tag of JSON", `"${each(filled("xx{{z}}", 2000))}"`, json()],
+    ["tags within a text of JSON", `"${filled("{{lines.x}}", 60_000)}"`, jsonMarkup()],
+    ["letters before each tag of JSON", `"${each(filled("xx{{z}}", 2000))}"`, jsonMarkup()],
     ["lists within lists", each("{{#lines}}{{.}}{{/lines}}"), html],
     ["a long value", filled("{{event.body}}", 60_000), html],
   ])("what is accepted takes 250 ms of the processor at most, in slices: %s", async (_what, text, markup) => {
@@ -308,7 +308,7 @@ describe("the time of a rendering is bounded by its steps", () => {
     await render(parseTemplate(text, steps), listed, markup, { steps, pace });
     expect(spentMs(before)).toBeLessThan(turnMsMax);
     expect(slices).toBeGreaterThan(0);
-    expect(stepsMax - steps.left).toBeLessThanOrEqual(checkedTemplate(text).steps);
+    expect(renderStepsMax - steps.left).toBeLessThanOrEqual(checkedTemplate(text).steps);
   });
 
   test("none takes more steps than were counted when it was stored", async () => {
@@ -327,10 +327,10 @@ describe("the time of a rendering is bounded by its steps", () => {
     await fc.assert(
       fc.asyncProperty(piece(3), async (text) => {
         const { broken, steps: most } = checkedTemplate(text);
-        fc.pre(broken === undefined && most <= stepsMax);
+        fc.pre(broken === undefined && most <= renderStepsMax);
         const steps = newSteps();
         await render(parseTemplate(text, steps), listed, plainText, { steps, pace: () => undefined });
-        expect(stepsMax - steps.left).toBeLessThanOrEqual(most);
+        expect(renderStepsMax - steps.left).toBeLessThanOrEqual(most);
       }),
       { numRuns: cases(300) },
     );

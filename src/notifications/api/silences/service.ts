@@ -23,7 +23,7 @@ import { paced } from "../../../event-loop.ts";
 import { principalOf } from "../../../rpc/context.ts";
 import { audited } from "../../../tenants/audit.ts";
 import type { InForce } from "../../deciding/engine.ts";
-import { labelsOf, matchRow, readEntitiesOf } from "../../rules/rows.ts";
+import { matchRow, readEntitiesOf, rowLabels } from "../../rules/rows.ts";
 import {
   readSilence,
   readSilences,
@@ -165,7 +165,7 @@ async function silencesOver(db: Db, tenantId: string, occurrenceId: string, inFo
   if (found === undefined) throw notFound("occurrence", occurrenceId);
   const row = matchRow(found.event, found.occurrence);
   await readEntitiesOf(db, tenantId, [row]);
-  const labels = labelsOf(row);
+  const labels = rowLabels(row);
   const matching = await inForce.matching(labels, nowMs, paced(undefined, tenantId, { holdsNothing: true }));
   const ids = matching.slice(0, matchingMax).map(({ id }) => id);
   return create(ListSilencesResponseSchema, {

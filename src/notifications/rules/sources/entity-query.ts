@@ -3,7 +3,7 @@ import { checkClause } from "../../../clause/check.ts";
 import { askedOf } from "../../../clause/checked.ts";
 import { expressionTrouble } from "../../../clause/expression.ts";
 import { predicateOf } from "../../../clause/to-predicate.ts";
-import type { Fields } from "../rows.ts";
+import type { TriggerFields } from "../rows.ts";
 import type { ReadyTrigger } from "./source.ts";
 
 /** The entities whose data count. Left out: all. */
@@ -28,7 +28,7 @@ export function entityQueryTrouble({ entityQuery }: OfEntities): string {
 }
 
 /** Whether it means an entity, as it does one that is undecided; undefined: it means all. @throws where its clause cannot be read */
-export function meansOf({ entityQuery }: OfEntities, { entities }: Fields): ReadyTrigger["means"] {
+export function meansOf({ entityQuery }: OfEntities, { entities }: TriggerFields): ReadyTrigger["means"] {
   if (entityQuery?.clause === undefined) return undefined;
   const matches = predicateOf(checkClause(entityQuery.clause, "clause", "match"), entities);
   return (entity, pace) => {

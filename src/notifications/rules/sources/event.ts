@@ -8,12 +8,12 @@ import { checkTrigger, clauseTrouble, compileTrigger, falseMatcher, falsePart } 
 import { invalidField } from "../../../errors.ts";
 import { eventFieldDoubt } from "../../../events/fields.ts";
 import { CLOSED } from "../../../events/lifecycle.ts";
-import { type Fields, fieldsOf, readsOf } from "../rows.ts";
+import { readsOf, type TriggerFields, triggerFields } from "../rows.ts";
 import { triggerReason } from "../trigger-index.ts";
 import type { ReadyTrigger, TriggerSource } from "./source.ts";
 
 /** Which names a trigger may give a field does not depend on the tenant. */
-const { events } = fieldsOf("", "");
+const { events } = triggerFields("", "");
 
 const path = "type.event.query";
 
@@ -23,7 +23,10 @@ function clauseOf(query: TriggerQuery | undefined): TriggerClause | undefined {
   return create(TriggerClauseSchema, { kind: { case: "matchers", value: { matchers: query.matchers } } });
 }
 
-function readyEvent(clause: TriggerClause | undefined, values: Fields["events"]): NonNullable<ReadyTrigger["event"]> {
+function readyEvent(
+  clause: TriggerClause | undefined,
+  values: TriggerFields["events"],
+): NonNullable<ReadyTrigger["event"]> {
   const compiled = compileTrigger(clause, "clause", values);
   const reads = [...compiled.fields].map(readsOf);
   return {
@@ -35,7 +38,7 @@ function readyEvent(clause: TriggerClause | undefined, values: Fields["events"])
 }
 
 /** Events: changes of occurrences are held against all of these triggers at once (`deciding/`). */
-export const event: TriggerSource<EventSource> = {
+export const eventTrigger: TriggerSource<EventSource> = {
   check({ query }, at) {
     const { clause, matchers = [] } = query ?? {};
     if (matchers.length === 0 && clause === undefined)

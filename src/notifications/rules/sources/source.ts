@@ -4,7 +4,7 @@ import type { EntityRow } from "../../../entities/messages.ts";
 import type { Pace } from "../../../event-loop.ts";
 import type { Labels } from "../../../metrics/labels.ts";
 import type { Reason } from "../../subject/reason.ts";
-import type { Fields, MatchRow } from "../rows.ts";
+import type { MatchRow, TriggerFields } from "../rows.ts";
 import type { EventTrigger } from "../trigger-index.ts";
 
 /** Its member in the oneof of `TriggerType`. */
@@ -40,11 +40,11 @@ export interface TriggerSource<S> {
   /** Makes what earlier versions stored fit today's bounds. */
   fit?(source: S): void;
   /** @throws what `check` does; what is stored has been checked */
-  ready(source: S, fields: Fields): ReadyTrigger;
+  ready(source: S, fields: TriggerFields): ReadyTrigger;
   /** With how many texts it compares each event; absent: none. */
   comparisons?(source: S): number;
   /** What of the data it looks at, as `metricData` and `eventData` name them; absent: it is not found by that. */
   data?(source: S): readonly string[];
   /** Of a source of occurrences: why it does not match one; undefined: it does. Absent: what is noted of its match decides. */
-  mismatch?(source: S, row: MatchRow, values: Fields["events"], pace: Pace): Promise<Mismatch | undefined>;
+  mismatch?(source: S, row: MatchRow, values: TriggerFields["events"], pace: Pace): Promise<Mismatch | undefined>;
 }

@@ -13,7 +13,7 @@ function longestDuration(): bigint {
 }
 
 /** Data that stay away. */
-export const staleData: TriggerSource<StaleDataSource> = {
+export const staleDataTrigger: TriggerSource<StaleDataSource> = {
   check: checkEntityQuery,
 
   fit(source) {
