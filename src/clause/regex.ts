@@ -2,7 +2,7 @@ import { FieldRule } from "#gen/belfry/errors/v1/reasons_pb.ts";
 import { invalidField } from "../errors.ts";
 import { type CharacterSet, storableCharacters } from "./character-set.ts";
 import { type Expression, readExpression } from "./expression.ts";
-import { type Mistake, parseExpression, type ParsedExpression as Syntax } from "./regex-syntax.ts";
+import { type Mistake, type ParsedExpression, parseExpression } from "./regex-syntax.ts";
 
 /** A regular expression of the allowed syntax, for both engines. */
 export interface Pattern {
@@ -34,7 +34,7 @@ export function parsePattern(text: string, path: string, beyond: WhenTooCostly =
   return { postgres: written(syntax, postgres), expression, beyond };
 }
 
-function read(text: string, path: string): Syntax {
+function read(text: string, path: string): ParsedExpression {
   try {
     return parseExpression(text);
   } catch (error) {
@@ -83,7 +83,7 @@ const postgres: Dialect = {
 };
 
 /** Only forms that both engines read alike; sets are spelled out, so that they depend on no locale and no flag. */
-function written(expression: Syntax, dialect: Dialect): string {
+function written(expression: ParsedExpression, dialect: Dialect): string {
   switch (expression.kind) {
     case "set":
       return writtenSet(storableCharacters(expression.set), dialect);
@@ -100,7 +100,7 @@ function written(expression: Syntax, dialect: Dialect): string {
   }
 }
 
-function grouped(part: Syntax, dialect: Dialect): string {
+function grouped(part: ParsedExpression, dialect: Dialect): string {
   return part.kind === "sequence" ? `(?:${written(part, dialect)})` : written(part, dialect);
 }
 
@@ -134,7 +134,7 @@ const productMax = 10_000;
  * Whether PostgreSQL might need long for an expression, or give it up. The bounds
  * are measured: design/entities.
  */
-export function isTooComplex(expression: Syntax): boolean {
+export function isTooComplex(expression: ParsedExpression): boolean {
   const { characters, gaps, assertions } = sizeOf(expression);
   return (
     characters > most.characters ||
@@ -144,7 +144,7 @@ export function isTooComplex(expression: Syntax): boolean {
   );
 }
 
-function sizeOf(expression: Syntax): Size {
+function sizeOf(expression: ParsedExpression): Size {
   switch (expression.kind) {
     case "set":
       return { characters: 1, gaps: 0, assertions: 0 };

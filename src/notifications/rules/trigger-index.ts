@@ -1,11 +1,5 @@
 import type { Later } from "../../clause/expression.ts";
-import {
-  containsFolded as containsText,
-  type FoldedRow,
-  fieldOf,
-  foldedRow,
-  needlesIn,
-} from "../../clause/folded-row.ts";
+import { containsFolded, type FoldedRow, fieldOf, foldedRow, needlesIn } from "../../clause/folded-row.ts";
 import { type TextAutomaton, textAutomaton } from "../../clause/text-automaton.ts";
 import type { CompiledTrigger } from "../../clause/trigger.ts";
 import { equalityKeys } from "../../clause/trigger-needs.ts";
@@ -152,12 +146,12 @@ export async function triggerIndex(
         const own = fieldOf(row, field);
         if (own === undefined || own.elements.length === 0) continue;
         const at = automata.get(field);
-        if (at === undefined) for (const [text, more] of byText) if (containsText(own, text)) add(more);
+        if (at === undefined) for (const [text, more] of byText) if (containsFolded(own, text)) add(more);
         if (at === undefined) continue;
         for (const text of needlesIn(own) ?? []) add(byText.get(text));
         // What had no room in the automaton.
         if (at.needles < (contains.get(field)?.size ?? 0)) {
-          for (const [text, more] of byText) if (!at.has(text) && containsText(own, text)) add(more);
+          for (const [text, more] of byText) if (!at.has(text) && containsFolded(own, text)) add(more);
         }
       }
       return found;
