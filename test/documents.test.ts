@@ -136,7 +136,6 @@ describe("docs/errors.md", () => {
         "src/http/http-servers.ts: message",
         "src/http/port.ts: error.message",
         "src/integrations/alertmanager/webhook.ts: mistakesText(mistakes)",
-        "src/integrations/opentelemetry/protobuf-of-json.ts: message",
         "src/integrations/sent-again.ts: error.rawMessage",
         "src/maintenance/windows.ts: kind",
         "src/notifications/api/preview-message.ts: broken",

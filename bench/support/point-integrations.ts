@@ -12,7 +12,7 @@ import { placesOf, remoteWrite } from "./point-stores.ts";
 import { labelsOf, metricOf, metricsEach, stepMs, value } from "./points.ts";
 import { table } from "./table.ts";
 
-/** The same points as other tools send them: over remote write, and over OTLP by gRPC, a resource for each host. */
+/** The same points as other tools send them: over remote write, and over OTLP by gRPC and in JSON, a resource for each host. */
 export function integrationTargets(key: Record<string, string>): Pick<Target, "name" | "put">[] {
   return [
     {
@@ -22,7 +22,8 @@ export function integrationTargets(key: Record<string, string>): Pick<Target, "n
         return { ...request, headers: { ...key, ...request.headers } };
       },
     },
-    { name: "Belfry, OTLP over gRPC", put: (...args) => otlp(key, ...args) },
+    { name: "Belfry, OTLP over gRPC", put: (...args) => otlp("grpc", key, ...args) },
+    { name: "Belfry, OTLP in JSON", put: (...args) => otlp("rest", key, ...args) },
   ];
 }
 
@@ -44,21 +45,29 @@ function requestOf(count: number, baseMs: number): ExportMetricsServiceRequest {
   return create(ExportMetricsServiceRequestSchema, { resourceMetrics });
 }
 
-function otlp(key: Record<string, string>, count: number, series: number, baseMs: number): LoadRequest {
+function otlp(
+  form: "grpc" | "rest",
+  key: Record<string, string>,
+  count: number,
+  series: number,
+  baseMs: number,
+): LoadRequest {
   const http = { method: "POST", path: "/v1/metrics" } as const;
-  const { grpc } = callsOf(MetricsService.method.export, requestOf(count, baseMs), http, key);
-  const body = Buffer.from(grpc.body ?? []);
+  const call = callsOf(MetricsService.method.export, requestOf(count, baseMs), http, key)[form];
+  const body = Buffer.from(call.body ?? []);
   const [time, double] = [Buffer.alloc(8), Buffer.alloc(8)];
   time.writeBigUInt64LE(BigInt(baseMs) * 1_000_000n);
   double.writeDoubleLE(value);
+  const inText = form === "rest";
   const marks = {
-    timesAt: placesOf(body, time),
-    valuesAt: placesOf(body, double),
+    timesAt: placesOf(body, inText ? Buffer.from(String(baseMs)) : time),
+    valuesAt: placesOf(body, inText ? Buffer.from(String(value)) : double),
     metricsAt: placesOf(body, Buffer.from("metric_")).map((at) => at + 7),
     // A host stands once for all of its metrics.
     hostsAt: placesOf(body, Buffer.from("web-")).flatMap((at) => Array<number>(metricsEach).fill(at + 4)),
   };
-  return { ...grpc, vary: { times: "nanoseconds", baseMs, hostSets: series / count, stepMs, metricsEach, ...marks } };
+  const times = inText ? "digits" : "nanoseconds";
+  return { ...call, vary: { times, baseMs, hostSets: series / count, stepMs, metricsEach, ...marks } };
 }
 
 interface Measure {

@@ -1,3 +1,4 @@
+import { ScalarType } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { string } from "../../transcoding/json/read-string.ts";
 import { type Scan, unexpected } from "../../transcoding/json/scan.ts";
@@ -23,7 +24,7 @@ export function outputOf(bytesFirst: number, bytesMax: number): Output {
 }
 
 /** Makes room for this many more bytes. @throws code 8 when the message becomes too large */
-export function room(out: Output, more: number): void {
+function room(out: Output, more: number): void {
   const needed = out.at + more;
   if (needed <= out.bytes.length) return;
   if (out.at > out.bytesMax)
@@ -42,46 +43,53 @@ export function writeVarint(out: Output, number: number): void {
   out.bytes[out.at++] = left;
 }
 
-/** Writes an integer of 64 bits, or a smaller one below 0. */
-export function writeInteger(out: Output, integer: bigint): void {
-  if (integer >= 0n && integer < 2n ** 32n) {
+/** Writes an integer of at most 64 bits. */
+export function writeInteger(out: Output, integer: bigint | number): void {
+  if (integer >= 0 && integer < 2 ** 32) {
     writeVarint(out, Number(integer));
     return;
   }
   room(out, varintBytesMax);
-  let left = BigInt.asUintN(64, integer);
+  let left = BigInt.asUintN(64, BigInt(integer));
   for (; left > 127n; left >>= 7n) out.bytes[out.at++] = Number(left & 127n) + 128;
   out.bytes[out.at++] = Number(left);
 }
 
-/** Writes a double in eight bytes. */
-export function writeDouble(out: Output, number: number): void {
+function writeDouble(out: Output, number: number): void {
   room(out, 8);
   out.view.setFloat64(out.at, number, true);
   out.at += 8;
 }
 
-/** Writes an integer in eight bytes. */
-export function writeFixed64(out: Output, integer: bigint): void {
+function writeFixed64(out: Output, integer: bigint): void {
   room(out, 8);
   out.view.setBigUint64(out.at, BigInt.asUintN(64, integer), true);
   out.at += 8;
 }
 
-/** Writes an integer in four bytes. */
-export function writeFixed32(out: Output, number: number): void {
+function writeFixed32(out: Output, number: number): void {
   room(out, 4);
   out.view.setUint32(out.at, number, true);
   out.at += 4;
 }
 
-/** Writes a length, and bytes. */
-export function writeBytes(out: Output, bytes: Uint8Array): void {
+function writeBytes(out: Output, bytes: Uint8Array): void {
   writeVarint(out, bytes.length);
   room(out, bytes.length);
   out.bytes.set(bytes, out.at);
   out.at += bytes.length;
 }
+
+/** Writes values as readers of JSON make them, by their scalars; those without a line here are integers. */
+export const writers: { readonly [K in ScalarType]?: (out: Output, value: never) => void } = {
+  [ScalarType.BYTES]: writeBytes,
+  [ScalarType.BOOL]: (out, value: boolean) => writeVarint(out, value ? 1 : 0),
+  [ScalarType.DOUBLE]: writeDouble,
+  [ScalarType.FIXED64]: writeFixed64,
+  [ScalarType.SFIXED64]: writeFixed64,
+  [ScalarType.FIXED32]: writeFixed32,
+  [ScalarType.SINT32]: (out, number: number) => writeVarint(out, ((number << 1) ^ (number >> 31)) >>> 0),
+};
 
 /** Writes the string that begins here in a JSON text. */
 export function writeString(out: Output, s: Scan): void {
@@ -106,8 +114,9 @@ export function writeString(out: Output, s: Scan): void {
   for (let i = from; i < at; i += 1) out.bytes[out.at++] = codes[i] as number;
 }
 
-/** Begins a part whose length is known at its end; returns where that stands. */
-export function beginLength(out: Output): number {
+/** Begins a part whose length is known at its end, behind its tag; returns where that stands. */
+export function beginLength(out: Output, tag: number): number {
+  writeVarint(out, tag);
   room(out, 1);
   out.at += 1;
   return out.at - 1;

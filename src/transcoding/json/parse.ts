@@ -19,6 +19,8 @@ export interface ParseOptions {
   readonly ignoreUnknown: boolean;
   /** Messages of errors quote no values. */
   readonly discreet: boolean;
+  /** Characters of a text within which errors have a path, which is looked for at once; behind them their byte has to do. Absent: all. */
+  readonly pathCharactersMax?: number;
 }
 
 /** Reads one value; `inPortions` does the same and stops now and then, for long texts. */
@@ -37,7 +39,7 @@ export async function parseText<T>(
   text: string,
   bytes: Buffer,
   reader: TextReader<T>,
-  { root, limits, ignoreUnknown, discreet }: ParseOptions,
+  { root, limits, ignoreUnknown, discreet, pathCharactersMax = Number.POSITIVE_INFINITY }: ParseOptions,
   call: ReadingCall,
 ): Promise<T> {
   const s = scanOf(text, { bytes, ignoreUnknown, discreet, limits, reserve: call.reserve });
@@ -52,8 +54,9 @@ export async function parseText<T>(
     return value;
   } catch (error) {
     if (!isJsonError(error)) throw error;
-    const path = pathAt(text, error.offset, root);
-    throw invalidValue(path, error.message, ` (byte ${byteOffset(text, error.offset)})`);
+    const { offset } = error;
+    const path = offset < pathCharactersMax ? pathAt(text.slice(0, pathCharactersMax), offset, root) : "";
+    throw invalidValue(path, error.message, ` (byte ${byteOffset(text, offset)})`);
   }
 }
 

@@ -43,7 +43,8 @@ interface ScanOptions {
   reserve?: (bytes: number) => void;
 }
 
-const unlimited: CountLimits = { itemsMax: Number.POSITIVE_INFINITY, memoryBytesMax: Number.POSITIVE_INFINITY };
+/** For texts of which nothing is made that counts. */
+export const unlimited: CountLimits = { itemsMax: Number.POSITIVE_INFINITY, memoryBytesMax: Number.POSITIVE_INFINITY };
 
 /** A scan of the whole text, to be read at once: the next scan may take its place. */
 export function scanOf(

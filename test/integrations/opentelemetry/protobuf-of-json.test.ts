@@ -132,9 +132,18 @@ const lead = '{"resourceMetrics":[{"scopeMetrics":[{"metrics":[';
 describe("what is no message is refused with its place", () => {
   test.each([
     ["no object", "[]", /expected an object, found a list \(byte 0\)/],
-    ["a member twice", '{"resourceMetrics":[],"resourceMetrics":[]}', /"resourceMetrics" occurs twice \(byte 22\)/],
+    [
+      "a member twice",
+      '{"resourceMetrics":[],"resourceMetrics":[]}',
+      /^resourceMetrics: "resourceMetrics" occurs twice \(byte 22\)/,
+    ],
     ["two of which one may be", `${lead}{"gauge":{},"sum":{}}]}]}]}`, /only one of "gauge" and "sum" may be set/],
     ["null in a list", '{"resourceMetrics":[null]}', /resourceMetrics\[0\]: a list may not hold null/],
+    [
+      "what lies far behind",
+      `{"x":"${"x".repeat(300_000)}","resourceMetrics":7}`,
+      /^expected a list, found 7 \(byte 300026\)/,
+    ],
     ["another type", '{"resourceMetrics":7}', /resourceMetrics: expected a list, found 7 \(byte 19\)/],
     ["a comma too many", '{"resourceMetrics":[{},]}', /expected an object/],
     ["text behind it", "{} 1", /text follows the value/],
