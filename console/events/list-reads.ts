@@ -46,7 +46,7 @@ interface Found {
   /** Tells whether a row is among `rows` if it still matches; of rows beyond those that were read nothing is known. */
   wasRead(row: EventRow): boolean;
   readonly last: EventRow | undefined;
-  /** Of the next page; empty: there is none. */
+  /** Cursor of the next page; empty: there is none. */
   readonly cursor: string;
   readonly total: number;
 }

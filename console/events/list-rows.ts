@@ -50,7 +50,7 @@ export interface ListRows {
   readonly waiting: readonly EventRow[];
   /** Keys of rows that no longer match. */
   readonly gone: ReadonlySet<string>;
-  /** How many the query finds, beyond the rows that are loaded too. */
+  /** Number of rows that the query finds, loaded or not. */
   readonly total: number;
   /** False while rows are out of order, or some of them no longer match. */
   readonly inOrder: boolean;

@@ -38,7 +38,7 @@ interface Reading {
   until: AbortController;
 }
 
-/** What is shown of a query, and how far it was read. */
+/** A query with the rows that are shown of it, and how far its pages were read. */
 export type Listing = ReturnType<typeof listing>;
 
 /** @param isHeld whether rows stay where they are, asked when an answer has come */

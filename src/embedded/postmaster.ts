@@ -86,7 +86,7 @@ export async function end({ pid, ended }: Postmaster, signal: "SIGINT" | "SIGQUI
   }
 }
 
-/** Whether a process runs PostgreSQL. One that is ending has lost its program, and perhaps not yet the shared memory: it counts. */
+/** Tells whether a process runs PostgreSQL. One that is ending counts: it has lost its program, and may still hold shared memory. */
 function isPostgres(pid: number): boolean {
   try {
     return /\/postgres(?: \(deleted\))?$/.test(readlinkSync(`/proc/${pid}/exe`));

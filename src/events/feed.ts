@@ -124,7 +124,7 @@ export function entriesOf(changes: readonly Change[]): FeedEntry[] {
   return entries;
 }
 
-/** Tells whether a row has nothing but repeats: what they report is as it was, one more time. */
+/** Tells whether all changes of a row are repeats, which change nothing but the time and the count. */
 export function isRepeats({ changes }: FeedRow): boolean {
   return changes.every(
     ({ before, after, earlier }) =>

@@ -3,12 +3,12 @@ import type { Db } from "../../db/connect.ts";
 import { exhausted } from "../../errors.ts";
 import { type Behind, countBehind } from "./cursors.ts";
 
-/** How old a count of what waits may be, ms. */
+/** Greatest age of a count, ms. */
 const freshMs = 1000;
 const tenantsMax = 10_000;
 const retryAfterSec = 5;
 
-/** Knows how much waits of which tenant, as far as this process does; counted beside the calls, of tenants that were seen to wait. */
+/** Counts, beside the calls, what waits of tenants whose rows were seen to wait in this process. */
 export function backlog(db: Db, name: string, max: Behind) {
   const known = new LRUCache<string, Behind & { atMs: number; counting: boolean }>({ max: tenantsMax });
 

@@ -10,23 +10,23 @@ import type { Consumer } from "./consumer.ts";
 import { type Cursor, endCursor, factsAfter, hasCursor, lockCursor, moveCursor } from "./cursors.ts";
 import { factsNow } from "./facts-now.ts";
 
-/** What this process has consumed. */
+/** Counts what this process has consumed. */
 export interface ConsumerStats {
   facts: number;
   /** Facts that were set aside: consuming them failed again and again. */
   setAside: number;
-  /** How long after they were stored, s. */
+  /** Delays between storing and consuming, s. */
   readonly lateSec: Histogram;
 }
 
-/** What transactions of a consumer share. */
+/** Holds what the transactions of a consumer share. */
 export interface Consuming {
   readonly db: Sql;
   readonly consumer: Consumer;
   readonly stats: ConsumerStats;
   readonly log?: Pick<Log, "error"> | undefined;
   nowMs(): number;
-  /** Whether a server of 0.3 may read what is set aside. Absent: none. */
+  /** Tells whether a server of 0.3 may read what is set aside. Absent: none may. */
   oldForm?(): boolean;
 }
 
@@ -37,7 +37,7 @@ export interface Row {
   readonly facts: readonly Fact[];
 }
 
-/** What is shown to a consumer in one transaction. */
+/** Facts that one transaction shows to a consumer. */
 export interface Shown {
   readonly first: Fact | undefined;
   readonly count: number;
@@ -56,7 +56,7 @@ export interface Feed {
   shown: Shown | undefined;
 }
 
-/** What a transaction has come to: the tenant's feed may have more, is at its end, or another transaction is at work. */
+/** Result of a transaction: the tenant's feed may have more, is at its end, or another transaction is at work. */
 export type Slice = "more" | "end" | "busy";
 
 /** A collision, want of room or memory, a lock, an end of the server, its files: what PostgreSQL refuses whatever the facts. */
